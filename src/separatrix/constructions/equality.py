@@ -30,14 +30,14 @@ import numpy as np
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.flags import flagging_places, write_looking
+from separatrix.constructions.parts.comparing import two_comparing
+from separatrix.constructions.parts.flags import write_looking
 from separatrix.constructions.parts.placement import (
     empty_model,
     mlp_after,
-    softmax_head,
 )
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
 from separatrix.mechanisms import Full
 from separatrix.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
@@ -60,16 +60,18 @@ def equality(
     bits = bits_for(task.n)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
-    first, second = flagging_places(task, architecture, keys=bits + 1, last=(1, 1))
+    first, second = two_comparing(task, architecture, keys=bits + 1)
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=_HIDDEN)
     _write_embeddings(task, model, space)
-    head = softmax_head(model, first)
-    pick(head.q.weight, [(space["place"], SCALE), (space["one"], SCALE)])
-    pick(head.k.weight, [(space["place"], SCALE), (space["first"], SCALE)])
-    pick(head.v.weight, [(space["bit"], 1.0)])
-    put(head.o.weight, space["fetched"])
-    _write_difference(mlp_after(model, first), space)
+    first.write(
+        model,
+        query=[(space["place"], SCALE), (space["one"], SCALE)],
+        key=[(space["place"], SCALE), (space["first"], SCALE)],
+        value=[(space["bit"], 1.0)],
+        target=space["fetched"],
+    )
+    _write_difference(mlp_after(model, first.place), space)
     write_looking(model, space, second, one="one", flag="differs")
     # logits (found, 1/2)
     put(model.head.weight.T[space["found"]].T, slice(0, 1))

@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.comparing import last_comparing
 from separatrix.constructions.parts.flags import (
     THRESHOLD,
     counting_keys,
     counting_spaces,
     write_counting,
 )
-from separatrix.constructions.parts.placement import empty_model, last_full
+from separatrix.constructions.parts.placement import empty_model
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
@@ -55,10 +56,10 @@ def match2_bits(
     keys = counting_keys(task)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)])
-    (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=1)
+    reader = last_comparing(task, architecture, keys=keys, values=1)
     space = Spaces(**counting_spaces(task))
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
-    write_counting(task, model, space, place)
+    write_counting(task, model, space, reader)
     # logits (weight + own, 85/128)
     put(model.head.weight.T[space["weight"]].T, slice(0, 1))
     put(model.head.weight.T[space["own"]].T, slice(0, 1))

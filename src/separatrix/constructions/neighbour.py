@@ -33,7 +33,7 @@ import numpy as np
 from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.flags import flagging_places
+from separatrix.constructions.parts.comparing import two_comparing
 from separatrix.constructions.parts.placement import (
     empty_model,
     mlp_after,
@@ -67,8 +67,8 @@ def neighbour(
                 Full(heads=1, head_dim=task.d + 1, value_dim=labels),
             ]
         )
-    first, second = flagging_places(
-        task, architecture, keys=pair + 1, values=task.d, last=(task.d + 1, labels)
+    first, second = two_comparing(
+        task, architecture, keys=pair + 1, values=task.d, last=(task.d + 1, labels), plain=True
     )
     space = Spaces(
         pair=pair,
@@ -84,8 +84,8 @@ def neighbour(
     )
     model = empty_model(task, architecture, width=space.width, hidden=2 * max(task.d, labels))
     _write_embeddings(task, model, space)
-    _write_fetch(model, space, first)
-    _write_search(task, model, space, second)
+    _write_fetch(model, space, first.place)
+    _write_search(task, model, space, second.place)
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
 
     return built(task, model, name="neighbour", arithmetic=arithmetic)

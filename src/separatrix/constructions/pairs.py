@@ -30,11 +30,11 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.comparing import two_comparing
 from separatrix.constructions.parts.flags import (
     THRESHOLD,
     counting_keys,
     counting_spaces,
-    flagging_places,
     write_counting,
     write_looking,
 )
@@ -69,13 +69,13 @@ def pairs(
     keys = counting_keys(task)
     if architecture is None:
         architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
-    first, second = flagging_places(task, architecture, keys=keys, last=(1, 1))
+    first, second = two_comparing(task, architecture, keys=keys)
     space = Spaces(**counting_spaces(task), flag=1, found=1)
     model = empty_model(
         task, architecture, width=space.width, hidden=_HIDDEN, bos=True, placed=False
     )
     write_counting(task, model, space, first)
-    _write_threshold(mlp_after(model, first), space)
+    _write_threshold(mlp_after(model, first.place), space)
     write_looking(model, space, second, one="token", flag="flag")
     # logits (1/2, found)
     model.head.bias[0] = 0.5

@@ -8,9 +8,9 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.formats import DIGITS, NumberFormat
-from separatrix.tasks import Counting, Dyck, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import Counting, Dyck, Equality, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
-from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED
+from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims
 from separatrix.theory.solves.room import bits_of
 
 BUILT: dict[str, tuple[str, ...]] = {
@@ -55,6 +55,9 @@ AROUND = {
     "retrieval": AROUND_HEADS,
     "composition": AROUND_HEADS,
     "recall": frozenset({"conv"}),
+    "match2": AROUND_HEADS - {"qk_norm"},
+    "pairs": AROUND_HEADS - {"qk_norm"},
+    "equality": AROUND_HEADS - {"qk_norm"},
 }
 """Key of a theorem -> options that its recipes write around; of the others they write none."""
 PLAIN = ("full", "sparse")
@@ -62,6 +65,8 @@ WRITTEN = (*PLAIN, "mla", "fox")
 """Mechanisms whose heads see every token, where recipes write around options."""
 BY_OFFSETS = ("retrieval", "composition")
 """Keys of theorems whose recipes ask for offsets, where rotations alone tell places."""
+COMPARING = ("match2", "pairs", "equality")
+"""Keys of theorems whose recipes compare numbers of unlike size, which no latent keeps apart."""
 CIRCLE = 3
 """Key dimensions of the recipe `match2`."""
 CARRIERS = frozenset(
@@ -110,6 +115,9 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return ()
     if isinstance(task, SeqComp):
         return _composed(verdict, task)
+    if isinstance(task, Equality):
+        flags = _still(Architecture.parse(verdict.architecture), verdict.numbers["second"])
+        return BUILT[verdict.theorem] if flags else ()
     return tuple(
         name for name in BUILT[verdict.theorem] if LOOKUPS.get(name, task.name) == task.name
     )
@@ -129,6 +137,8 @@ def _writable(verdict: Verdict) -> bool:
     names = WRITTEN if around >= AROUND_HEADS - {"qk_norm"} else PLAIN
     if verdict.theorem == "indexed-retrieval":
         names = ("indexed",)
+    if verdict.theorem in COMPARING:
+        names = (*PLAIN, "fox")
     return all(part.altered <= around and part.name in names for part in parts)
 
 
@@ -151,13 +161,20 @@ def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
     if architecture.positions not in _BUILDABLE:
         return ()
     if verdict.theorem != "match2":
-        return BUILT[verdict.theorem]
+        return BUILT[verdict.theorem] if _still(architecture, verdict.numbers["second"]) else ()
     circle, bits = BUILT["match2"]
     if verdict.numbers["dimensions"] == CIRCLE and task.M <= LARGEST_MODULUS:
         return (circle,)
-    layer = architecture.layers[verdict.numbers["layer"]]
-    wide = max(part.retrieval_head.head_dim for part in layer if part.retrieval_head is not None)
-    return (bits,) if wide > bits_of(task.M) else ()
+    return (bits,) if _still(architecture, verdict.numbers["layer"]) > bits_of(task.M) else ()
+
+
+def _still(architecture: Architecture, layer: int) -> int:
+    """The most key dimensions of a layer's heads that no rotation turns."""
+    return max(
+        content_dims(architecture, part, part.retrieval_head)
+        for part in architecture.layers[layer]
+        if part.retrieval_head is not None
+    )
 
 
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:

@@ -74,6 +74,10 @@ def test_every_input_of_larger_sizes(text: str, kind: str) -> None:
         ("twosum:n=3,M=6,form=decision", "full + mlp + gdn + full @ positions=none"),
         ("twosum:n=3,M=6,form=decision", "full*3 @ heads=2, head_dim=5"),
         ("twosum:n=3,M=6", "linear + full @ positions=none, head_dim=4"),
+        # heads with options
+        ("twosum:n=3,M=6,form=decision", "full(rope=true, rope_dim=4, conv=3)*2 @ head_dim=8"),
+        ("twosum:n=3,M=6,form=decision", "full(gate=sigmoid, sink=true)*2 @ positions=none"),
+        ("equality:n=3", "full(rope=true, rope_dim=4, gate=sigmoid) + fox @ head_dim=8"),
     ],
 )
 def test_layers_that_are_not_used_add_nothing(text: str, stack: str) -> None:

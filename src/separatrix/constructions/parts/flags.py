@@ -18,18 +18,11 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.architecture import Architecture, Place
 from separatrix.constructions.parts.chain import SCALE
-from separatrix.constructions.parts.placement import (
-    last_full,
-    places,
-    softmax_head,
-    wide_enough,
-)
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
-from separatrix.mechanisms import Full
+from separatrix.constructions.parts.readers import Reader
+from separatrix.constructions.parts.spaces import Spaces, bits_for, signs
 from separatrix.model import Model
-from separatrix.tasks import Task, TwoSum
+from separatrix.tasks import TwoSum
 
 OWN = 0.25
 """What a token holds that meets itself: with it the weight of the start token is 3/4 with the token
@@ -37,30 +30,6 @@ alone and at most 7/12 with another match, as it is 1 and at most 1/2 for other 
 """
 THRESHOLD = 85 / 128
 """Between the two, and of 7 binary digits."""
-
-
-def flagging_places(
-    task: Task, architecture: Architecture, *, keys: int, values: int = 1, last: tuple[int, int]
-) -> tuple[Place, Place]:
-    """The last two full layers of which the first has so many key and value dimensions, and the
-    second has those of `last`. Raises SizeError, saying what is needed, where there are none such.
-    """
-    (second,) = last_full(task, architecture, 1, head_dim=last[0], value_dim=last[1])
-    wide = places(
-        architecture, lambda part: isinstance(part, Full) and wide_enough(part, keys, values)
-    )
-    before = [place for place in wide if place[0] < second[0]]
-    if before:
-        return before[-1], second
-    # one layer that is wide enough is not two: this says so
-    first, second = last_full(
-        task,
-        architecture,
-        2,
-        head_dim=max(keys, last[0]),
-        value_dim=max(values, last[1]),
-    )
-    return first, second
 
 
 def counting_spaces(task: TwoSum) -> dict[str, int]:
@@ -74,7 +43,7 @@ def counting_keys(task: TwoSum) -> int:
     return bits_for(task.M) + 1
 
 
-def write_counting(task: TwoSum, model: Model, space: Spaces, place: Place) -> None:
+def write_counting(task: TwoSum, model: Model, space: Spaces, reader: Reader) -> None:
     """The embeddings, and the head that leaves the start token's weight in "weight"."""
     bits = bits_for(task.M)
     values = torch.arange(task.M)
@@ -85,18 +54,22 @@ def write_counting(task: TwoSum, model: Model, space: Spaces, place: Place) -> N
     embed[: task.M, space["token"]] = 1.0
     embed[: task.M, space["own"]] = OWN * (partners == values).float()[:, None]
     embed[task.M, space["start"]] = 1.0
-    head = softmax_head(model, place)
-    pick(head.q.weight, [(space["partner"], SCALE), (space["token"], SCALE)])
-    # one product for the start token, as large as those of all bits together
-    pick(head.k.weight, [(space["value"], SCALE), (space["start"], SCALE * bits)])
-    pick(head.v.weight, [(space["start"], 1.0)])
-    put(head.o.weight, space["weight"])
+    reader.write(
+        model,
+        query=[(space["partner"], SCALE), (space["token"], SCALE)],
+        # one product for the start token, as large as those of all bits together
+        key=[(space["value"], SCALE), (space["start"], SCALE * bits)],
+        value=[(space["start"], 1.0)],
+        target=space["weight"],
+    )
 
 
-def write_looking(model: Model, space: Spaces, place: Place, *, one: str, flag: str) -> None:
+def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag: str) -> None:
     """The head that leaves in "found" whether any token holds a flag; `one` is 1 everywhere."""
-    head = softmax_head(model, place)
-    pick(head.q.weight, [(space[one], SCALE)])
-    pick(head.k.weight, [(space[flag], 2 * SCALE)])
-    pick(head.v.weight, [(space[flag], 1.0)])
-    put(head.o.weight, space["found"])
+    reader.write(
+        model,
+        query=[(space[one], SCALE)],
+        key=[(space[flag], 2 * SCALE)],
+        value=[(space[flag], 1.0)],
+        target=space["found"],
+    )
