@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.checkpoints import STOCK_HELP, said_of, stock_json, stock_named, write_stock
+from separatrix.cli.checkpoints import STOCK_HELP, said_of, stock_json, write_stock
 from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.proofs import (
+    FORMAT_HELP,
+    built_as,
+    formats_named,
+    limits_of,
+    number_or_stock,
+    print_proof,
+    title_of,
+)
 from separatrix.progress import bar, seconds_of
 
 if TYPE_CHECKING:
@@ -30,7 +38,23 @@ def construct(
     arch: Annotated[
         str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
     ] = None,
-    form: Annotated[str | None, typer.Option("--format", help=STOCK_HELP)] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help=f"{FORMAT_HELP} {STOCK_HELP}")
+    ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Print the proof in every number format, layer by layer, and how far each carries.",
+        ),
+    ] = False,
+    formats: Annotated[
+        str | None,
+        typer.Option(help="Number formats to prove it in, too, such as fp64,bf16 (recorded)."),
+    ] = None,
+    unproved: Annotated[
+        bool, typer.Option("--unproved", help="Write the weights though nothing is proved of them.")
+    ] = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -38,18 +62,17 @@ def construct(
     seqcomp --L 3 -n 4096 --out model/
     """
     from separatrix.evidence.folder import new_folder
-    from separatrix.report.facts import from_one
     from separatrix.report.meters import metered
     from separatrix.tasks import parse_task
 
     wanted = parse_task(with_sizes(task, context))
     held = stack(arch) if arch else None
-    stock = stock_named(form)
+    number, stock = number_or_stock(form)
+    others = formats_named(formats, prove=prove)
     with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
         from separatrix.constructions import CONSTRUCTIONS
-        from separatrix.constructions import construct as build_construction
 
-        built = build_construction(wanted, held)
+        built = built_as(wanted, held, number, others, unproved=unproved)
         name = built.save(folder).name
         checkpoint = write_stock(built.model, stock, folder) if stock else None
         meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)
@@ -62,15 +85,14 @@ def construct(
         )
         return
     print_text(built.record.statement)
-    proof = dict(built.record.proof)
-    rows = [_row(from_one(layer)) for layer in proof.pop("layers")]
-    # a carrier and a head that fetches are told by different numbers: a table for each kind
-    for _, alike in groupby(rows, key=list):
+    print_proof(built.record.proof)
+    for other, told in built.record.proofs.items():
+        typer.echo(f"\nin {title_of(other)}")
+        print_proof(told)
+    if prove and not unproved:
         typer.echo()
-        print_rows(list(alike), False)
-    typer.echo()
-    for key, value in proof.items():
-        print_text(f"{key.replace('_', ' ')}: {value}")
+        for sentence in limits_of(built, held):
+            print_text(sentence)
     print_text(meters.said())
     for line in said_of(checkpoint, out) if checkpoint else ():
         print_text(line)
@@ -206,20 +228,3 @@ def _unchecked(checked: Iterable[Checked]) -> list[str]:
         f"{what}: {rests.pop() if len(rests) == 1 else f'{len(rests)} notes'}"
         for what, rests in said.items()
     ]
-
-
-def _row(layer: Mapping[str, Any]) -> dict[str, str]:
-    """A layer of a proof, named first: where it stands, then its numbers."""
-    part = f", part {layer['part']}" if layer["part"] > 1 else ""
-    return {"where": f"layer {layer['layer']}{part}"} | {
-        key.replace("_", " "): _brief(value)
-        for key, value in layer.items()
-        if key not in ("layer", "part")
-    }
-
-
-def _brief(value: object) -> str:
-    """A number of a proof with three digits; the file holds all of them."""
-    text = str(value)
-    decimal = len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit()
-    return f"{float(text):.2e}" if decimal else text

@@ -46,9 +46,9 @@ def in_format(
     if arithmetic.name == FP32.name:
         return build(task, architecture, arithmetic)
     if architecture is None:
-        made = build(task, None, arithmetic)
+        made = build(task, None, replace(arithmetic, later=True))
         return moved(made, in_numbers(made.model.architecture, arithmetic), arithmetic)
-    made = build(task, in_numbers(architecture, FP32), arithmetic)
+    made = build(task, in_numbers(architecture, FP32), replace(arithmetic, later=True))
     return moved(made, architecture, arithmetic)
 
 

@@ -67,8 +67,7 @@ class Derivation(Generic[TaskT]):
         format.
         """
         for name, tensor in model.state_dict().items():
-            numbers = tensor.detach().numpy().astype(np.float64)
-            if not arithmetic.held(numbers).all():
+            if not _held(tensor.detach().numpy(), arithmetic):
                 raise CheckFailed(f"weight {name} holds a number that {arithmetic.title} has not")
         derived = self.derive(task, model, arithmetic)
         if derived.margin <= 0:
@@ -84,6 +83,20 @@ class Derivation(Generic[TaskT]):
             return proof_object(task, self.proved(task, model, arithmetic))
         except (CheckFailed, SizeError) as error:
             return {"arithmetic": arithmetic.said, "breaks": str(error)}
+
+
+def _held(numbers: NDArray[Any], arithmetic: Arithmetic) -> bool:
+    """Whether a format stores all of these numbers, float32 or float64, as they are."""
+    digits = np.finfo(numbers.dtype).nmant + 1
+    if digits <= arithmetic.digits and numbers.dtype == np.float32:
+        return True
+    # the digits that a format has not must be 0
+    rest = (1 << max(0, digits - arithmetic.digits)) - 1
+    if (np.ascontiguousarray(numbers).view(f"i{numbers.dtype.itemsize}") & rest).any():
+        return False
+    size = np.abs(numbers)
+    most = 2 * arithmetic.large
+    return bool(((size == 0) | (size >= arithmetic.tiny) & (size <= most)).all())
 
 
 def proof_object(task: Task, derived: Derived) -> dict[str, Any]:

@@ -1,0 +1,129 @@
+"""Proofs of constructions in the terminal: in which formats, layer by layer, up to which size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from separatrix.cli.checkpoints import stock_named
+from separatrix.cli.printing import print_rows, print_text
+from separatrix.errors import SizeError, SpecError
+from separatrix.numbers.formats import NumberFormat
+
+if TYPE_CHECKING:
+    from separatrix.architecture import Architecture
+    from separatrix.constructions import Built
+    from separatrix.tasks import Task
+
+FORMAT_HELP = "Number format to build and prove it in: fp64, fp32, bf16, fp16 or pN; or:"
+PROVED = ("fp64", "fp32", "bf16", "fp16")
+"""Formats that --prove tells of."""
+
+
+def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
+    """A number format or a stock architecture, as --format names them."""
+    if text is None:
+        return None, None
+    try:
+        return NumberFormat(text).name, None
+    except SpecError:
+        return None, stock_named(text)
+
+
+def formats_named(text: str | None, *, prove: bool) -> list[str]:
+    """The formats of a list such as "fp64,bf16". Raises SizeError for one without proofs."""
+    from separatrix.proofs.arithmetic import arithmetic
+
+    if text is None:
+        return list(PROVED) if prove else []
+    return [arithmetic(name.strip()).name for name in text.split(",")]
+
+
+def title_of(name: str) -> str:
+    from separatrix.proofs.arithmetic import arithmetic
+
+    return arithmetic(name).title
+
+
+def built_as(
+    task: Task,
+    architecture: Architecture | None,
+    number: str | None,
+    others: list[str],
+    *,
+    unproved: bool,
+) -> Built:
+    """The construction in a number format, with its proofs in others. Raises SizeError, with the
+    largest size that is proved, for one that is not.
+    """
+    from separatrix.constructions import construct
+    from separatrix.constructions.limits import limit_below
+    from separatrix.constructions.parts.built import proved_in
+    from separatrix.proofs.arithmetic import FP32, arithmetic
+
+    wanted = None if number is None else arithmetic(number)
+    if unproved:
+        return construct(task, architecture, None, (wanted or FP32).unproved)
+    try:
+        return proved_in(construct(task, architecture, None, wanted), others)
+    except SizeError as error:
+        found = limit_below(task, architecture, None, wanted)
+        if found is None:
+            raise
+        title = (wanted or FP32).title
+        raise SizeError(
+            f"{error} (the largest {found.size} proved in {title}, all else the same, is"
+            f" {found.n:,}; --unproved writes the weights without a proof)"
+        ) from None
+
+
+def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
+    """How far this construction is proved in each format that the record tells of."""
+    from separatrix.constructions.limits import SHOWN, largest_proved
+    from separatrix.proofs.arithmetic import FP32, arithmetic
+
+    yield f"weights built alike, tried up to {SHOWN:,}, all else the same:"
+    for name in dict.fromkeys((built.record.format or FP32.name, *built.record.proofs)):
+        own = arithmetic(name)
+        found = largest_proved(
+            built.record.name, built.task, own, most=SHOWN, architecture=architecture
+        )
+        yield f"  {found.sentence(own.title)}"
+
+
+def print_proof(proof: Mapping[str, Any]) -> None:
+    """A proof object: a table of its layers, and what follows from them."""
+    from separatrix.report.facts import from_one
+
+    rest = dict(proof)
+    rows = [_row(from_one(layer)) for layer in rest.pop("layers", [])]
+    # a carrier and a head that fetches are told by different numbers: a table for each kind
+    for _, alike in groupby(rows, key=list):
+        typer.echo()
+        print_rows(list(alike), False)
+    typer.echo()
+    size = rest.pop("exact_up_to", None)
+    for key, value in rest.items():
+        print_text(f"{key.replace('_', ' ')}: {value}")
+    if size is not None:
+        print_text(f"exact for every input of this size, n = {size:,}")
+
+
+def _row(layer: Mapping[str, Any]) -> dict[str, str]:
+    """A layer of a proof, named first: where it stands, then its numbers."""
+    part = f", part {layer['part']}" if layer["part"] > 1 else ""
+    return {"where": f"layer {layer['layer']}{part}"} | {
+        key.replace("_", " "): _brief(value)
+        for key, value in layer.items()
+        if key not in ("layer", "part")
+    }
+
+
+def _brief(value: object) -> str:
+    """A number of a proof with three digits; the file holds all of them."""
+    text = str(value)
+    decimal = len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit()
+    return f"{float(text):.2e}" if decimal else text

@@ -1,0 +1,145 @@
+"""The largest size that a construction is proved for in an arithmetic, found by building it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from separatrix.architecture import Architecture
+from separatrix.constructions import construct
+from separatrix.errors import SizeError
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.tasks import Task
+
+MOST = 1 << 20
+SIZES = ("n", "m", "M", "V", "K", "k", "d")
+"""Sizes that may be too large for an arithmetic, in the order in which they are tried."""
+SHOWN = 1 << 14
+"""As far as a command line looks that was asked for one size."""
+_EXACT = 1 << 13
+"""Beyond, a limit is found to a sixty-fourth: every step builds and proves."""
+Build = Callable[[Task], object]
+"""Raises SizeError for a task that is not proved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Up to which value of one size, all else fixed, a construction is proved."""
+
+    size: str
+    n: int
+    """The largest value that was built and proved; 0: none was."""
+    breaks: str | None
+    """What breaks the proof beyond; None where nothing was found to."""
+    beyond: int | None
+    """The smallest value that was tried and not proved."""
+
+    @property
+    def layer(self) -> int | None:
+        """The layer that breaks, where the proof says one."""
+        found = re.search(r"layer (\d+)", self.breaks or "")
+        return int(found[1]) if found else None
+
+    @property
+    def capped(self) -> bool:
+        """Whether it was proved as far as was tried."""
+        return self.beyond is None
+
+    def sentence(self, title: str) -> str:
+        """For a reader."""
+        if not self.n:
+            return f"in {title} no {self.size} is proved: {self.breaks}"
+        if self.beyond is None:
+            return f"in {title} proved up to {self.size} = {self.n:,}, the most that was tried"
+        where = f"layer {self.layer}" if self.layer else "the proof"
+        return (
+            f"in {title} proved up to {self.size} = {self.n:,}; at {self.beyond:,} {where} breaks:"
+            f" {self.breaks}"
+        )
+
+
+def family(task: Task) -> str:
+    """The size that grows: n, where the task has one."""
+    sizes = task.sizes()
+    return next((name for name in SIZES if isinstance(sizes.get(name), int)), "n")
+
+
+def largest_proved(
+    name: str,
+    task: Task,
+    arithmetic: Arithmetic,
+    most: int = MOST,
+    size: str | None = None,
+    architecture: Architecture | None = None,
+) -> Limit:
+    """The largest value of a size (default: n), all else fixed, at which the construction is built
+    and proved in the arithmetic, up to `most`.
+
+    Doubled from the task's own until the proof breaks, or halved until it does not; then bisected,
+    beyond 8,192 to a sixty-fourth. So all sizes in between are taken to hold with the ends, which
+    nothing proves.
+    """
+    return limit(
+        task,
+        lambda other: construct(other, architecture, name, arithmetic),
+        most=most,
+        size=size or family(task),
+    )
+
+
+def limit(task: Task, build: Build, *, most: int, size: str) -> Limit:
+    """As `largest_proved`, of anything that builds."""
+    reasons: dict[int, str] = {}
+
+    def proved(value: int) -> bool:
+        try:
+            build(task.with_sizes({size: value}))
+        except SizeError as error:
+            reasons[value] = str(error)
+            return False
+        return True
+
+    own = task.sizes()[size]
+    assert isinstance(own, int)
+    low, high = 0, min(own, most)
+    if proved(high):
+        low, high = high, min(2 * high, most)
+        while high > low and proved(high):
+            low, high = high, min(2 * high, most)
+        if high == low:
+            return Limit(size=size, n=low, breaks=None, beyond=None)
+    else:
+        low = high // 2
+        while low and not proved(low):
+            low, high = low // 2, low
+    while low and high - low > max(1, low // 64 if low >= _EXACT else 1):
+        middle = (low + high) // 2
+        if proved(middle):
+            low = middle
+        else:
+            high = middle
+    return Limit(size=size, n=low, breaks=reasons[high], beyond=high)
+
+
+def limit_below(
+    task: Task,
+    architecture: Architecture | None,
+    kind: str | None,
+    arithmetic: Arithmetic | None,
+) -> Limit | None:
+    """Of a task that is not proved, the first size that is too large, and its limit; None where no
+    smaller one is proved either.
+    """
+    sizes = task.sizes()
+    for size in SIZES:
+        if isinstance(sizes.get(size), int):
+            found = limit(
+                task,
+                lambda other: construct(other, architecture, kind, arithmetic),
+                most=int(sizes[size]),
+                size=size,
+            )
+            if found.n:
+                return found
+    return None

@@ -1,0 +1,75 @@
+"""Limits: the largest size that an arithmetic carries, found by building and proving."""
+
+from __future__ import annotations
+
+import pytest
+
+from separatrix.architecture import Architecture
+from separatrix.constructions.limits import Limit, largest_proved, limit, limit_below
+from separatrix.errors import SizeError
+from separatrix.proofs.arithmetic import FP32, arithmetic
+from separatrix.tasks import Eva, SeqComp, Task, parse_task
+
+
+@pytest.mark.parametrize("own", [1, 5, 37, 38, 300, 1000])
+@pytest.mark.parametrize("most", [1, 37, 1000])
+def test_the_last_size_that_builds_is_found_from_anywhere(own: int, most: int) -> None:
+    tried = []
+
+    def build(task: Task) -> None:
+        assert isinstance(task, Eva)
+        tried.append(task.n)
+        if task.n > 37:
+            raise SizeError("layer 2: too many")
+
+    found = limit(Eva(n=own, V=2), build, most=most, size="n")
+    assert found.n == min(37, most)
+    assert found.capped == (most <= 37)
+    if most > 37:
+        assert (found.beyond, found.layer) == (38, 2)
+    assert max(tried) <= most
+
+
+def test_nothing_is_proved_where_nothing_builds() -> None:
+    def build(task: Task) -> None:
+        raise SizeError("no room")
+
+    found = limit(Eva(n=9, V=2), build, most=100, size="n")
+    assert (found.n, found.beyond, found.breaks, found.layer) == (0, 1, "no room", None)
+    assert "no n is proved: no room" in found.sentence("float32")
+
+
+def test_sentences_say_what_breaks() -> None:
+    some = Limit(size="n", n=5000, breaks="layer 3: it is off", beyond=5001)
+    assert "up to n = 5,000; at 5,001 layer 3 breaks: layer 3: it is off" in some.sentence("p16")
+    assert "the most that was tried" in Limit(size="n", n=8, breaks=None, beyond=None).sentence(
+        "float32"
+    )
+
+
+def test_a_coarse_format_carries_fewer_keys() -> None:
+    """4 digits fewer, and the sums of a p-bit format bound fewer keys."""
+    task = Eva(n=4, V=2)
+    narrow = largest_proved("retrieval", task, arithmetic("p14"), most=1 << 12)
+    wide = largest_proved("retrieval", task, arithmetic("p18"), most=1 << 12)
+    assert 0 < narrow.n < wide.n
+    assert narrow.beyond == narrow.n + 1
+    assert largest_proved("retrieval", task, FP32, most=1 << 12).capped
+
+
+def test_the_size_of_a_composition_is_m() -> None:
+    found = largest_proved("seqcomp", SeqComp(L=1, m=4, branching=()), FP32, most=16)
+    assert (found.size, found.n, found.capped) == ("m", 16, True)
+
+
+@pytest.mark.slow
+def test_of_a_task_that_is_too_large_the_size_that_is_names_its_limit() -> None:
+    """M = 5,754 is the circle's limit in float32 (theory.md, section 6); no n helps."""
+    small = Architecture.parse("full @ heads=1, head_dim=3")
+    found = limit_below(parse_task("twosum:n=1,M=5760"), small, "match2", FP32)
+    assert found is not None
+    assert (found.size, found.n) == ("M", 5754)
+
+
+def test_a_stack_without_room_has_no_limit() -> None:
+    assert limit_below(parse_task("eva:n=8,V=4"), Architecture.parse("linear"), None, None) is None
