@@ -413,7 +413,7 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
             ["--jsn is no option of separatrix compare; there is --json"],
         ),
         ("`--contxt 8`", ["--contxt is no option of any command; there is --context"]),
-        ("`construct eva --place x`", ["--place is no option of separatrix construct"]),
+        ("`construct eva --zzz x`", ["--zzz is no option of separatrix construct"]),
     ],
 )
 def test_wrong_commands_and_options_are_found(text: str, faults: list[str]) -> None:

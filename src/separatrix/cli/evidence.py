@@ -45,7 +45,7 @@ def construct(
         bool,
         typer.Option(
             "--prove",
-            help="Print the proof in every number format, layer by layer, and how far each carries.",
+            help="Print its proof in every number format, and how far each carries.",
         ),
     ] = False,
     formats: Annotated[
