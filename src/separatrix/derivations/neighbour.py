@@ -70,7 +70,7 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
         stacked(tokens.labels, tokens.strings),
         linear(anywhere, head.o, what=f"{second.where}, o"),
     )
-    before = add(tokens.query.hull(), written, RESIDUAL)
+    before = add(tokens.last, written, RESIDUAL)
     after = after_mlp(second, before)
     entries = [
         fetched.entry(first, _FETCHES, tokens.left),
@@ -112,7 +112,11 @@ class _Tokens:
     strings: Enclosure
     """Rows that enclose every string at a place of strings, or the query, bit by bit."""
     query: Enclosure
-    """A row for each of the two strings as the query."""
+    """A row for each of the two strings as the query: others are like them bit by bit, in what
+    depends on a bit alone.
+    """
+    last: Enclosure
+    """One row: any query."""
     near_bits: Bits
     query_bits: Bits
     left: Left
@@ -135,6 +139,7 @@ class _Tokens:
             near=near,
             strings=after_layer(part, strings, written),
             query=after_layer(part, stream.last.rows(ends), written.hull()),
+            last=after_layer(part, stream.last.hull(), written.hull()),
             near_bits=bitwise.after_mlp(part, brought),
             query_bits=bitwise.after_mlp(part, embedded),
             left=left_in(part, written, before, near),

@@ -130,6 +130,8 @@ def places_differ(model: Model) -> None:
         ("neighbour", shifted("position.weight", (2, 0), 2.0)),
         ("neighbour", shifted("blocks.0.mlp.up.bias", (0,), 2.0)),
         ("neighbour", shifted("head.weight", (0, -1), 3.0)),
+        # one string alone, as the query, writes into the answer
+        ("neighbour", shifted("embed.weight", (3, -1), -2.0)),
     ],
 )
 def test_weights_that_break_it_are_refused(name: str, edit: Callable[[Model], None]) -> None:
