@@ -1,21 +1,19 @@
 """The precision map: up to which size a construction is proved in each number format, and from
 which size on an input is found that it answers wrongly.
 
-Proved: the weights of that size are built and their proof derived, in that format. Not proved are
-the weights that are run beyond: those of a wider format, rounded to the format. A failure that is
-found is one; that none was found proves nothing.
+Proved: the weights of that size are built for that format and their proof derived in it. Beyond,
+weights are built alike, and run without a proof. A failure that is found is one; that none was
+found proves nothing.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.derivations import DERIVATIONS
@@ -23,7 +21,7 @@ from separatrix.derivations.parts.derivation import Derived
 from separatrix.derivations.parts.inputs import adversarial
 from separatrix.errors import CheckFailed, SizeError, SpecError, UnknownNameError
 from separatrix.model import Model
-from separatrix.proofs.arithmetic import FP32, FP64, Arithmetic, arithmetic
+from separatrix.proofs.arithmetic import FP64, Arithmetic, arithmetic
 from separatrix.searches.in_format import Wrong, wrong_in
 from separatrix.tasks import Task, parse_task
 
@@ -95,15 +93,6 @@ class Line:
         return asdict(self) | {"ratio": self.ratio}
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Weights of a size, and the inputs that their proof is closest to failing on."""
-
-    task: Task
-    model: Model
-    derived: Derived
-
-
 def family_of(name: str, text: str | None) -> Family:
     """The sizes that are followed: of a text with {} for the size, or the construction's own.
     Raises SpecError for a text without {}, for another task than the construction's, and where it
@@ -165,12 +154,11 @@ def _line(
     found: dict[int, Wrong] = {}
 
     def fails(size: int) -> bool:
-        weights = _weights(name, family.task(size), one)
-        if weights is None:
-            return False
-        number = min(_INPUTS, max(_FEWEST, tokens // weights.task.length))
-        inputs = adversarial(DERIVATIONS[name], weights.task, weights.derived, number, rng)
-        wrong = wrong_in(weights.model, one, weights.task, inputs)
+        task = family.task(size)
+        model = _weights(name, task, one)
+        number = min(_INPUTS, max(_FEWEST, tokens // task.length))
+        inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
+        wrong = wrong_in(model, one, task, inputs)
         if wrong is not None:
             found[size] = wrong
         return wrong is not None
@@ -232,23 +220,27 @@ def _failing(
     return good, bad
 
 
-def _weights(name: str, task: Task, one: Arithmetic) -> Weights | None:
-    """Weights that are proved in the format; else those of a wider one, rounded to it."""
-    for wider in (one, FP32, FP64):
-        try:
-            model = construct(task, None, name, wider).model
-            derived = DERIVATIONS[name].derive(task, model, wider)
-        except (SizeError, CheckFailed):
-            continue
-        return Weights(task, model if wider is one else _rounded(model, one), derived)
-    return None
+def _weights(name: str, task: Task, one: Arithmetic) -> Model:
+    """Weights of the format, proved or not."""
+    try:
+        return construct(task, None, name, one).model
+    except SizeError:
+        return construct(task, None, name, one.unproved).model
 
 
-def _rounded(model: Model, one: Arithmetic) -> Model:
-    nearest = copy.deepcopy(model)
-    for tensor in nearest.state_dict().values():
-        tensor.copy_(torch.from_numpy(one.leading(tensor.double().numpy())))
-    return nearest
+def _closest(name: str, task: Task, model: Model) -> Derived | None:
+    """The proof of the weights in float64, or else of those that are built for it, which tells the
+    inputs that they are closest to failing on; None where float64 bears neither out.
+    """
+    derive = DERIVATIONS[name].derive
+    try:
+        return derive(task, model, FP64)
+    except CheckFailed:
+        pass
+    try:
+        return derive(task, construct(task, None, name, FP64).model, FP64)
+    except (CheckFailed, SizeError):
+        return None
 
 
 def slope(sizes: Sequence[tuple[int, int]]) -> float | None:

@@ -16,7 +16,7 @@ from separatrix.progress import bar
 if TYPE_CHECKING:
     from separatrix.precision import Line
 
-_SHOWN = 24
+_SHOWN = 10
 """Tokens of an input that a table shows."""
 
 
@@ -59,9 +59,8 @@ def precision(
 ) -> None:
     """The precision map: for each number format the largest size at which a construction is proved
     right on every input, beside the smallest one at which a search finds an input that it answers
-    wrongly. Beyond the size proved the weights are those of a wider format, rounded. In formats pN
-    every operation is rounded, with sums in a row and in pairs. Example: precision match2 --bits
-    14:32 --out map/
+    wrongly. In formats pN every operation is rounded, with sums in a row and in pairs. Example:
+    precision match2 --bits 14:32 --out map/
     """
     from separatrix.evidence.atomic import write_atomic
     from separatrix.evidence.canonical import canonical

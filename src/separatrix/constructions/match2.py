@@ -20,14 +20,15 @@ Its output y is the weight on earlier x_j. Nothing matches: at most n e^-G <= 1/
 may match, at 2x = 0, but its value is 0). Something matches: at least about 1/2, the query itself
 matching too. The logits are (1/4, y).
 
-All of phi and the blank key are rounded to multiples of 2^-24, so that scores are integers over
-2^48. c is a power of two, the smallest that keeps both gaps, less the rounding errors of float32
-scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no
+All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
+digits, so that scores are integers over 2^48. c is a power of two, the smallest that keeps both
+gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no
 rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -43,6 +44,7 @@ from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
+from separatrix.numbers.formats import DIGITS
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import cos_bounds, log_upper
 from separatrix.proofs.softmax import Match, gamma
@@ -52,7 +54,6 @@ LARGEST_MODULUS = 5754
 """About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of
 scores eats the gap.
 """
-GRID = 1 << 24
 THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
 _ROWS = 512
@@ -73,7 +74,7 @@ def match2(
         raise SizeError(
             f"{task.spec}: no construction for the decision form is built yet; use form=query"
         )
-    if task.M > LARGEST_MODULUS:
+    if arithmetic.claims and task.M > LARGEST_MODULUS:
         raise SizeError(
             f"{task.spec}: in float32 the circle code tells at most M = {LARGEST_MODULUS:,} values"
             " apart; use a smaller M"
@@ -91,17 +92,17 @@ def match2(
         norms=False,
         rotations=False,
     )
-    code = Circle.of(task.M)
-    strength = strengthen(code, task)
+    code = Circle.of(task.M, min(arithmetic.digits, DIGITS["fp32"]))
+    strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
 
     embed = model.embed.weight
     position = model.position.weight
-    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / GRID).float()
+    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / code.grid).float()
     embed[: task.M, space["ask"]] = 1.0
-    embed[task.M, space["blank"]] = code.blank / GRID
+    embed[task.M, space["blank"]] = code.blank / code.grid
     position[1 : task.n + 1, space["earlier"]] = 1.0
 
     cos = space.first("circle", 1)
@@ -122,8 +123,11 @@ def match2(
 
 @dataclass(frozen=True)
 class Circle:
-    """phi and the blank key in units of 2^-24, and the gaps they leave in units of 2^-48, exact."""
+    """phi and the blank key in units of 1 / grid, and the gaps they leave in units of its square,
+    exact.
+    """
 
+    grid: int
     points: NDArray[np.int64]
     blank: int
     match_over_blank: int
@@ -134,13 +138,16 @@ class Circle:
     """Largest |cos cos| + |sin sin|."""
 
     @classmethod
-    def of(cls, modulus: int) -> Circle:
-        """The code for M values, with the blank key halfway between the lowest match and the
-        highest other score.
+    def of(cls, modulus: int, digits: int) -> Circle:
+        """The code for M values in multiples of 2^-digits, with the blank key halfway between the
+        lowest match and the highest other score.
         """
+        grid = 1 << digits
         turns = [Fraction(x, modulus) for x in range(modulus)]
         # (modulus, 2); sin of an angle is the cos of a quarter turn less
-        points = np.array([[_on_grid(t), _on_grid(t - Fraction(1, 4))] for t in turns], np.int64)
+        points = np.array(
+            [[_on_grid(t, grid), _on_grid(t - Fraction(1, 4), grid)] for t in turns], np.int64
+        )
         lowest = 1 << 62
         matched = -(1 << 62)
         rest = -(1 << 62)
@@ -149,7 +156,7 @@ class Circle:
             rows = np.arange(start, min(start + _ROWS, modulus))
             cosines = np.outer(points[rows, 0], points[:, 0])
             sines = np.outer(points[rows, 1], points[:, 1])
-            # integers over 2^48, below 2^63: no score is rounded
+            # integers of at most 48 digits, below 2^63: no score is rounded
             products = max(products, int((abs(cosines) + abs(sines)).max()))
             scores = cosines - sines
             hits = (np.arange(len(rows)), -rows % modulus)
@@ -157,47 +164,59 @@ class Circle:
             matched = max(matched, int(scores[hits].max()))
             scores[hits] = -(1 << 62)
             rest = max(rest, int(scores.max()))
-        # halfway, rounded to a multiple of 2^-24; as a score it counts in units of 2^-48
-        blank = (lowest + rest + GRID) // (2 * GRID)
+        # halfway, rounded to the grid; as a score it counts in units of its square
+        blank = (lowest + rest + grid) // (2 * grid)
         return cls(
+            grid=grid,
             points=points,
             blank=blank,
-            match_over_blank=lowest - blank * GRID,
-            blank_over_rest=blank * GRID - rest,
-            widest=matched - blank * GRID,
+            match_over_blank=lowest - blank * grid,
+            blank_over_rest=blank * grid - rest,
+            widest=matched - blank * grid,
             products=products,
         )
 
 
-def _on_grid(turns: Fraction) -> int:
-    """cos(2 pi turns) rounded to a multiple of 2^-24, in those units."""
+def _on_grid(turns: Fraction, grid: int) -> int:
+    """cos(2 pi turns) rounded to a multiple of 1 / grid, in those units."""
     low, high = cos_bounds(turns)
     # both ends of the enclosure round to one multiple, so every number between them does
-    assert round(low * GRID) == round(high * GRID)
-    return round(low * GRID)
+    assert round(low * grid) == round(high * grid)
+    return round(low * grid)
 
 
-def strengthen(code: Circle, task: TwoSum) -> float:
-    """The smallest power of two c >= 1 that leaves both gaps at ln(8n) in float32. Raises SizeError
-    when none does.
+def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> float:
+    """The smallest power of two c >= 1 that leaves both gaps at ln(8n). Raises SizeError when none
+    does; of weights of which nothing is claimed c is as large as it may get.
     """
     # n e^-G <= 1/8 once G >= ln(8n)
     needed = log_upper(8 * task.n)
-    for exponent in range(_STRONGEST):
-        unit = Fraction(1 << exponent, GRID * GRID)
+    # two products to a score
+    error = gamma(2, arithmetic.summed)
+    most = _strongest(arithmetic)
+    for exponent in range(most + 1):
+        unit = Fraction(1 << exponent, code.grid * code.grid)
         match = Match(
             earlier=task.n,
             match_over_blank=code.match_over_blank * unit,
             blank_over_rest=code.blank_over_rest * unit,
             widest=code.widest * unit,
-            # two products to a score
-            score_error=gamma(2) * code.products * unit,
+            score_error=error * code.products * unit,
+            arithmetic=arithmetic,
         )
         if min(match.gaps()) >= needed and match.without() < THRESHOLD < match.with_match():
             return float(1 << exponent)
+    if not arithmetic.claims:
+        return float(1 << most)
     raise SizeError(
-        f"{task.spec}: no scale of the scores keeps the gaps in float32; use a smaller n or M"
+        f"{task.spec}: no scale of the scores keeps the gaps in {arithmetic.title}; use a smaller n"
+        " or M"
     )
+
+
+def _strongest(arithmetic: Arithmetic) -> int:
+    """The largest exponent of c: queries c are stored."""
+    return min(_STRONGEST, int(math.log2(arithmetic.large)) - 1)
 
 
 RECIPE = Recipe(

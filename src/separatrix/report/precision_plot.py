@@ -53,7 +53,7 @@ def precision_spec(name: str, family: Family, lines: Sequence[Line], most: int) 
             row = {"size": line.proved, "digits": line.digits, "label": line.format}
             layers.append(
                 alt.Chart(alt.Data(values=[row]))
-                .mark_text(align="right", dx=-8, color=INK, fontSize=12)
+                .mark_text(align="left", dx=2, dy=16, color=INK, fontSize=12)
                 .encode(x=x, y=y, text="label:N")
             )
     return plot_spec(

@@ -12,8 +12,10 @@ from support.construction_tools import every, wrong
 
 from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.constructions.match2 import GRID, LARGEST_MODULUS, Circle
+from separatrix.constructions.match2 import LARGEST_MODULUS, Circle
 from separatrix.errors import SizeError
+from separatrix.proofs.arithmetic import BF16, arithmetic
+from separatrix.searches.in_format import wrong_in
 from separatrix.tasks import TwoSum
 
 
@@ -90,11 +92,11 @@ def test_near_misses_at_4096(M: int) -> None:
 
 
 def test_phi_is_the_circle_on_the_grid() -> None:
-    code = Circle.of(24)
+    code = Circle.of(24, 24)
     for x in range(24):
         angle = 2 * math.pi * x / 24
-        assert abs(code.points[x, 0] / GRID - math.cos(angle)) <= 0.5 / GRID + 1e-12
-        assert abs(code.points[x, 1] / GRID - math.sin(angle)) <= 0.5 / GRID + 1e-12
+        assert abs(code.points[x, 0] / code.grid - math.cos(angle)) <= 0.5 / code.grid + 1e-12
+        assert abs(code.points[x, 1] / code.grid - math.sin(angle)) <= 0.5 / code.grid + 1e-12
 
 
 def test_the_gaps_by_hand() -> None:
@@ -140,7 +142,30 @@ def test_a_task_beyond_it_is_refused(task: TwoSum, message: str) -> None:
         construct(task, kind="match2")
 
 
-@pytest.mark.parametrize("architecture", ["gdn", "full(head_dim=2)", "full @ fp16"])
+@pytest.mark.parametrize("architecture", ["gdn", "full(head_dim=2)"])
 def test_a_stack_that_cannot_hold_it_is_refused(architecture: str) -> None:
     with pytest.raises(SizeError, match="head_dim >= 3"):
         construct(TwoSum(n=4, M=7), Architecture.parse(architecture), "match2")
+
+
+@pytest.mark.parametrize(("name", "digits"), [("bf16", 8), ("fp16", 11), ("p18", 10)])
+def test_the_circle_stands_on_the_grid_of_its_format(name: str, digits: int) -> None:
+    """Every weight is a number of the format, and all 5^4 inputs are answered right in it."""
+    task = TwoSum(n=3, M=5)
+    built = construct(task, None, "match2", arithmetic(name))
+    circle = built.model.embed.weight[:, :2].double().numpy() * 2**digits
+    assert (circle == circle.round()).all()
+    tokens = every([5] * 4)
+    assert wrong_in(built.model, arithmetic(name), task, tokens) is None
+
+
+def test_weights_without_a_proof_are_as_strong_as_the_format_lets_them_be() -> None:
+    """bfloat16 tells no 300 values apart: what is built claims nothing."""
+    task = TwoSum(n=3, M=300)
+    with pytest.raises(SizeError, match="no scale of the scores"):
+        construct(task, None, "match2", BF16)
+    built = construct(task, None, "match2", BF16.unproved)
+    assert "unproved" in built.record.proof
+    x = np.arange(300)
+    tokens = np.stack([-x - 1, -x - 1, -x - 1, x], 1) % 300
+    assert wrong_in(built.model, BF16, task, tokens) is not None

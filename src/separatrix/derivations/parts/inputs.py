@@ -23,15 +23,16 @@ _TRIES = 8
 def adversarial(
     derivation: Derivation[Any],
     task: Task,
-    derived: Derived,
+    derived: Derived | None,
     number: int,
     rng: np.random.Generator,
 ) -> Tokens:
     """So many inputs: those closest to failing first, then as many of each kind, among them the
-    task's own draws. Only inputs that the construction is about.
+    task's own draws. Only inputs that the construction is about. Without a proof none is known to
+    be close to failing.
     """
-    closest = derived.closest(rng)
     ids = np.array(derivation.ids(task), np.int64)
+    closest = np.empty((0, len(ids)), np.int64) if derived is None else derived.closest(rng)
     found = [closest[:number]]
     missing = number - len(found[0])
     for _ in range(_TRIES):
