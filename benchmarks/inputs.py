@@ -17,6 +17,7 @@ import torch
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations.parts.inputs import batches
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import parse_task
 
 CASES = {
@@ -38,7 +39,7 @@ def checked(text: str, number: int) -> tuple[str, int, int, float, float]:
     begun = time.process_time()
     built = construct(task)
     derivation = DERIVATIONS[built.record.name]
-    derived = derivation.derive(task, built.model)
+    derived = derivation.derive(task, built.model, FP32)
     between = time.process_time()
     wrong = run = 0
     for tokens in batches(derivation, task, derived, number, np.random.default_rng(SEED)):

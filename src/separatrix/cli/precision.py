@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,30 +68,29 @@ def precision(
     from separatrix.evidence.folder import new_folder
     from separatrix.precision import family_of, precision_map
     from separatrix.proofs.arithmetic import arithmetic
+    from separatrix.report.plot_file import write_spec
+    from separatrix.report.precision_plot import precision_spec, said_of_slopes
 
     family = family_of(name, sizes)
     wanted = [*formats.split(","), *_of_bits(bits)]
     for one in wanted:
         arithmetic(one)
     lines: list[Line] = []
-    with bar(f"precision of {name}", shown=not as_json) as advance:
-        for line in precision_map(name, family, wanted, most=most, tokens=tokens, seed=seed):
-            lines.append(line)
-            advance(len(lines), len(wanted))
-    from separatrix.report.precision_plot import precision_spec, said_of_slopes
-
-    data = {
-        "construction": name,
-        "sizes": family.text,
-        "most": most,
-        "seed": seed,
-        "formats": [line.to_json() for line in lines],
-    }
-    if out is not None:
-        from separatrix.report.plot_file import write_spec
-
-        spec = precision_spec(name, family, lines, most)
-        with new_folder(out) as folder:
+    # an existing folder is refused before anything is computed
+    with nullcontext() if out is None else new_folder(out) as folder:
+        with bar(f"precision of {name}", shown=not as_json) as advance:
+            for line in precision_map(name, family, wanted, most=most, tokens=tokens, seed=seed):
+                lines.append(line)
+                advance(len(lines), len(wanted))
+        data = {
+            "construction": name,
+            "sizes": family.text,
+            "most": most,
+            "seed": seed,
+            "formats": [line.to_json() for line in lines],
+        }
+        if folder is not None:
+            spec = precision_spec(name, family, lines, most)
             write_atomic(folder / "precision.json", canonical(data) + "\n")
             for suffix in ("svg", "png"):
                 write_spec(spec, f"Precision of {name}", folder / f"precision.{suffix}")

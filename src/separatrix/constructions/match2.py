@@ -22,8 +22,8 @@ matching too. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
 digits, so that scores are integers over 2^48. c is a power of two, the smallest that keeps both
-gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is exactly 0 and its score has no
-rounding error, so it ties exactly with a true match.
+gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin
+is exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations

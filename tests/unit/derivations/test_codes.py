@@ -15,6 +15,7 @@ from separatrix.derivations import DERIVATIONS
 from separatrix.derivations.parts import queries as compared
 from separatrix.derivations.parts.codes import Codes
 from separatrix.errors import CheckFailed
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import parse_task
 
 EVERY = np.array(list(itertools.product((-4.0, 4.0), repeat=4)))
@@ -54,7 +55,7 @@ def test_leads_are_never_more_than_those_of_all_scores(seed: int) -> None:
     keys = np.concatenate([ours, rest])
     asked = np.arange(len(keys)) < len(ours)
     right = np.arange(len(ours))
-    queries = np.sign(ours) * rng.integers(1, 9, size=ours.shape)
+    queries = np.sign(ours) * rng.integers(1, 9, size=ours.shape).astype(float)
     found = Codes.of(keys, asked, all_used(keys))
     assert found is not None
     leads = found.leads(queries, right)
@@ -87,7 +88,7 @@ def test_codes_prove_what_the_table_does(text: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(compared, "_TABLE", -1)
     # no score is compared one by one
     monkeypatch.setattr(compared, "_MOST", -1)
-    derived = DERIVATIONS[built.record.name].derive(task, built.model)
+    derived = DERIVATIONS[built.record.name].derive(task, built.model, FP32)
     assert derived.layers == built.record.proof["layers"]
     sample = derived.closest(np.random.default_rng(0))
     assert (built.model(torch.from_numpy(sample)).argmax(-1).numpy() == task.answer(sample)).all()
@@ -107,7 +108,7 @@ def test_a_changed_key_is_met_with_codes_too(
         before = weight.clone()
         weight[row, column] *= change
         with pytest.raises(CheckFailed, match="too many to compare one by one"):
-            DERIVATIONS["retrieval"].derive(task, built.model)
+            DERIVATIONS["retrieval"].derive(task, built.model, FP32)
         weight.copy_(before)
 
 

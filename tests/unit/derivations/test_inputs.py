@@ -11,6 +11,7 @@ import torch
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.derivations.parts.inputs import adversarial, batches
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import parse_task
 
 TEXTS = [
@@ -27,7 +28,7 @@ def test_hard_inputs_are_answered_right(text: str) -> None:
     task = parse_task(text)
     built = construct(task)
     derivation = DERIVATIONS[built.record.name]
-    derived = derivation.derive(task, built.model)
+    derived = derivation.derive(task, built.model, FP32)
     rng = np.random.default_rng(8)
     tokens = adversarial(derivation, task, derived, 300, rng)
     assert tokens.shape == (300, task.length)
@@ -47,7 +48,7 @@ def test_every_kind_is_drawn() -> None:
     task = parse_task("eva:n=21,V=6")
     built = construct(task)
     derivation = DERIVATIONS["retrieval"]
-    derived = derivation.derive(task, built.model)
+    derived = derivation.derive(task, built.model, FP32)
     tokens = adversarial(derivation, task, derived, 400, np.random.default_rng(1))
     table = tokens[:, :-1]
     kinds = np.array([len(np.unique(row)) for row in table])
@@ -66,7 +67,7 @@ def test_a_broken_construction_is_found() -> None:
     """One bit of one address turned around: hard inputs meet it."""
     task = parse_task("eva:n=64,V=2")
     built = construct(task)
-    derived = DERIVATIONS["retrieval"].derive(task, built.model)
+    derived = DERIVATIONS["retrieval"].derive(task, built.model, FP32)
     built.model.position.weight[37, 0] *= -1
     tokens = adversarial(DERIVATIONS["retrieval"], task, derived, 400, np.random.default_rng(2))
     with torch.inference_mode():
@@ -78,7 +79,7 @@ def test_batches_hold_as_many_as_asked() -> None:
     task = parse_task("twosum:n=12,M=10")
     built = construct(task)
     derivation = DERIVATIONS["match2"]
-    derived = derivation.derive(task, built.model)
+    derived = derivation.derive(task, built.model, FP32)
     rng = np.random.default_rng(3)
     sizes = [len(some) for some in batches(derivation, task, derived, 25, rng, numbers=140)]
     assert sizes == [10, 10, 5]

@@ -13,14 +13,14 @@ from separatrix.constructions import construct
 from separatrix.errors import SizeError
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
-from separatrix.searches.emulated import ORDERS, Emulated
+from separatrix.searches.emulated import ORDERS, Emulated, Order
 from separatrix.searches.in_format import wrong_in
 from separatrix.tasks import parse_task
 
 TASK = parse_task("eva:n=6,V=4")
 
 
-def emulated(name: str, order: str = "sequential") -> Emulated:
+def emulated(name: str, order: Order = "sequential") -> Emulated:
     return Emulated(construct(TASK).model, arithmetic(name), order)
 
 
@@ -53,7 +53,7 @@ def test_sums_of_ones_by_hand() -> None:
     ("spec", "bos"),
     [("full @ heads=1, head_dim=4", False), ("full*2 @ heads=4, head_dim=3", True)],
 )
-def test_stacks_agree_with_float32(order: str, spec: str, bos: bool) -> None:
+def test_stacks_agree_with_float32(order: Order, spec: str, bos: bool) -> None:
     """p32 is float32: logits of any weights differ by a few roundings."""
     made = construct(TASK).model.config
     config = type(made)(
