@@ -111,6 +111,7 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("full + rglru + full", "seqcomp:L=2,m=4,n_1=2", "carried"),
         ("full", "twosum:n=8,M=5754,form=query", "match2"),
         ("full(heads=7) + gdn + full*3", "khop:n=90,V=10,k=7", "khop"),
+        ("full(causal=false)*3", "seqcomp:L=3,m=4,n_1=2,n_2=2", "encoder"),
         ("gdn + full", "seqcomp:L=3,m=4,n_1=2,n_2=2,thought=pairs", "thought"),
         ("full", "twosum:n=8,M=5755,form=query", "match2-bits"),
         ("full(positions=none)", "twosum:n=8,M=5,form=query", "match2-bits"),

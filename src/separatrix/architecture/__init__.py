@@ -200,6 +200,11 @@ class Architecture:
         reads = [any(part.reading for part in layer) for layer in kinds]
         return tuple(i for i, number in enumerate(which) if reads[number])
 
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees later ones."""
+        return all(part.left_to_right for layer, _ in self.counted() for part in layer)
+
     def read_bits(self, index: int) -> int:
         """h of layer `index`: the sum over its reading heads."""
         return sum(part.read_bits() for part in self.layers[index])

@@ -12,6 +12,7 @@ from separatrix.cards.line import CardLine
 from separatrix.cards.permutation import ParityOfBits, PermutationTracking
 from separatrix.cards.recall import Recall
 from separatrix.cards.two_sum import TwoSumOf
+from separatrix.errors import SizeError
 
 DEFAULT_VOCABULARY = 50_000
 
@@ -20,6 +21,11 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
     """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
     10^12.
     """
+    if not architecture.causal:
+        raise SizeError(
+            f"'{architecture.spec}': cards are about models that read left to right, and with"
+            " causal=false tokens see later ones; `construct` and `judge` take such stacks"
+        )
     return [
         *recall(architecture, context).answer(architecture),
         *composition(architecture, context),

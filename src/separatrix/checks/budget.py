@@ -164,7 +164,7 @@ def _running(
     # a mixer has about six matrices between the model's width and its own
     matrices = sum(6 * width * max(width, part.inner_width) + 2 * width * hidden for part in parts)
     tables = width * sum(_size(model, name) for name in ("vocabulary", "length", "answers"))
-    carried = sum(part.cache_bits(tokens) // part.p for part in parts)
+    carried = sum(part.cache_bits(tokens) // part.p for part in parts if part.left_to_right)
     mixing = sum(part.flops(tokens) for part in parts)
     operations = tokens * (2 * matrices + mixing)
     widest = max((_features(part) for part in parts), default=0)

@@ -14,6 +14,7 @@ from separatrix.constructions import (
     brackets,
     carried,
     counting,
+    encoder,
     equality,
     group,
     index,
@@ -68,6 +69,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         mqar.RECIPE,
         khop.RECIPE,
         counting.RECIPE,
+        encoder.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

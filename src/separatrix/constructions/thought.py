@@ -42,6 +42,7 @@ is the other way round. Among pairs, and among the answers t, the right one lead
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
@@ -146,9 +147,18 @@ def tag(task: SeqComp) -> float:
 def write_positions(task: SeqComp, model: Model, space: Spaces) -> None:
     """What every position holds (the first two columns of the table above)."""
     position = model.position.weight
-    tags = bits_for(task.L + 1)
-    level_bits = signs(task.L + 1, tags)
+    level_bits = signs(task.L + 1, bits_for(task.L + 1))
     position[task.position_z0, space["level"]] = level_bits[0]
+    write_addresses(task, position, space, level_bits)
+    position[task.position_w :, space["asked"]] = level_bits
+    position[task.position_w :, space["final"]] = -1.0
+    position[-1, space["final"]] = 1.0
+
+
+def write_addresses(task: SeqComp, position: Tensor, space: Spaces, level_bits: Tensor) -> None:
+    """What the positions of entries hold of their address: each level its row in a space of its
+    own.
+    """
     for level in range(1, task.L + 1):
         entries = slice(task.offset(level), task.offset(level) + task.entries(level))
         # (a, i) is entry a N_{l-2} + i of z_l; z_1 has a single row
@@ -159,9 +169,6 @@ def write_positions(task: SeqComp, model: Model, space: Spaces) -> None:
         column_bits = bits_for(task.N(max(level - 2, 0)))
         position[entries, space.first("column", column_bits)] = signs(column, column_bits)
         position[entries, space["level"]] = level_bits[level]
-    position[task.position_w :, space["asked"]] = level_bits
-    position[task.position_w :, space["final"]] = -1.0
-    position[-1, space["final"]] = 1.0
 
 
 def write_tokens(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> None:

@@ -14,6 +14,7 @@ from separatrix.derivations import (
     brackets,
     carried,
     counting,
+    encoder,
     equality,
     group,
     index,
@@ -63,6 +64,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         mqar.DERIVATION,
         khop.DERIVATION,
         counting.DERIVATION,
+        encoder.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

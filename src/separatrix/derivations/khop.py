@@ -16,7 +16,16 @@ import numpy as np
 
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.heads import Heads, full_heads
-from separatrix.derivations.parts.hops import RESIDUAL, Numbered, Position, hull, stacked, within
+from separatrix.derivations.parts.hops import (
+    RESIDUAL,
+    Numbered,
+    Position,
+    hull,
+    left_of,
+    repeated,
+    stacked,
+    within,
+)
 from separatrix.derivations.parts.latest import latest_of_a_block
 from separatrix.derivations.parts.live_parts import Live, array, live_parts
 from separatrix.derivations.parts.queries import Queries, Wanted, winning
@@ -24,7 +33,7 @@ from separatrix.derivations.parts.softmax import averaged
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.entries import Left, fetch_entry
+from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.machine import Enclosure, Scores, add, linear
 from separatrix.proofs.softmax import off_target
 from separatrix.tasks import KHop
@@ -163,14 +172,14 @@ def _search(
             none = found[other].none
             assert none is not None
             row = none if other < bit else anything[other]
-            given[head.index] = found[bit].digits if other == bit else _repeated(row, count)
+            given[head.index] = found[bit].digits if other == bit else repeated(row, count)
         rows.append(given)
     nowhere = {head.index: _none(found[other]) for other, head in enumerate(heads.each)}
     tables = [heads.written(given) for given in (*rows, nowhere)]
     mlp = Position(part)
     anywhere = before.anywhere
-    after = [mlp.after(_repeated(anywhere, len(table.mid)), table) for table in tables]
-    room = min(mlp.room(_repeated(anywhere, len(table.mid)), table) for table in tables)
+    after = [mlp.after(repeated(anywhere, len(table.mid)), table) for table in tables]
+    room = min(mlp.room(repeated(anywhere, len(table.mid)), table) for table in tables)
     digits = stacked(
         [hull([one.rows(slice(row, row + 1)) for one in after[:-1]]) for row in range(2 * bits)]
     )
@@ -186,14 +195,14 @@ def _search(
             score_gap=gap,
             score_error=error,
             mass=mass,
-            left=_left(part, tables, [digits], room),
+            left=left_of(part, tables, [digits], room),
         ),
         Held(
             start=mlp.after(before.start, itself),
-            by_place=mlp.after(before.by_place, _repeated(other, task.n)),
+            by_place=mlp.after(before.by_place, repeated(other, task.n)),
             pointer=pointer,
             letter=before.letter.like(
-                mlp.after(before.letter.all(), _repeated(other, len(before.letter.all().mid)))
+                mlp.after(before.letter.all(), repeated(other, len(before.letter.all().mid)))
             ),
         ),
     )
@@ -245,11 +254,11 @@ def _hop(
         """Of what is read, and what attention writes."""
         none = [alone] if numbered.none is None else [alone, values(numbered.none)]
         read = written(stacked([values(numbered.digits), hull(none)]))
-        table = mlp.after(_repeated(anywhere, len(read.mid)), read)
+        table = mlp.after(repeated(anywhere, len(read.mid)), read)
         return Numbered(table.rows(slice(0, -1)), table.rows(slice(-1, None))), read
 
     def kept(rows: Enclosure) -> Enclosure:
-        return mlp.after(rows, _repeated(other, len(rows.mid)))
+        return mlp.after(rows, repeated(other, len(rows.mid)))
 
     pointer, fetched = moved(before.pointer)
     tables, cleaned = [fetched], [pointer.digits]
@@ -258,7 +267,7 @@ def _hop(
         letter, fetched = moved(before.letter)
         tables.append(fetched)
         cleaned.append(letter.digits)
-    room = min(mlp.room(_repeated(anywhere, len(table.mid)), table) for table in tables)
+    room = min(mlp.room(repeated(anywhere, len(table.mid)), table) for table in tables)
     entry = fetch_entry(
         part.place,
         fetches=hop.fetches,
@@ -267,7 +276,7 @@ def _hop(
         score_gap=lead.gap,
         score_error=lead.error,
         mass=mass,
-        left=_left(part, tables, cleaned, room),
+        left=left_of(part, tables, cleaned, room),
     )
     after = Held(
         start=mlp.after(before.start, itself),
@@ -277,24 +286,6 @@ def _hop(
     )
     numbers = scores.terms, int((head.v != 0.0).any(1).sum())
     return entry, after, numbers
-
-
-def _left(part: Live, fetched: list[Enclosure], cleaned: list[Enclosure], room: float) -> Left:
-    """Of what is known of the bits fetched, and of what the MLP made of them: numbers that may be
-    anything are off by 1/4 and more.
-    """
-    if not part.mlp:
-        raise CheckFailed(f"{part.where}: nothing cleans what is fetched")
-    written = (part.mlp["down.weight"] != 0.0).any(1)
-    return Left(
-        fetch_error=max(_known(table) for table in fetched),
-        threshold=room,
-        clean_error=max(_known(table.only(written)) for table in cleaned),
-    )
-
-
-def _known(table: Enclosure) -> float:
-    return float(table.rad[table.rad < 0.25].max(initial=0.0))
 
 
 def _readout(task: KHop, model: Model, tokens: Held) -> Fraction:
@@ -318,12 +309,6 @@ def _readout(task: KHop, model: Model, tokens: Held) -> Fraction:
 def _none(numbered: Numbered) -> Enclosure:
     assert numbered.none is not None
     return numbered.none
-
-
-def _repeated(row: Enclosure, count: int) -> Enclosure:
-    """A row as often as asked for."""
-    shape = (count, row.mid.shape[1])
-    return row.like(np.broadcast_to(row.mid, shape), np.broadcast_to(row.rad, shape))
 
 
 def _closest(task: KHop, rng: np.random.Generator) -> Tokens:

@@ -344,6 +344,11 @@ class Mechanism:
         )
 
     @property
+    def left_to_right(self) -> bool:
+        """Whether no token sees later ones: all theorems of caches and reads are about such."""
+        return True
+
+    @property
     def plain(self) -> bool:
         """Whether every option that alters the function computed is at its default."""
         return not self.altered

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from separatrix.errors import SizeError
 from separatrix.mechanisms.base import EXACT_FORMATS, CacheItem, Facts, Head, LayerKind, flag
 from separatrix.mechanisms.gated_softmax import GatedSoftmax
 from separatrix.mechanisms.softmax import KEYS_VALUES, SINK
@@ -30,12 +31,32 @@ class Full(GatedSoftmax):
     )
 
     sink: bool = flag(False, SINK, alters=True)
+    causal: bool = flag(
+        True,
+        "whether tokens see no later ones; false: every token sees the whole prompt, as in an"
+        " encoder: it has no cache, and of theorems `encoder` alone is about it",
+        alters=True,
+    )
+
+    @property
+    def left_to_right(self) -> bool:
+        return self.causal
+
+    def _must_be_causal(self, asked: str) -> None:
+        """Raises SizeError where tokens see later ones."""
+        if not self.causal:
+            raise SizeError(
+                f"{self.name}: causal=false: every token sees the whole prompt, so that there is no"
+                f" {asked}"
+            )
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
+        self._must_be_causal("cache")
         return (CacheItem("kv", self._keys_values(t)), self._convolution(t))
 
     def read_bits(self) -> int:
         """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
+        self._must_be_causal("prefix that a later token reads")
         return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
 
     def seen(self) -> Growth:
@@ -48,4 +69,5 @@ class Full(GatedSoftmax):
     @property
     def retrieval_head(self) -> Head | None:
         # what a cap or a bound leaves of a lead is not worked out
-        return self.head if self.free_scores and self.formats <= EXACT_FORMATS else None
+        known = self.causal and self.free_scores and self.formats <= EXACT_FORMATS
+        return self.head if known else None

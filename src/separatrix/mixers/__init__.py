@@ -101,5 +101,6 @@ def mixer(mechanism: Mechanism, *, width: int) -> Mixer:
     for (name, size, value), form in OTHER_FORMS.items():
         if name == mechanism.name and mechanism.sizes()[size] == value:
             return form(mechanism, width=width)
-    mechanism.cache(0)  # compares what a user's own mechanism declares with its state
+    if mechanism.left_to_right:
+        mechanism.cache(0)  # compares what a user's own mechanism declares with its state
     return MIXERS[mechanism.name](mechanism, width=width)

@@ -3,6 +3,8 @@
     y_i = sum_{j<=i} a_ij V x_j,
     a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
 
+With causal=false the sums are over all j, and there is no state.
+
 e^s is there with a sink only, one learned s per head; rope rotates Q x_i and K x_j by their places
 (ops/rope.py). QK-norm, softcap and output gate: base/softmax.py.
 Source: Vaswani et al. 2017; the form without 1/sqrt(d) is that of [Ye26] section 2; sink: OpenAI
@@ -18,11 +20,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.mixers.base.mixer import Shapes, State
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.running_softmax import RunningSoftmax
+from separatrix.mixers.ops.softmax import masked_softmax
 
 
 class FullMixer(SoftmaxMixer):
@@ -32,17 +36,28 @@ class FullMixer(SoftmaxMixer):
 
     def __init__(self, mechanism: Full, *, width: int) -> None:
         super().__init__(mechanism, width=width, sink=mechanism.sink)
+        self.causal = mechanism.causal
 
     def shapes(self, t: int) -> Shapes:
+        if not self.causal:
+            raise SizeError(
+                "full: causal=false: every token sees the whole prompt, which cannot be read token"
+                " by token"
+            )
         return self._cached(t) | self._conv_shapes(t)
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         q, k, v = self._qkv(self._project(x))
+        if not self.causal:
+            every = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device)
+            y = masked_softmax(q, self._shared(k), self._shared(v), every, self.sink, self.cap)
+            return self._out(y, x)
         y = causal_softmax(q, self._shared(k), self._shared(v), self.sink, self.cap)
         return self._out(y, x)
 
     def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
-        return tokens_back(places, tokens) >= 0
+        back = tokens_back(places, tokens)
+        return back >= 0 if self.causal else torch.ones_like(back, dtype=torch.bool)
 
     def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
         return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]

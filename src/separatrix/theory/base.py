@@ -70,6 +70,10 @@ class Theorem(ABC):
     """Whether it speaks of models that answer at once."""
     after_thought: ClassVar[bool] = False
     """Whether it speaks of models that may write a chain of thought before they answer."""
+    both_ways: ClassVar[bool] = False
+    """Whether it speaks of stacks in which tokens see later ones; all others say nothing of those:
+    their caches and prefixes are those of models that read left to right.
+    """
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
     spares: ClassVar[str] = ""
@@ -94,6 +98,10 @@ class Theorem(ABC):
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
         return f"construction: {self.key}" if self.shows == SOLVABLE else f"Theorem {self.key}"
+
+    def speaks_of(self, architecture: Architecture) -> bool:
+        """Whether it is about a stack at all."""
+        return self.both_ways or architecture.causal
 
     def begins(self, architecture: Architecture) -> int:
         """It says nothing about this stack on compositions of fewer functions."""

@@ -26,6 +26,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "equality": ("equality",),
     "neighbour": ("neighbour",),
     "k-hop": ("khop",),
+    "encoder": ("encoder",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
@@ -102,6 +103,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if verdict.status != "SOLVABLE" or verdict.theorem not in BUILT:
         return ()
     task = parse_task(verdict.task)
+    if verdict.theorem == "encoder":
+        return BUILT[verdict.theorem]
     if verdict.theorem == "state-tracking":
         return _tracked(verdict, task)
     if not _writable(verdict):

@@ -34,6 +34,7 @@ from separatrix.theory.solves.brackets import Brackets
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition
 from separatrix.theory.solves.counting import StartTokenCounts
+from separatrix.theory.solves.encoder import Encoder
 from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.khop import DoubledHops
@@ -72,6 +73,7 @@ THEOREMS: dict[str, Theorem] = {
         TwoLayerEquality(),
         TwoLayerNeighbour(),
         DoubledHops(),
+        Encoder(),
         StateTracking(),
         Brackets(),
         Thought(),
@@ -151,6 +153,8 @@ def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdic
     """The theorem's verdict, or None where it is silent or one of its comparisons stays open at
     every precision.
     """
+    if not theorem.speaks_of(architecture):
+        return None
     try:
         return theorem.judge(architecture, task)
     except Undecided:
@@ -169,7 +173,9 @@ def recheck(verdict: Verdict) -> None:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
     architecture = replace(Architecture.parse(verdict.architecture), notes=verdict.notes)
     task = parse_task(verdict.task)
-    again = THEOREMS[verdict.theorem].again(architecture, task, verdict.numbers)
+    theorem = THEOREMS[verdict.theorem]
+    about = theorem.speaks_of(architecture)
+    again = theorem.again(architecture, task, verdict.numbers) if about else None
     if again is None:
         raise CheckFailed(
             f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"

@@ -8,6 +8,8 @@ from separatrix.tasks import Task
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.solves.lacking import why_open
 
+BOTH_WAYS = "tokens see later ones (causal=false), and theorems here are about causal attention"
+
 
 class NothingKnown(Theorem):
     key = "none"
@@ -20,12 +22,13 @@ class NothingKnown(Theorem):
     source = "this program"
     proof_sketch = "Nothing is claimed."
     shows = NEITHER
+    both_ways = True
 
     @property
     def cited(self) -> str:
         return ""
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
-        why = why_open(architecture, task)
+        why = why_open(architecture, task) if architecture.causal else BOTH_WAYS
         sentence = f"{self.title}: {why}" if why else self.title
         return self.verdict(architecture, task, "OPEN", sentence)

@@ -58,14 +58,6 @@ KNOWN: dict[str, Statement] = {
         "One layer marks the example of largest product with the query, the next fetches its"
         " label.",
     ),
-    "encoder": Statement(
-        "composition in an encoder of logarithmic depth",
-        "1 + ceil(log2(L + 1)) layers of bidirectional attention solve L-SeqComp.",
-        ("attention is not causal", "heads with room for addresses and flags"),
-        "[CPW]; theory.md, section 6",
-        "First all tokens fetch w and the w token fetches z_0; then each token holds an address,"
-        " and each layer doubles the jump.",
-    ),
     "last-layer": Statement(
         "one full layer after a recurrent stack closes the retrieval gap",
         "A recurrent stack with one full layer at the end solves Index, recall, c-gram retrieval"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from separatrix.derivations.parts.live_parts import Live
 from separatrix.errors import CheckFailed
+from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import Array, Enclosure, add, mlp
 
 RESIDUAL = "the residual stream"
@@ -140,3 +141,27 @@ class Position:
         if not given:
             return None
         return given["up.weight"], given["up.bias"], given["down.weight"], given["down.bias"]
+
+
+def repeated(row: Enclosure, count: int) -> Enclosure:
+    """A row as often as asked for."""
+    shape = (count, row.mid.shape[1])
+    return row.like(np.broadcast_to(row.mid, shape), np.broadcast_to(row.rad, shape))
+
+
+def left_of(part: Live, fetched: list[Enclosure], cleaned: list[Enclosure], room: float) -> Left:
+    """Of what is known of the bits fetched, and of what the MLP made of them: numbers that may be
+    anything are off by 1/4 and more.
+    """
+    if not part.mlp:
+        raise CheckFailed(f"{part.where}: nothing cleans what is fetched")
+    written = (part.mlp["down.weight"] != 0.0).any(1)
+    return Left(
+        fetch_error=max(_known(table) for table in fetched),
+        threshold=room,
+        clean_error=max(_known(table.only(written)) for table in cleaned),
+    )
+
+
+def _known(table: Enclosure) -> float:
+    return float(table.rad[table.rad < 0.25].max(initial=0.0))

@@ -141,6 +141,13 @@ class Live:
             raise self.other("full attention behind a short convolution, with no other option")
         return self._weights(mixer.head_dim, mixer.dv, mixer.heads, "conv.weight")
 
+    def encoder_head(self) -> Head:
+        """The same of full attention in which every token sees the whole prompt."""
+        mixer = self.mixer
+        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered != {"causal"}:
+            raise self.other("full attention with causal=false and no other option")
+        return self._weights(mixer.head_dim, mixer.dv, mixer.heads)
+
     def sparse_head(self) -> tuple[SparseMixer, Head]:
         """The same of block-sparse attention, and the mixer. Raises CheckFailed as `full_head`
         does.
