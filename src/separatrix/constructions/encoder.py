@@ -24,8 +24,8 @@ In layer 1 every token fetches w, and w fetches z_0, with one head:
     K x_j = s (is_w, is_z0),   Q x_i = s (one - is_w, is_w),   V x_j = (w_1, ..., w_{L-1}, value)
 
 The MLP then writes all_w, the bits of w that were fetched or, at w, its own; and held_0, the
-token's own value or, at w, the value of z_0. So every token holds a pointer: (level next_0, value held_0),
-final or not, and all of w. In layer 2 + k it is asked for and read:
+token's own value or, at w, the value of z_0. So every token holds a pointer: (level next_0, value
+held_0), final or not, and all of w. In layer 2 + k it is asked for and read:
 
     K x_j = s (row_1, ..., row_{L-1}, column, level)
     Q x_i = s (all_w, held_k, c next_k)
