@@ -47,7 +47,7 @@ import torch
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import fits_float32
+from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.placement import (
     empty_model,
     in_float32,
@@ -77,7 +77,7 @@ def encoder(
     Raises SizeError when there are too few such layers that are wide enough, or n is beyond what
     float32 can be bounded for.
     """
-    fits_float32(task)
+    fits(task, arithmetic)
     rounds = bits_for(task.L + 1)
     space = spaces(task)
     keys = max(2, sum(space.widths()[name] for name in asked_with(task)))
