@@ -38,7 +38,7 @@ import numpy as np
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid
+from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid, padded
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
@@ -89,7 +89,8 @@ def write_retrieval(
         finds = {"one": 1, "asked": reader.asking.rotation.dims}
     space = Spaces(**finds, value=code, fetched=code, answer=code)
     placed = reader.asking is None
-    model = empty_model(task, architecture, width=space.width, hidden=2 * code, placed=placed)
+    width = padded(architecture, space.width)
+    model = empty_model(task, architecture, width=width, hidden=2 * code, placed=placed)
     embed = model.embed.weight
     asking = slice(arguments.start, arguments.stop)
     # a token may be read as a value and as an argument: it holds both codes

@@ -92,7 +92,7 @@ def latent_head(stream: Stream, part: Live) -> LatentHead:
     mixer = part.mixer
     assert isinstance(mixer, LatentMixer)
     where = part.where
-    if mixer.mechanism.altered - {"conv"}:
+    if mixer.mechanism.altered - {"conv", "rope_scaling"}:
         raise CheckFailed(f"{where}: nothing is proved of its options")
     taps = _taps(mixer, where)
     o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
