@@ -1,5 +1,5 @@
-"""Drawn stacks with the options that heads have, tasks that some of them are shown to solve, and what
-`construct` makes of each.
+"""Drawn stacks with the options that heads have, tasks that some of them are shown to solve, and
+what `construct` makes of each.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ def _reader(rng: Random) -> str:
         for size in option.split(", "):
             name, value = size.split("=")
             chosen.setdefault(name, value)
-    return f"full({', '.join(f'{name}={value}' for name, value in chosen.items())})" * bool(
-        chosen
-    ) or "full"
+    return (
+        f"full({', '.join(f'{name}={value}' for name, value in chosen.items())})" * bool(chosen)
+        or "full"
+    )
 
 
 def walk(number: int, seed: int) -> Iterator[Walked]:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.placement import empty_model
+from separatrix.constructions.parts.placement import empty_model, padded
 from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
@@ -96,7 +96,8 @@ def match2(
     strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
-    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
+    width = padded(architecture, space.width)
+    model = empty_model(task, architecture, width=width, hidden=0, bos=True)
 
     embed = model.embed.weight
     position = model.position.weight

@@ -10,8 +10,8 @@ from separatrix.mechanisms import Mechanism
 from separatrix.numbers.formats import DIGITS, NumberFormat
 from separatrix.tasks import Counting, Dyck, Equality, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.functions.tracked import tracked
-from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims
-from separatrix.theory.solves.room import bits_of
+from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims, places
+from separatrix.theory.solves.room import bits_of, full_heads
 
 BUILT: dict[str, tuple[str, ...]] = {
     "retrieval": ("retrieval", "index"),
@@ -107,6 +107,8 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return BUILT[verdict.theorem]
     if verdict.theorem == "state-tracking":
         return _tracked(verdict, task)
+    if isinstance(task, SeqComp):
+        return _composed(verdict, task)
     if not _writable(verdict):
         return ()
     if isinstance(task, Dyck | Counting):
@@ -116,8 +118,6 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return _matched(verdict, task)
     if not _finds_places(verdict):
         return ()
-    if isinstance(task, SeqComp):
-        return _composed(verdict, task)
     if isinstance(task, Equality):
         flags = _still(Architecture.parse(verdict.architecture), verdict.numbers["second"])
         return BUILT[verdict.theorem] if flags else ()
@@ -184,10 +184,11 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     """`seqcomp` where a full layer is to spare for z_0, else `carried` where it takes the layer
     that hands z_0 on.
     """
-    if verdict.numbers["full_layers"] > task.L:
-        return ("seqcomp",)
     architecture = Architecture.parse(verdict.architecture)
-    if architecture.positions != "embedded":
+    written = _composing(architecture, task)
+    if written > task.L:
+        return ("seqcomp",)
+    if written < task.L or architecture.positions != "embedded":
         # the bounded layer finds z_0 by an embedding of its place
         return ()
     first, *later = architecture.reading
@@ -199,6 +200,27 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
         if any(hands_on(part, bits) for layer in layers for part in layer):
             return ("carried",)
     return ()
+
+
+def _composing(architecture: Architecture, task: SeqComp) -> int:
+    """How many layers have heads that recipes write to find an entry by its place."""
+    payload = bits_of(task.N(task.L - 1))
+    layers: set[int] = set()
+    for index, part, head in full_heads(architecture):
+        if part.name not in WRITTEN or part.altered - AROUND_HEADS:
+            continue
+        found = places(
+            architecture,
+            part,
+            head,
+            index=index,
+            address=payload + task.L + 1,
+            payload=payload,
+            tokens=task.length,
+        )
+        if found is not None and not found.counted:
+            layers.add(index)
+    return len(layers)
 
 
 def hands_on(part: Mechanism, bits: int) -> bool:

@@ -1,0 +1,52 @@
+"""What the card says that `construct` writes down is written down, in drawn stacks with the options
+that heads have; what is shown to be solvable and is not written is listed with its reason.
+
+As a script it prints the list, and the counts of each theorem: `PYTHONPATH=src:tests python
+tests/contract/test_solvable_is_built.py 500`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from support.solvable_stacks import Walked, shares, walk
+
+BUILT_AT_LEAST = 0.7
+"""Of the pairs of drawn stacks and tasks that are shown to be solvable, the share that is built."""
+
+
+def _check(walked: list[Walked]) -> None:
+    broken = [str(one) for one in walked if one.promised and one.refused]
+    assert not broken, "the card says that construct builds it:\n" + "\n".join(broken)
+    modest = [
+        f"{one.task} in {one.stack}" for one in walked if not one.promised and not one.refused
+    ]
+    # a card that says less than what is built is a loss, and no lie
+    assert len(modest) <= len(walked) // 10 + 1, "\n".join(modest)
+
+
+def test_what_the_card_promises_in_drawn_stacks() -> None:
+    walked = list(walk(16, seed=20))
+    assert len(walked) >= 4
+    _check(walked)
+
+
+@pytest.mark.slow
+def test_most_of_what_is_solvable_is_built() -> None:
+    walked = list(walk(150, seed=3))
+    _check(walked)
+    assert sum(not one.refused for one in walked) >= BUILT_AT_LEAST * len(walked)
+
+
+def main(number: int) -> None:
+    walked = list(walk(number, seed=1))
+    for one in walked:
+        if one.refused:
+            print(one)
+    for (theorem, built), count in sorted(shares(walked).items()):
+        print(f"{theorem}: {count} {'built' if built else 'not built'}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
