@@ -70,7 +70,7 @@ def _turned(
 ) -> tuple[Array, Array]:
     asked = np.frombuffer(places, np.int64)
     frequency = np.array(rotation.frequencies) if wide else single_frequencies(rotation)
-    exact = asked[:, None] * frequency
+    exact: Array = asked.astype(np.float64)[:, None] * frequency
     angle = exact if wide else single_angles(rotation, asked)
     # e^(i j f): two rows of tables multiplied
     balls = [arb(f) for f in frequency.tolist()]

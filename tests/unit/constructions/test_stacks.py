@@ -16,6 +16,7 @@ from separatrix.constructions import Built, construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.errors import CheckFailed, SizeError
 from separatrix.mixers.full import FullMixer
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -121,10 +122,9 @@ def test_a_table_of_rows_and_columns_by_rotations() -> None:
     batch = task.sample(200, np.random.default_rng(0))
     assert not wrong(built, batch.tokens, batch.targets)
     # without the two hidden units of one entry its query asks for nothing
-    mlp = built.model.blocks[1].mlp
-    mlp.down.weight[:, 2 * 2 : 2 * 2 + 2] = 0.0
+    built.model.blocks[1].get_parameter("mlp.down.weight")[:, 2 * 2 : 2 * 2 + 2] = 0.0
     with pytest.raises(CheckFailed, match=r"scores? no less|may score"):
-        DERIVATIONS["seqcomp"].derive(task, built.model)
+        DERIVATIONS["seqcomp"].derive(task, built.model, FP32)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_sink_above_the_blank_key_is_refused() -> None:
     assert head.sink is not None
     head.sink[0] = 20.0
     with pytest.raises(CheckFailed, match="above the blank key"):
-        DERIVATIONS["match2"].derive(task, built.model)
+        DERIVATIONS["match2"].derive(task, built.model, FP32)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_edited_weights_are_refused(
     (head,) = [m for m in built.model.modules() if isinstance(m, FullMixer)]
     edit(head)
     with pytest.raises(CheckFailed, match=says):
-        DERIVATIONS["retrieval"].derive(task, built.model)
+        DERIVATIONS["retrieval"].derive(task, built.model, FP32)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_edited_weights_of_other_layers_are_refused(
     built = construct(task, Architecture.parse(f"{stack} @ heads=2, head_dim=4"))
     built.model.blocks[0].get_submodule("mixers.0").get_parameter(name)[index] = value
     with pytest.raises(CheckFailed, match=says):
-        DERIVATIONS["retrieval"].derive(task, built.model)
+        DERIVATIONS["retrieval"].derive(task, built.model, FP32)
 
 
 def test_rotations_that_tell_too_few_places_apart_are_refused() -> None:

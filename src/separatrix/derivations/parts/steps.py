@@ -329,7 +329,9 @@ def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
     most = (high_a.max(0) + high_b.max(0))[None]
     crossed = _squared(np.maximum(least, 0.0)[None], most, arithmetic)
     off = 1 + slack(4)
-    low, high = (sum(getattr(part, end) for part in (*alone, crossed)) for end in ("low", "high"))
+    every = (*alone, crossed)
+    low = np.sum([part.low for part in every], axis=0)
+    high = np.sum([part.high for part in every], axis=0)
     return a.spanning(low / off, high * off)
 
 
