@@ -4,6 +4,7 @@ could by rounding, breaks the proof.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from separatrix.derivations import DERIVATIONS
 from separatrix.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.model import Block, Model
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import parse_task
 
 CASES = {
@@ -30,9 +32,9 @@ CASES = {
 def broken(name: str, edit: Callable[[Model], None]) -> None:
     task = parse_task(CASES[name])
     model = construct(task, kind=name).model
-    DERIVATIONS[name].derive(task, model)
+    DERIVATIONS[name].derive(task, model, FP32)
     edit(model)
-    derived = DERIVATIONS[name].derive(task, model)
+    derived = DERIVATIONS[name].derive(task, model, FP32)
     if derived.margin <= 0:
         raise CheckFailed("no lead")
 
@@ -46,7 +48,10 @@ def mixer(model: Model, layer: int) -> FullMixer:
 
 
 def scaled(layer: int, matrix: str, factor: float) -> Callable[[Model], None]:
-    return lambda model: mixer(model, layer).get_parameter(f"{matrix}.weight").mul_(factor)
+    def edit(model: Model) -> None:
+        mixer(model, layer).get_parameter(f"{matrix}.weight").mul_(factor)
+
+    return edit
 
 
 def shifted(name: str, index: tuple[int, ...], by: float) -> Callable[[Model], None]:
@@ -151,7 +156,7 @@ def test_the_same_weights_prove_nothing_of_other_sizes(name: str) -> None:
     model = construct(task, kind=name).model
     wanted = parse_task(other.get(name, "twosum:n=3,M=5"))
     with pytest.raises(CheckFailed):
-        DERIVATIONS[name].derive(wanted, model)
+        DERIVATIONS[name].derive(wanted, model, FP32)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -163,9 +168,53 @@ def test_what_is_built_is_accepted_by_the_checker(name: str, tmp_path: Path) -> 
     assert "every answer right" in checked.checks[-1]
 
 
+SMALL = {
+    "equality": "equality:n=2",
+    "pairs": "twosum:n=3,M=4,form=decision",
+    "match2-bits": "twosum:n=2,M=6",
+    "neighbour": "neighbour:n=2,d=3,V=2,shift=equal",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_whatever_is_changed_is_refused_or_right(name: str) -> None:
+    """One or two weights at a time, by a sign, a digit or more: what is still proved still answers
+    every input.
+    """
+    task = parse_task(SMALL[name])
+    model = construct(task, kind=name).model
+    derivation = DERIVATIONS[name]
+    tokens = np.array(list(itertools.product(*map(range, derivation.ids(task)))))
+    if derivation.asked is not None:
+        tokens = tokens[derivation.asked(task, tokens)]
+    right = task.answer(tokens)
+    rng = np.random.default_rng(11)
+    first = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    refused = 0
+    for _ in range(50):
+        model.load_state_dict(first)
+        for key in rng.choice(list(first), size=int(rng.integers(1, 3))):
+            flat = model.state_dict()[key].view(-1)
+            place = int(rng.integers(len(flat)))
+            value = float(flat[place])
+            flat[place] = float(
+                rng.choice([0.0, -value, value * (1 + 2.0**-20), value + rng.choice([-2, 0.5, 4])])
+            )
+        try:
+            proved = derivation.derive(task, model, FP32).margin > 0
+        except CheckFailed:
+            proved = False
+        refused += not proved
+        with torch.inference_mode():
+            found = model(torch.from_numpy(tokens)).argmax(-1).numpy()
+        assert not proved or (found == right).all()
+    assert 0 < refused < 50
+
+
 def test_inputs_closest_to_failing_have_several_answers() -> None:
     for name, text in CASES.items():
         task = parse_task(text)
-        derived = DERIVATIONS[name].derive(task, construct(task, kind=name).model)
+        derived = DERIVATIONS[name].derive(task, construct(task, kind=name).model, FP32)
         tokens = derived.closest(np.random.default_rng(0))
         assert len(set(task.answer(tokens).tolist())) > 1
