@@ -93,7 +93,7 @@ def match2(
         rotations=False,
     )
     code = Circle.of(task.M, min(arithmetic.digits, DIGITS["fp32"]))
-    strength = strengthen(code, task, arithmetic)
+    scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
     width = padded(architecture, space.width)
@@ -111,7 +111,7 @@ def match2(
     reader.write(
         model,
         query=[(cos, strength), (sin, -strength), (space["ask"], strength)],
-        key=[(cos, 1.0), (sin, 1.0), (space["blank"], 1.0)],
+        key=[(cos, scale), (sin, scale), (space["blank"], scale)],
         value=[(space["earlier"], 1.0)],
         target=space["found"],
     )
@@ -186,14 +186,16 @@ def _on_grid(turns: Fraction, grid: int) -> int:
     return round(low * grid)
 
 
-def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> float:
-    """The smallest power of two c >= 1 that leaves both gaps at ln(8n). Raises SizeError when none
-    does; of weights of which nothing is claimed c is as large as it may get.
+def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[float, float]:
+    """Powers of two that keys and queries are multiplied by, whose product is the smallest c >= 1
+    that leaves both gaps at ln(8n). Raises SizeError when none does; of weights of which nothing is
+    claimed c is as large as it may get.
     """
     # n e^-G <= 1/8 once G >= ln(8n)
     needed = log_upper(8 * task.n)
-    # two products to a score
-    error = gamma(2, arithmetic.summed)
+    # two products to a score; on a grid of few digits their sum is held as it is
+    digits = 2 * (code.grid.bit_length() - 1) + 1
+    error = gamma(2, arithmetic.summed) if digits > arithmetic.summed_digits else Fraction(0)
     most = _strongest(arithmetic)
     for exponent in range(most + 1):
         unit = Fraction(1 << exponent, code.grid * code.grid)
@@ -206,18 +208,31 @@ def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> float:
             arithmetic=arithmetic,
         )
         if min(match.gaps()) >= needed and match.without() < THRESHOLD < match.with_match():
-            return float(1 << exponent)
+            return _shared_out(exponent, arithmetic)
     if not arithmetic.claims:
-        return float(1 << most)
+        return _shared_out(most, arithmetic)
     raise SizeError(
         f"{task.spec}: no scale of the scores keeps the gaps in {arithmetic.title}; use a smaller n"
         " or M"
     )
 
 
+def _room(arithmetic: Arithmetic) -> int:
+    """The largest exponent of a factor of cosines that are stored."""
+    return int(math.log2(arithmetic.large)) - 1
+
+
 def _strongest(arithmetic: Arithmetic) -> int:
-    """The largest exponent of c: queries c are stored."""
-    return min(_STRONGEST, int(math.log2(arithmetic.large)) - 1)
+    """The largest exponent of c: keys and queries are stored."""
+    return min(_STRONGEST, 2 * _room(arithmetic))
+
+
+def _shared_out(exponent: int, arithmetic: Arithmetic) -> tuple[float, float]:
+    """2^exponent as a factor of keys and one of queries: all of it in the queries where the format
+    has room.
+    """
+    own = 0 if exponent <= _room(arithmetic) else exponent // 2
+    return 2.0**own, 2.0 ** (exponent - own)
 
 
 RECIPE = Recipe(

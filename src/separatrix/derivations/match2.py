@@ -203,7 +203,17 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
     )
     if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
         error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
+        lowest_bit = _lowest_products(queries.mid, keys.mid, blank.mid)
+        # no product and no partial sum needs more digits than sums have
+        if lowest_bit >= arithmetic.smallest and size <= 2.0 ** (arithmetic.digits + lowest_bit):
+            error = 0.0
     return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest)
+
+
+def _lowest_products(queries: Array, *keys: Array) -> int:
+    """An e such that all products of a query and a key are multiples of 2^e."""
+    each = np.minimum.reduce([lowest_bits(rows).min(0) for rows in keys])
+    return int((lowest_bits(queries).min(0) + each).min(initial=0))
 
 
 def _margin(

@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,20 @@ def test_weights_without_a_proof_say_so(tmp_path: Path) -> None:
     claims = dataclasses.replace(built.record, statement="it is right")
     with pytest.raises(CheckFailed, match="says no more than"):
         verify(claims, folder=tmp_path)
+
+
+@pytest.mark.parametrize(("name", "M"), [("bf16", 50), ("fp16", 122)])
+@pytest.mark.parametrize("n", [8, 1 << 16])
+def test_the_circle_on_the_grid_of_a_half_format(name: str, M: int, n: int, tmp_path: Path) -> None:
+    """Sums in float32 are exact on these grids, so that more values are told apart than theory.md's
+    pi / sqrt(5 u), which rounds scores: 22 in bfloat16 and 63 in float16.
+    """
+    built = construct(parse_task(f"twosum:n={n},M={M}"), kind="match2", arithmetic=arithmetic(name))
+    (layer,) = built.record.proof["layers"]
+    assert layer["score_error"] == "0"
+    assert math.pi / math.sqrt(5 * arithmetic(name).stored) < M
+    built.save_weights(tmp_path)
+    if n == 8:
+        assert verify(built.record, folder=tmp_path).checks
+    with pytest.raises(SizeError):
+        construct(parse_task(f"twosum:n={n},M={M + 1}"), kind="match2", arithmetic=arithmetic(name))
