@@ -60,8 +60,8 @@ def built_as(
     largest size that is proved, for one that is not.
     """
     from separatrix.constructions import construct
-    from separatrix.constructions.limits import limit_below
     from separatrix.constructions.parts.built import proved_in
+    from separatrix.constructions.parts.limits import limit_below
     from separatrix.proofs.arithmetic import FP32, arithmetic
 
     wanted = None if number is None else arithmetic(number)
@@ -82,7 +82,7 @@ def built_as(
 
 def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
     """How far this construction is proved in each format that the record tells of."""
-    from separatrix.constructions.limits import SHOWN, largest_proved
+    from separatrix.constructions.parts.limits import SHOWN, largest_proved
     from separatrix.proofs.arithmetic import FP32, arithmetic
 
     yield f"weights built alike, tried up to {SHOWN:,}, all else the same:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.architecture import Architecture
-from separatrix.constructions.limits import Limit, largest_proved, limit, limit_below
+from separatrix.constructions.parts.limits import Limit, largest_proved, limit, limit_below
 from separatrix.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
