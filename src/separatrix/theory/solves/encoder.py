@@ -82,7 +82,7 @@ def _holds(part: Mechanism, keys: int, values: int) -> bool:
     """Whether a layer sees every token, with the room, in a format that keeps scores exact."""
     return (
         isinstance(part, Full)
-        and part.altered == {"causal"}
+        and part.altered == frozenset({"causal"})
         and part.formats <= WIDE
         and part.head.has_room(keys, values)
     )
