@@ -122,6 +122,7 @@ _VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "rglru": ("rglru", {"width": 5, **dict.fromkeys(_SIZES, ...)}),
     "rglru conv": ("rglru", {"width": 5, "conv": 4, **dict.fromkeys(_SIZES, ...)}),
     "shortconv": ("shortconv", {"width": 5, "conv": 3, **dict.fromkeys(_SIZES, ...)}),
+    "automaton": ("automaton", {"bits": 5, "rules": 40, **dict.fromkeys(_SIZES, ...)}),
     "full rope sink conv": ("full", {"rope": True, "head_dim": 4, "sink": True, "conv": 3}),
     "window rope sink": (
         "window",

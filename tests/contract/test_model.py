@@ -35,9 +35,10 @@ SPECS = [
     *(
         f"{name}*2 @ heads=2, head_dim=4, p16"
         for name in MIXERS
-        if name not in ("sparse", "window", *CHANNELS)
+        if name not in ("sparse", "window", "automaton", *CHANNELS)
     ),
     *(f"{name}*2 @ width=8, conv=3, p16" for name in CHANNELS),
+    "automaton*2 @ bits=3, rules=20, p16",
     "sparse*2 @ heads=2, head_dim=4, block=4, topk=2",
     "window*2 @ heads=2, head_dim=4, size=9, value_dim=3",
     "full(kv_heads=1)|gdn + linear(normaliser=false) @ heads=2, head_dim=4",
@@ -160,6 +161,8 @@ def _declared(model: Model, t: int) -> int:
 
 
 def _part(name: str) -> str:
+    if name == "automaton":
+        return "automaton(bits=3, rules=20)"
     return (
         f"{name}(width=8)"
         if name in CHANNELS
@@ -258,7 +261,7 @@ def test_reset_draws_every_parameter_from_the_generator_alone(spec: str) -> None
 
 
 @pytest.mark.parametrize(
-    "layer", [*(name for name in MIXERS if name not in CHANNELS), "full|gdn", "rglru(width=8)|full"]
+    "layer", [*(name for name in MIXERS if name not in (*CHANNELS, "automaton")), "full|gdn", "rglru(width=8)|full"]
 )
 def test_build_for_a_task(layer: str) -> None:
     task = parse_task("eva:n=6,V=5")

@@ -58,6 +58,7 @@ COMPARED: dict[str, tuple[str, str]] = {
         " gated_delta_rule level by level",
         "not there",
     ),
+    "automaton": ("not there", "not there: a machine that is written, not trained"),
     "shortconv": (
         "convolutions have CUDA kernels only",
         "lfm2; convolutions inside of mixers: mamba2, qwen3_next, kimi_linear, ...",

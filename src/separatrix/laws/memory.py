@@ -85,7 +85,11 @@ def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
 
 
 def _bits(state: State) -> int:
-    return sum(tensor[0].numel() * tensor.element_size() * 8 for tensor in state.values())
+    # a truth value is one bit, though PyTorch gives it a byte
+    return sum(
+        tensor[0].numel() * (1 if tensor.dtype == torch.bool else tensor.element_size() * 8)
+        for tensor in state.values()
+    )
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from separatrix.errors import UnknownNameError
+from separatrix.mechanisms.automaton import Automaton
 from separatrix.mechanisms.base import LARGEST_SIZE, CacheItem, CacheKind, LayerKind, Mechanism
 from separatrix.mechanisms.chunked import Chunked
 from separatrix.mechanisms.compressed import Compressed
@@ -54,6 +55,7 @@ __all__ = [
     "RGLRU",
     "RWKV",
     "RWKV4",
+    "Automaton",
     "CacheItem",
     "CacheKind",
     "Chunked",
@@ -120,6 +122,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         RGLRU,
         RWKV4,
         ShortConvolution,
+        Automaton,
         PositionWise,
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from separatrix.errors import SizeError
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
@@ -74,6 +75,7 @@ MIXERS: dict[str, type[Mixer]] = {
     "rglru": RGLRUMixer,
     "loglinear": LogLinearMixer,
     "shortconv": ShortConvolutionMixer,
+    "automaton": AutomatonMixer,
 }
 
 OTHER_FORMS: dict[tuple[str, str, object], type[Mixer]] = {
