@@ -261,7 +261,12 @@ def test_reset_draws_every_parameter_from_the_generator_alone(spec: str) -> None
 
 
 @pytest.mark.parametrize(
-    "layer", [*(name for name in MIXERS if name not in (*CHANNELS, "automaton")), "full|gdn", "rglru(width=8)|full"]
+    "layer",
+    [
+        *(name for name in MIXERS if name not in (*CHANNELS, "automaton")),
+        "full|gdn",
+        "rglru(width=8)|full",
+    ],
 )
 def test_build_for_a_task(layer: str) -> None:
     task = parse_task("eva:n=6,V=5")

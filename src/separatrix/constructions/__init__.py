@@ -11,6 +11,7 @@ from typing import Any
 
 from separatrix.architecture import Architecture
 from separatrix.constructions import (
+    automaton,
     brackets,
     carried,
     counting,
@@ -63,6 +64,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         permutation.RECIPE,
         group.RECIPE,
         swaps.RECIPE,
+        automaton.RECIPE,
         thought.RECIPE,
         index.RECIPE,
         recall.RECIPE,

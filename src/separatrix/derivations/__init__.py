@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.derivations import (
+    automaton,
     brackets,
     carried,
     counting,
@@ -58,6 +59,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         permutation.DERIVATION,
         group.DERIVATION,
         swaps.DERIVATION,
+        automaton.DERIVATION,
         thought.DERIVATION,
         index.DERIVATION,
         recall.DERIVATION,

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.errors import SizeError
 from separatrix.mechanisms.base import (
     CacheItem,
     Facts,
     LayerKind,
+    Machine,
     Mechanism,
     integer,
     positions_field,
 )
+from separatrix.numbers.bits import Bits
 from separatrix.numbers.growth import Growth
-
-MOST_BITS = 24
-"""A table has a row for each of 2^bits states."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,28 +37,21 @@ class Automaton(Mechanism):
     rules: int = integer(64, "rows of the table: each token follows one of so many rules")
     positions: str = positions_field()
 
-    def _check(self) -> None:
-        if self.bits > MOST_BITS:
-            raise SizeError(
-                f"automaton: bits is {self.bits}; its table has 2^bits columns, so at most"
-                f" {MOST_BITS} can be"
-            )
-
-    @property
-    def state_p(self) -> int:
-        return 1
-
     @property
     def state_numbers(self) -> int:
         """Numbers in the recurrent state, of one bit each."""
         return self.bits
 
     @property
+    def machine(self) -> Machine | None:
+        return Machine(self.bits, self.rules)
+
+    @property
     def inner_width(self) -> int:
         return self.bits
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.bits),)
+        return (CacheItem("state", Bits.of(self.bits, 1)),)
 
     def work(self) -> Growth:
         # a product with each rule's key is a map of the input; then one row is looked up

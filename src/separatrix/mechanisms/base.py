@@ -139,6 +139,13 @@ class Slots(NamedTuple):
     """In each place."""
 
 
+class Machine(NamedTuple):
+    """A state of so many bits, which each token maps by one of so many arbitrary maps."""
+
+    bits: int
+    rules: int
+
+
 def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
     """A field that holds an integer of at least 1 (0 where the default is 0), or None where the
     default is None.
@@ -455,6 +462,13 @@ class Mechanism:
         nothing is divided.
         """
         return False
+
+    @property
+    def machine(self) -> Machine | None:
+        """What its state may be replaced by, where each token may replace it by any other; None
+        where it may not.
+        """
+        return None
 
     @property
     def slots(self) -> Slots | None:

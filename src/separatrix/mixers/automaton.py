@@ -3,9 +3,9 @@
     r_i = argmax_r <K_r, x_i> + c_r,   s_i = sign(T[r_i, s_{i-1}]),   y_i = O s_i
 
 The state is `bits` truth values, one bit each, the digits of the number of a state, lowest first;
-outside of it a bit that is set is +1, another -1. At the start no bit is set. T holds for each of `rules` rules and
-each state the bits of the next. Of equal products the first counts. Nothing here has a slope but O:
-it is a machine to be written, not trained.
+outside of it a bit that is set is +1, another -1. At the start no bit is set. T holds for each of
+`rules` rules and each state the bits of the next. Of equal products the first counts. Nothing here
+has a slope but O: it is a machine to be written, not trained.
 Source: theory.md, section 3 (tightness of Theorem I).
 State: S (bits), truth values. Parallel form: the maps of states of all tokens, composed by
 doubling.
@@ -17,14 +17,23 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from separatrix.errors import SizeError
 from separatrix.mechanisms import Automaton
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+
+MOST_BITS = 20
+"""A table has a column for each of 2^bits states."""
 
 
 class AutomatonMixer(Mixer):
     """A finite automaton."""
 
     def __init__(self, mechanism: Automaton, *, width: int) -> None:
+        if mechanism.bits > MOST_BITS:
+            raise SizeError(
+                f"automaton: bits is {mechanism.bits}; the table of a mixer has 2^bits columns, so"
+                f" at most {MOST_BITS} can be built"
+            )
         super().__init__(mechanism, width=width)
         self.bits = mechanism.bits
         self.rules = nn.Linear(width, mechanism.rules)
@@ -83,9 +92,7 @@ class AutomatonMixer(Mixer):
         shift = torch.arange(self.bits, device=number.device)
         return 2 * ((number[..., None] >> shift) & 1) - 1
 
-    def _out(
-        self, number: Int[Tensor, "*b"], seen: Float[Tensor, "*b 1"]
-    ) -> Float[Tensor, "*b w"]:
+    def _out(self, number: Int[Tensor, "*b"], seen: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b w"]:
         signs = self._signs(number).to(seen.dtype)
         # the table has no slope anywhere: 0 times it says so
         return self.o(signs + seen + 0 * self.table.sum())

@@ -265,6 +265,22 @@ def tracking_entry(
     }
 
 
+def machine_entry(
+    place: tuple[int, int], *, states: int, bits: int, rules: int, rule_lead: Fraction
+) -> dict[str, Any]:
+    """The proof of an automaton: the most states that prefixes of one length lead to, and the lead
+    of the rule that a token follows.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "states": states,
+        "bits": bits,
+        "rules": rules,
+        "rule_lead": down(rule_lead),
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class Left:
     """What a layer leaves at the last token: how far the value fetched may be off, how far it may

@@ -8,7 +8,16 @@ from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.formats import DIGITS, NumberFormat
-from separatrix.tasks import Counting, Dyck, Equality, SeqComp, Task, TwoSum, parse_task
+from separatrix.tasks import (
+    Counting,
+    Dyck,
+    Equality,
+    Eva,
+    SeqComp,
+    Task,
+    TwoSum,
+    parse_task,
+)
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims, places
 from separatrix.theory.solves.room import bits_of, full_heads
@@ -27,6 +36,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "neighbour": ("neighbour",),
     "k-hop": ("khop",),
     "encoder": ("encoder",),
+    "tightness": ("automaton",),
     "brackets": ("brackets",),
     "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
 }
@@ -68,6 +78,8 @@ BY_OFFSETS = ("retrieval", "composition")
 """Keys of theorems whose recipes ask for offsets, where rotations alone tell places."""
 COMPARING = ("match2", "pairs", "equality")
 """Keys of theorems whose recipes compare numbers of unlike size, which no latent keeps apart."""
+MOST_LISTED = 1 << 20
+"""Inputs that the recipe `automaton` lists at most."""
 CIRCLE = 3
 """Key dimensions of the recipe `match2`."""
 CARRIERS = frozenset(
@@ -109,6 +121,10 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return _tracked(verdict, task)
     if isinstance(task, SeqComp):
         return _composed(verdict, task)
+    if verdict.theorem == "tightness":
+        # found from all inputs
+        listed = isinstance(task, Eva) and task.n * task.V**task.n <= MOST_LISTED
+        return BUILT["tightness"] if listed else ()
     if not _writable(verdict):
         return ()
     if isinstance(task, Dyck | Counting):

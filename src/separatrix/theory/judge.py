@@ -44,6 +44,7 @@ from separatrix.theory.solves.pairs import TwoLayerPairs
 from separatrix.theory.solves.recall import ConvolvedRecall
 from separatrix.theory.solves.retrieval import Retrieval
 from separatrix.theory.solves.state_tracking import StateTracking
+from separatrix.theory.solves.tightness import Tightness
 
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
@@ -74,6 +75,7 @@ THEOREMS: dict[str, Theorem] = {
         TwoLayerNeighbour(),
         DoubledHops(),
         Encoder(),
+        Tightness(),
         StateTracking(),
         Brackets(),
         Thought(),

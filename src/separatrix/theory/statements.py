@@ -19,18 +19,6 @@ class Statement:
 
 
 KNOWN: dict[str, Statement] = {
-    "tightness": Statement(
-        "Theorem I is tight for total tasks",
-        "An automaton with ceil(log2 max_t C(t)) bits, the maximum over prefix lengths t, solves a"
-        " total task when the position is supplied.",
-        (
-            "every continuation is allowed after every prefix",
-            "the update is an arbitrary function of state, token and position",
-        ),
-        "theory.md, section 3, Theorem I",
-        "The states are the classes of prefixes. It is a statement about state machines with that"
-        " many bits, not about one mechanism's update rule.",
-    ),
     "dyck-automaton": Statement(
         "bounded Dyck in a recurrent layer",
         "A recurrent layer of ceil(log2(1 + sum_{j <= D} k^j)) bits solves bounded Dyck-(k, D) at"
