@@ -105,6 +105,7 @@ def test_cards_know_which_constructions_are_built() -> None:
         ("full", "index:n=8,V=8", "index"),
         ("full(conv=2)", "recall:n=8,K=9,V=8,form=last", "recall"),
         ("full @ positions=none", "counting:n=40,V=6,form=queried", "counting"),
+        ("full*2", "qsa:n=12,q=3,V=4,sets=5", "qsa"),
         ("full(conv=3)", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "mqar"),
         ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
         ("gdn + full*2", "seqcomp:L=2,m=4,n_1=2", "carried"),

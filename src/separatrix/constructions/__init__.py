@@ -29,6 +29,7 @@ from separatrix.constructions import (
     pairs,
     parity,
     permutation,
+    qsa,
     recall,
     retrieval,
     seqcomp,
@@ -72,6 +73,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         khop.RECIPE,
         counting.RECIPE,
         encoder.RECIPE,
+        qsa.RECIPE,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

@@ -29,6 +29,7 @@ from separatrix.derivations import (
     pairs,
     parity,
     permutation,
+    qsa,
     recall,
     retrieval,
     seqcomp,
@@ -67,6 +68,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         khop.DERIVATION,
         counting.DERIVATION,
         encoder.DERIVATION,
+        qsa.DERIVATION,
     )
 }
 """Name of a construction -> how its proof is derived."""

@@ -28,6 +28,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "indexed-retrieval": ("indexed-retrieval",),
     "recall": ("recall", "mqar"),
     "counting": ("counting",),
+    "qsa": ("qsa",),
     "composition": ("seqcomp", "carried"),
     "thought": ("thought",),
     "match2": ("match2", "match2-bits"),

@@ -43,6 +43,7 @@ from separatrix.theory.solves.neighbour import TwoLayerNeighbour
 from separatrix.theory.solves.pairs import TwoLayerPairs
 from separatrix.theory.solves.recall import ConvolvedRecall
 from separatrix.theory.solves.retrieval import Retrieval
+from separatrix.theory.solves.sparse_averaging import SparseAveraging
 from separatrix.theory.solves.state_tracking import StateTracking
 from separatrix.theory.solves.tightness import Tightness
 
@@ -68,6 +69,7 @@ THEOREMS: dict[str, Theorem] = {
         IndexedRetrieval(),
         ConvolvedRecall(),
         StartTokenCounts(),
+        SparseAveraging(),
         Composition(),
         Match2(),
         TwoLayerPairs(),

@@ -1,0 +1,161 @@
+"""q-sparse averaging in two full layers with one head each [San23]: every token of a set looks its
+value up, and the last one averages over the set.
+
+In [San23] one token holds a whole set, and one layer does. Here a set is q tokens, and one plain
+layer of bounded width cannot: with the last token fixed, what it sums up of the values alone is one
+of 2^h, and V^n contents are told apart by the tokens of the set before it.
+
+D = ceil(log2 n), S = ceil(log2 sets), B = ceil(log2 V) bits, +-1, lowest first; s = 4.
+
+    space      width   place j < n   place of set i   token t < V   token V + p
+    address    D       bits of j     0                .             .
+    memory     1       +1            -1               .             .
+    argument   D       .             .                .             bits of p
+    set        S       0             bits of i        .             .
+    value      B       .             .                bits of t     .
+    fetched    B       written by layer 1
+    clean      B       written by its MLP: fetched, +-1 again
+    sum        1       written by layer 2
+    wraps      1       written by its MLP
+
+Layer 1 is the retrieval head (retrieval.py): K = s (address, memory), Q = s (argument, -memory).
+Layer 2 compares sets, and reads z, the number whose bits are clean:
+
+    K = s (set, -memory)    Q = s (set, -memory)    V = sum_b 2^(b-1) clean_b - (2^B - 1)/2 memory
+
+Tokens of the same set score s^2 (S + 1), those of another at most s^2 (S - 1), values -s^2. So the
+q tokens of the set, which at its last one are all there, tie exactly and weigh 1/q each: the head
+gives the average of [San23], and times q, in `sum`, the sum. The MLP takes V off for every w >= 1
+with sum >= w V:
+
+    wraps = -V sum_w (relu(2 (sum - w V) + 3/2) - relu(2 (sum - w V) + 1/2))
+
+and the logit of a is a (sum + wraps) - a^2/2: the right one leads by 1/2.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.architecture import Architecture, Place, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import SCALE, fits
+from separatrix.constructions.parts.placement import (
+    empty_model,
+    last_full,
+    mlp_after,
+    places,
+    softmax_head,
+    wide_enough,
+)
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.mechanisms import Full
+from separatrix.model import MLP, Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.tasks import QSA
+
+
+def qsa(
+    task: QSA, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
+    """Weights that answer every question of every input of `task` in two full layers of
+    `architecture` (default: a stack of just those).
+
+    Raises SizeError where there are no two that are wide enough, and for sizes that the arithmetic
+    cannot be bounded for.
+    """
+    fits(task, arithmetic)
+    address, code, number = bits_for(task.n), bits_for(task.V), bits_for(task.sets)
+    if architecture is None:
+        dims = max(address + 1, number + 1, code)
+        architecture = stack([Full(heads=1, head_dim=dims)] * 2)
+    first, second = looking_and_averaging(task, architecture, (address + 1, code), number + 1)
+    space = Spaces(
+        address=address,
+        memory=1,
+        argument=address,
+        set=number,
+        value=code,
+        fetched=code,
+        clean=code,
+        sum=1,
+        wraps=1,
+    )
+    wraps = task.q * (task.V - 1) // task.V
+    model = empty_model(task, architecture, width=space.width, hidden=2 * max(code, wraps))
+    write_embeddings(task, model, space)
+    head = softmax_head(model, first)
+    pick(head.q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
+    pick(head.k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
+    pick(head.v.weight, [(space["value"], 1.0)])
+    put(head.o.weight, space["fetched"])
+    threshold(mlp_after(model, first), space["fetched"], space["clean"])
+    head = softmax_head(model, second)
+    for matrix in (head.q.weight, head.k.weight):
+        pick(matrix, [(space["set"], SCALE), (space["memory"], -SCALE)])
+    head.v.weight[0, space["clean"]] = 2.0 ** (torch.arange(code) - 1.0)
+    head.v.weight[0, space["memory"]] = -(2.0**code - 1) / 2
+    put(head.o.weight, space["sum"], factor=float(task.q))
+    write_wraps(mlp_after(model, second), space, task.V, wraps)
+    answers = torch.arange(task.V, dtype=torch.float64)
+    for name in ("sum", "wraps"):
+        model.head.weight[:, space[name]] = answers.float()[:, None]
+    model.head.bias.copy_((-answers * answers / 2).float())
+    return built(task, model, name="qsa", arithmetic=arithmetic)
+
+
+def looking_and_averaging(
+    task: QSA, architecture: Architecture, looking: tuple[int, int], averaging: int
+) -> tuple[Place, Place]:
+    """The last full layer with so many key dimensions, and the last one before it with the key and
+    value dimensions of `looking`. Raises SizeError, saying what is needed, where there are none.
+    """
+    (second,) = last_full(task, architecture, 1, head_dim=averaging, value_dim=1)
+    before = places(
+        architecture, lambda part: isinstance(part, Full) and wide_enough(part, *looking)
+    )
+    found = [place for place in before if place[0] < second[0]]
+    if found:
+        return found[-1], second
+    # one that is wide enough is not two: this says so
+    keys, values = looking
+    first, second = last_full(
+        task, architecture, 2, head_dim=max(keys, averaging), value_dim=values
+    )
+    return first, second
+
+
+def write_embeddings(task: QSA, model: Model, space: Spaces) -> None:
+    """What tokens and places hold."""
+    embed = model.embed.weight
+    position = model.position.weight
+    position[: task.n, space["address"]] = signs(task.n, bits_for(task.n))
+    position[: task.n, space["memory"]] = 1.0
+    position[task.n :, space["memory"]] = -1.0
+    sets = signs(task.sets, bits_for(task.sets))
+    position[task.n :, space["set"]] = sets.repeat_interleave(task.q, 0)
+    embed[: task.V, space["value"]] = signs(task.V, bits_for(task.V))
+    embed[task.V :, space["argument"]] = signs(task.n, bits_for(task.n))
+
+
+def write_wraps(mlp: MLP, space: Spaces, modulus: int, wraps: int) -> None:
+    """A step of -V at every multiple of V from V on."""
+    source, target = space["sum"].start, space["wraps"].start
+    for number in range(wraps):
+        for unit, height, sign in ((2 * number, 1.5, -1.0), (2 * number + 1, 0.5, 1.0)):
+            mlp.up.weight[unit, source] = 2.0
+            mlp.up.bias[unit] = height - 2.0 * (number + 1) * modulus
+            mlp.down.weight[target, unit] = sign * modulus
+
+
+RECIPE = Recipe(
+    name="qsa",
+    task=QSA,
+    build=qsa,
+    theorem="qsa",
+    takes=(
+        "two full layers: the first with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions,"
+        " the second with ceil(log2 sets) + 1 and 1"
+    ),
+)
