@@ -18,7 +18,7 @@ from separatrix.checks.construction import verify_construction
 from separatrix.constructions import construct
 from separatrix.derivations import DERIVATIONS
 from separatrix.errors import CheckFailed, SizeError
-from separatrix.tasks import SeqComp
+from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import built as known
 
 OPTIONS = ["gate=none", "conv=4", "gate=norm", "conv=4, gate=silu", "conv=1, gate=sigmoid"]
@@ -136,3 +136,17 @@ def test_a_record_is_verified(between: bool, tmp_path: Path) -> None:
     built = construct(SeqComp(L=1, m=3), Architecture.parse(spec("hgrn2", 1, between=between)))
     said = verify_construction(built.record, built.save(tmp_path).parent)
     assert any("every answer right" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("spec", "stack"),
+    [("index:n=4,V=3", "gdn*3 + full"), ("counting:n=5,V=2", "mamba2*2 + full")],
+)
+def test_one_full_layer_behind_a_recurrent_stack(spec: str, stack: str) -> None:
+    """What one full layer looks up or counts it does behind recurrent layers, too, which add zero:
+    right on 300 inputs.
+    """
+    task = parse_task(spec)
+    built = construct(task, Architecture.parse(stack))
+    tokens = task.sample(300, np.random.default_rng(7)).tokens
+    assert not wrong(built, tokens, task.answer(tokens))

@@ -101,7 +101,8 @@ def _read(
     where: str,
 ) -> tuple[float, int]:
     """The smallest lead of the right logit, and the input where it is."""
-    signs = 2.0 * ((np.arange(1 << mixer.bits)[:, None] >> np.arange(mixer.bits)) & 1) - 1
+    digits_of = (np.arange(1 << mixer.bits)[:, None] >> np.arange(mixer.bits)) & 1
+    signs = (2 * digits_of - 1).astype(np.float64)
     written = linear(signs, array(mixer.o.weight), None, digits, f"{where}, o")
     whole = Columns.of(last).plus(Columns.of(written), digits, "the residual stream")
     head, bias = array(model.head.weight), array(model.head.bias)
