@@ -5,7 +5,8 @@ In [San23] one token holds a whole set, and one layer does. Here a set is q toke
 layer of bounded width cannot: with the last token fixed, what it sums up of the values alone is one
 of 2^h, and V^n contents are told apart by the tokens of the set before it.
 
-D = ceil(log2 n), S = ceil(log2 sets), B = ceil(log2 V) bits, +-1, lowest first; s = 4.
+D = ceil(log2 n), S = ceil(log2 sets), B = ceil(log2 V) bits, +-1, lowest first; s = 4
+(8 in layer 2, in fp64).
 
     space      width   place j < n   place of set i   token t < V   token V + p
     address    D       bits of j     0                .             .
@@ -92,8 +93,10 @@ def qsa(
     put(head.o.weight, space["fetched"])
     threshold(mlp_after(model, first), space["fetched"], space["clean"])
     head = softmax_head(model, second)
+    # sums of ones are exact where others weigh less than the last digit of 1
+    scale = 2 * SCALE if arithmetic.digits > FP32.digits else SCALE
     for matrix in (head.q.weight, head.k.weight):
-        pick(matrix, [(space["set"], SCALE), (space["memory"], -SCALE)])
+        pick(matrix, [(space["set"], scale), (space["memory"], -scale)])
     head.v.weight[0, space["clean"]] = 2.0 ** (torch.arange(code) - 1.0)
     head.v.weight[0, space["memory"]] = -(2.0**code - 1) / 2
     put(head.o.weight, space["sum"], factor=float(task.q))

@@ -81,7 +81,7 @@ class Stream:
         """A row for each value fetched before: what the last position may hold beside it."""
         held = self.field.used
         alone = self.last.hull()
-        return Enclosure(
+        return alone.like(
             np.where(held, self.field.mid, alone.mid), np.where(held, self.field.rad, alone.rad)
         )
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from separatrix.architecture import Architecture
 from separatrix.evidence.records import Verdict
+from separatrix.mechanisms import Full
 from separatrix.tasks import Counting, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import NEEDS_NONE, content_dims
@@ -56,7 +57,7 @@ class StartTokenCounts(Theorem):
         tied = task.n + 1 + (task.form == "queried")
         bits = bits_of(task.V)
         for index, part, head in full_heads(architecture):
-            if part.normed or head.latent is not None or tied > MOST_TIED[head.format]:
+            if not isinstance(part, Full) or part.normed or tied > MOST_TIED[head.format]:
                 continue
             if head.format not in WIDE and part.accumulator_bits < 32:
                 continue

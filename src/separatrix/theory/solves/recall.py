@@ -107,7 +107,7 @@ def _needed(task: Task) -> _Needed | None:
 
 def _holds(part: Mechanism, needed: _Needed) -> bool:
     """Whether the head fits, and its scores are exact."""
-    if not isinstance(part, Full) or part.altered != {"conv"} or part.conv < 2:
+    if not isinstance(part, Full) or part.altered != frozenset({"conv"}) or part.conv < 2:
         return False
     head = part.retrieval_head
     if head is None or part.accumulator_bits < 32 or (needed.order and head.format not in WIDE):
