@@ -29,6 +29,8 @@ MOST = 1 << 12
 """Largest size that is tried, unless asked otherwise."""
 TOKENS = 1 << 16
 """Tokens that the search runs at each size."""
+_SMALL = 64
+"""A task has some size up to here."""
 _FEWEST = 16
 _INPUTS = 1 << 11
 """Fewest and most inputs of each size."""
@@ -107,13 +109,25 @@ def family_of(name: str, text: str | None) -> Family:
         if text.partition(":")[0].strip() != solved:
             raise SpecError(f"'{text}': the construction '{name}' does not solve it, but {solved}")
         before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
-        return Family(text, before.rstrip("="))
+        return Family(text, before.rstrip("="), _least(text))
     if name not in FAMILIES:
         raise SpecError(
             f"say which sizes of '{name}' grow: a task with {{}} for the size, as eva:n={{}},V=4;"
             f" known without: {', '.join(FAMILIES)}"
         )
     return FAMILIES[name]
+
+
+def _least(text: str) -> int:
+    """The smallest size that the task has. Raises what the task raises of the largest tried."""
+    for size in range(1, _SMALL):
+        try:
+            parse_task(text.replace("{}", str(size)))
+        except SizeError:
+            continue
+        return size
+    parse_task(text.replace("{}", str(_SMALL)))
+    return _SMALL
 
 
 def precision_map(

@@ -14,7 +14,7 @@ import torch
 
 from separatrix.cli.main import run
 from separatrix.constructions import CONSTRUCTIONS, construct
-from separatrix.errors import SpecError
+from separatrix.errors import SizeError, SpecError
 from separatrix.precision import FAMILIES, _failing, _largest, family_of, slope
 from separatrix.proofs.arithmetic import BF16
 
@@ -60,7 +60,10 @@ def test_families_are_those_of_constructions() -> None:
     for name, family in FAMILIES.items():
         assert isinstance(family.task(16), CONSTRUCTIONS[name].task)
     assert family_of("match2", "twosum:n=8,M={}").size == "M"
+    assert family_of("match2", "twosum:n=8,M={}").least == 3
     assert family_of("match2", "twosum:M=8,n={}").size == "n"
+    with pytest.raises(SizeError, match="must be"):
+        family_of("match2", "twosum:M=2,n={}")
     with pytest.raises(SpecError, match="for the size that grows"):
         family_of("match2", "twosum:n=8,M=4")
     with pytest.raises(SpecError, match="say which sizes"):
