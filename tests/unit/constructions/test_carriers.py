@@ -40,8 +40,8 @@ MATRIX = [
     "loglinear(feature=elu",
     "loglinear(base=gdn",
     "loglinear(base=mamba2",
-    "rwkv(version=7",
-    "rwkv(version=6, shifts=2",
+    "rwkv(heads=12, version=7",
+    "rwkv(heads=12, version=6, shifts=2",
 ]
 OTHERS = [
     "mamba2",
