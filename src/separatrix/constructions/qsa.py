@@ -51,10 +51,14 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import QSA
+
+MOST_READ = 1 << 24
+"""Logits of all sums, which the proof compares."""
 
 
 def qsa(
@@ -67,6 +71,11 @@ def qsa(
     cannot be bounded for.
     """
     fits(task, arithmetic)
+    if task.q * task.V**2 > MOST_READ:
+        raise SizeError(
+            f"{task.spec}: q V sums and V answers are compared one by one, at most {MOST_READ:,} in"
+            " all; use a smaller V or q"
+        )
     address, code, number = bits_for(task.n), bits_for(task.V), bits_for(task.sets)
     if architecture is None:
         dims = max(address + 1, number + 1, code)

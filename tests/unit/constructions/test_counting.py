@@ -85,7 +85,8 @@ def test_every_count_is_right_at_the_largest_n_of_a_format(name: str) -> None:
 @pytest.mark.slow
 def test_float64_counts_to_thousands() -> None:
     n = 20_000
-    built = CONSTRUCTIONS["counting"].build(Counting(n=n), None, arithmetic("fp64"))
+    stack = Architecture.parse("full(head_dim=2, heads=1) @ fp64")
+    built = construct(Counting(n=n), stack, arithmetic=arithmetic("fp64"))
     rng = np.random.default_rng(6)
     some = np.unique([0, 1, n - 1, n, *rng.integers(n - 40, n, size=8)])
     with torch.inference_mode():
