@@ -18,6 +18,7 @@ Shapes: n rows, w inputs, o outputs, d dimensions, m keys.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -497,6 +498,22 @@ class Scores:
         self.terms = int((used & keys.used).sum())
         self._largest = keys.size.max(0)
         self._widest = keys.rad.max(0)
+        self.rounded = True
+
+    def of(self, *parts: Enclosure) -> Scores:
+        """The same for queries that are sums of rows of these, one of each: without an error where
+        no product and no partial sum can be rounded, in whatever order.
+        """
+        points = not (self.keys.spread.any() or any(part.spread.any() for part in parts))
+        sums = [part.size @ self._largest for part in parts]
+        size = sum(float(each.max(initial=0.0)) for each in sums) * (1 + slack(self.terms))
+        bits = np.minimum.reduce([_lowest_of_columns(part.mid) for part in parts])
+        lowest = (bits + _lowest_of_columns(self.keys.mid)).min(initial=_ZERO_BIT)
+        if points and bool(_fits(np.array([size]), np.array([lowest]), self.keys.arithmetic).all()):
+            found = copy(self)
+            found.rounded = False
+            return found
+        return self
 
     def centres(self, x: Enclosure) -> Array:
         return x.mid @ self.keys.mid.T
@@ -508,6 +525,8 @@ class Scores:
         size = x.size @ self._largest * (1 + slack(len(self._largest)))
         arithmetic = shared(x.summed(), self.keys)
         limited(size, self.what, arithmetic)
+        if not self.rounded:
+            return np.zeros(len(size))
         spread = x.rad @ self._largest + x.size @ self._widest
         off = float(roundings(self.terms, arithmetic)) + slack(len(self._largest))
         return (spread + off * size + 4 * self.terms * arithmetic.summed_tiny) * _OURS

@@ -181,6 +181,24 @@ def test_scores_are_off_by_queries_keys_and_roundings() -> None:
     assert scores.errors(x)[0] == pytest.approx(0.625 + 2 * u * 6.625, rel=1e-6)
 
 
+def test_scores_that_no_format_rounds_have_no_error() -> None:
+    """Integers up to 2^24 in float32; 2^-1 beside 2^24 is a bit more; parts count together."""
+    used = np.ones(2, np.bool_)
+    for keys, x, other, exact in (
+        ((1.0, 2.0), (2.0**12, 3.0), (0.0, 0.0), True),
+        ((1.0, 0.5), (2.0**24, 1.0), (0.0, 0.0), False),
+        ((1.0, 0.5), (2.0**24, 0.0), (0.0, 1.0), False),
+        ((1.0, 1.0), (2.0**23, 0.0), (0.0, 2.0**23), True),
+        ((1.0, 1.0), (2.0**23, 0.0), (0.0, 2.0**23 + 1.0), False),
+        ((0.1, 1.0), (0.1, 1.0), (0.0, 0.0), False),
+    ):
+        parts = (row(*x), row(*other))
+        found = Scores(row(*keys), used, "scores").of(*parts)
+        assert (found.errors(parts[0])[0] == 0.0) == exact, (keys, x)
+    wide = Enclosure(np.array([[1.0, 1.0]]), np.array([[0.0, 0.5]]))
+    assert Scores(row(1.0, 1.0), used, "scores").of(wide).errors(wide)[0] >= 0.5
+
+
 def test_roundings_are_products_of_their_factors() -> None:
     for count in (0, 1, 7, 10**4):
         most = max((1 + U) ** count - 1, 1 / (1 - U) ** count - 1)

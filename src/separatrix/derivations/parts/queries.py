@@ -121,6 +121,7 @@ class Queries:
         `key_of` says which key a place has (default: its own), -1 for none. Where there are very
         many scores the keys must be codes (codes.py): CheckFailed otherwise.
         """
+        scores = scores.of(self.of_token, self.of_field)
         keys = len(scores.keys.mid)
         if self.count * keys > _TABLE:
             found = self._by_codes(scores, hop, key_of)
