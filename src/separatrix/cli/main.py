@@ -19,6 +19,7 @@ import typer.core
 from separatrix import __version__
 from separatrix.cli.analyze import analyze, presets
 from separatrix.cli.compare import compare
+from separatrix.cli.constructions import constructions
 from separatrix.cli.design import design
 from separatrix.cli.evaluate import evaluate
 from separatrix.cli.evidence import construct, refute, verify
@@ -89,6 +90,7 @@ app.command("audit", context_settings=SIZES)(audit_command)
 app.command()(compare)
 app.command()(design)
 app.command(context_settings=SIZES)(construct)
+app.command()(constructions)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
 app.command()(precision)

@@ -1,0 +1,134 @@
+"""Derives a row of the table of constructions: builds, proves and runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+import torch
+
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed, SizeError
+from separatrix.model import Model
+from separatrix.precision import FAMILIES, Family, largest
+from separatrix.proofs.arithmetic import arithmetic
+from separatrix.report.constructions.recorded import FORMATS, Limit, Row
+from separatrix.report.meters import metered
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+AT = 64
+"""The size at which stacks are described, or the largest one below it that is built."""
+MOST = 1 << 20
+"""The largest size tried."""
+SECONDS = 4.0
+"""Processor time of one proof from which on larger sizes are not tried."""
+MOST_INPUTS = 1 << 17
+"""Inputs up to which every one is run."""
+_BATCH = 1 << 12
+
+
+def derived_row(name: str, *, most: int = MOST, seconds: float = SECONDS) -> Row:
+    """The row of a construction. Takes up to minutes at the limits given."""
+    family = FAMILIES[name]
+    built = construct(_described_at(name, family), kind=name)
+    recipe = CONSTRUCTIONS[name]
+    meters = metered(built.model, built.record, recipe.theorem)
+    exhaustive, inputs = every_input(name, family)
+    return Row(
+        name=name,
+        theorem=recipe.theorem,
+        task=built.task.spec,
+        architecture=built.record.architecture,
+        layers=meters.layers,
+        heads=meters.heads,
+        head_dim=max(meters.head_dim, meters.value_dim),
+        width=meters.width,
+        nonzero=meters.nonzero,
+        least_layers=meters.least.layers if meters.least else None,
+        least_head_dim=meters.least.head_dim if meters.least else None,
+        exhaustive=exhaustive,
+        inputs=inputs,
+        grows=family.size,
+        proved={one: limit(name, family, one, most=most, seconds=seconds) for one in FORMATS},
+    )
+
+
+def limit(name: str, family: Family, one: str, *, most: int, seconds: float) -> Limit:
+    """The largest size that a format carries, among those whose proofs take no longer than that."""
+    known: dict[int, bool] = {}
+
+    def holds(size: int) -> bool:
+        if size not in known:
+            known[size] = proved_at(name, family, size, one)
+        return known[size]
+
+    # double until proofs take too long, and look no further than there
+    end = family.least
+    began = time.process_time()
+    while holds(end) and end < most and time.process_time() - began <= seconds:
+        end = min(2 * end, most)
+        began = time.process_time()
+    found = largest(holds, family.least, end)
+    return Limit(size=found, capped=found == end)
+
+
+def proved_at(name: str, family: Family, size: int, one: str) -> bool:
+    """Whether weights of a size are built and proved in a number format."""
+    try:
+        construct(family.task(size), None, name, arithmetic(one))
+    except (SizeError, CheckFailed):
+        return False
+    return True
+
+
+def every_input(name: str, family: Family) -> tuple[str, int]:
+    """The largest task of the family of which every input was run, and how many those are. Raises
+    CheckFailed where one is answered wrongly.
+    """
+    best = ("", 0)
+    for size in range(family.least, family.least + AT):
+        task = family.task(size)
+        ids = DERIVATIONS[name].ids(task)
+        if len(ids) > MOST_INPUTS or prod(ids) > MOST_INPUTS:
+            break
+        try:
+            model = construct(task, kind=name).model
+        except SizeError:
+            continue
+        best = (task.spec, sum(_right(model, task, some) for some in all_inputs(name, task)))
+    return best
+
+
+def all_inputs(name: str, task: Task) -> Iterator[Tokens]:
+    """Every input that a construction is about, in batches."""
+    derivation = DERIVATIONS[name]
+    ids = derivation.ids(task)
+    for start in range(0, prod(ids), _BATCH):
+        numbers = np.arange(start, min(start + _BATCH, prod(ids)))
+        tokens = np.stack(np.unravel_index(numbers, ids), -1).astype(np.int64)
+        yield tokens if derivation.asked is None else tokens[derivation.asked(task, tokens)]
+
+
+def _right(model: Model, task: Task, tokens: Tokens) -> int:
+    """How many inputs there are, all of them answered right."""
+    if not len(tokens):
+        return 0
+    with torch.inference_mode():
+        found = model(torch.from_numpy(tokens)).argmax(-1).numpy()
+    answers = task.answer(tokens)
+    wrong = found != (answers if answers.ndim == 1 else answers[:, -1])
+    if wrong.any():
+        raise CheckFailed(f"{task.spec}: {tokens[wrong][0].tolist()} is answered wrongly")
+    return len(tokens)
+
+
+def _described_at(name: str, family: Family) -> Task:
+    """The task at the size at which the stack is described."""
+    for size in range(AT, family.least - 1, -1):
+        if proved_at(name, family, size, "fp32"):
+            return family.task(size)
+    raise SizeError(f"{name}: no size up to {AT} is proved in float32")
