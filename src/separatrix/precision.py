@@ -63,6 +63,22 @@ FAMILIES = {
     "carried": Family("seqcomp:L=2,m={},n_1=2", "m"),
     # neighbours on the circle differ by 2 pi^2 / M^2 of a score: two digits each time M doubles
     "match2": Family("twosum:n={},M={}", "n = M", 3, 2),
+    "match2-bits": Family("twosum:n={},M=8192", "n"),
+    "pairs": Family("twosum:n={},M=8,form=decision", "n"),
+    "equality": Family("equality:n={}", "n"),
+    "neighbour": Family("neighbour:n={},d=12,V=2", "n"),
+    "brackets": Family("dyck:n={},k=2,D=3", "n", 4),
+    "parity": Family("parity:n={}", "n"),
+    "modular": Family("modular:n={},m=5", "n", 8),
+    "permutation": Family("permutation:n={},k=3", "n"),
+    "group": Family("group:n={},G=A4", "n"),
+    "swaps": Family("permutation:n={},k=3,shift=swaps", "n"),
+    "thought": Family("seqcomp:L=2,m={},n_1=2,thought=pairs", "m"),
+    "index": Family("index:n={},V=4", "n"),
+    "recall": Family("recall:n={},K={},V=4", "n = K"),
+    "mqar": Family("mqar:vocab_size=8192,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "khop": Family("khop:n={},V=4,k=4", "n", 20),
+    "counting": Family("counting:n={}", "n"),
 }
 """The sizes along which each construction is followed."""
 
@@ -164,7 +180,7 @@ def _line(
             return False
         return True
 
-    largest = _largest(proved, family.least, most)
+    largest = largest_size(proved, family.least, most)
     found: dict[int, Wrong] = {}
 
     def fails(size: int) -> bool:
@@ -190,7 +206,7 @@ def _line(
     )
 
 
-def _largest(holds: Callable[[int], bool], least: int, most: int) -> int | None:
+def largest_size(holds: Callable[[int], bool], least: int, most: int) -> int | None:
     """The largest size at which something holds, that holds from `least` up to it: found by
     doubling and halving.
     """
