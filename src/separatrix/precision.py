@@ -76,7 +76,7 @@ FAMILIES = {
     "thought": Family("seqcomp:L=2,m={},n_1=2,thought=pairs", "m"),
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),
-    "mqar": Family("mqar:vocab_size=8192,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
     "khop": Family("khop:n={},V=4,k=4", "n", 20),
     "counting": Family("counting:n={}", "n"),
 }

@@ -321,11 +321,11 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     for name in derived.formats:
         if name in DTYPES:
             other = copy.deepcopy(model).to(DTYPES[name])
-            _right(other, task, tokens, f" in {named(name).title}{drawn}")
+            all_right(other, task, tokens, f" in {named(name).title}{drawn}")
     return what
 
 
-def _right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
+def all_right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
     """Raises CheckFailed, naming the input, where an answer is wrong."""
     batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
     for start in range(0, len(tokens), batch):

@@ -68,9 +68,14 @@ class Recorded:
     def text(self) -> str:
         """The content of the file: a row a line, so that a change shows what changed."""
         envelope = enveloped(KIND, to_plain(asdict(self)))
-        rows = ",\n".join(canonical(row) for row in envelope["body"].pop("rows"))
-        head = json.dumps(envelope, sort_keys=True)
-        return f'{head[:-2]}, "rows": [\n{rows}\n]}}}}\n'
+        body = envelope.pop("body")
+        rows = ",\n".join(canonical(row) for row in body.pop("rows"))
+        return f'{{"body": {{{_inside(body)}, "rows": [\n{rows}\n]}}, {_inside(envelope)}}}\n'
+
+
+def _inside(fields: dict[str, Any]) -> str:
+    """An object as JSON, without its braces."""
+    return json.dumps(fields, sort_keys=True)[1:-1]
 
 
 def read_recorded(path: Path = FILE) -> Recorded:
