@@ -77,6 +77,7 @@ FAMILIES = {
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),
     "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
     "khop": Family("khop:n={},V=4,k=4", "n", 20),
     "counting": Family("counting:n={}", "n"),
 }

@@ -14,8 +14,13 @@ import torch
 
 from separatrix.cli.main import run
 from separatrix.constructions import CONSTRUCTIONS, construct
+<<<<<<< HEAD
 from separatrix.errors import SizeError, SpecError
 from separatrix.precision import FAMILIES, _failing, _largest, family_of, slope
+=======
+from separatrix.errors import SpecError
+from separatrix.precision import FAMILIES, _failing, family_of, largest_size, slope
+>>>>>>> abf99389 (Families and rows of every construction)
 from separatrix.proofs.arithmetic import BF16
 
 
@@ -27,13 +32,13 @@ def test_the_largest_size_is_found(limit: int) -> None:
         asked.append(size)
         return size <= limit
 
-    assert _largest(holds, 2, 64) == limit
+    assert largest_size(holds, 2, 64) == limit
     assert max(asked) <= 64
     assert len(asked) == len(set(asked))
 
 
 def test_nothing_holds() -> None:
-    assert _largest(lambda size: False, 2, 64) is None
+    assert largest_size(lambda size: False, 2, 64) is None
 
 
 @pytest.mark.parametrize("first", [11, 12, 17, 40])
@@ -56,9 +61,9 @@ def test_the_slope_by_hand() -> None:
     assert slope([(8, 16), (10, 16), (12, 16)]) is None
 
 
-def test_families_are_those_of_constructions() -> None:
+def test_families_are_those_of_constructions(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, family in FAMILIES.items():
-        assert isinstance(family.task(16), CONSTRUCTIONS[name].task)
+        assert isinstance(family.task(max(16, family.least)), CONSTRUCTIONS[name].task)
     assert family_of("match2", "twosum:n=8,M={}").size == "M"
     assert family_of("match2", "twosum:n=8,M={}").least == 3
     assert family_of("match2", "twosum:M=8,n={}").size == "n"
@@ -66,6 +71,7 @@ def test_families_are_those_of_constructions() -> None:
         family_of("match2", "twosum:M=2,n={}")
     with pytest.raises(SpecError, match="for the size that grows"):
         family_of("match2", "twosum:n=8,M=4")
+    monkeypatch.delitem(FAMILIES, "parity")
     with pytest.raises(SpecError, match="say which sizes"):
         family_of("parity", None)
 
@@ -126,7 +132,6 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
         (["match2", "--bits", "4:20"], "p4"),
         (["match2", "--sizes", "twosum:n=4,M=4"], "write {}"),
         (["match2", "--sizes", "eva:n={},V=4"], "does not solve"),
-        (["parity"], "say which sizes"),
     ],
 )
 def test_bad_input_is_one_line(
