@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import separatrix as sx
 from separatrix.errors import EvidenceError, SeparatrixError, SizeError
+from separatrix.proofs.arithmetic import arithmetic
 from separatrix.stored.trained import read_stored
 
 transformers = pytest.importorskip("transformers")
@@ -219,3 +220,18 @@ def test_copies(saved: Path) -> None:
     assert torch.equal(
         load(saved.parent / "moved").model.head.weight, load(saved).model.head.weight
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16), ("fp64", torch.float64)]
+)
+def test_what_is_proved_in_a_format_computes_in_it(
+    name: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    task = sx.parse_task(TASKS[1])
+    sx.construct(task, None, None, arithmetic(name)).save(tmp_path / "m")
+    model = load(tmp_path / "m")
+    assert model.dtype == dtype
+    tokens = task.sample(100, np.random.default_rng(5)).tokens
+    found = model(torch.from_numpy(tokens)).logits[:, -1].argmax(-1)
+    assert np.array_equal(found.numpy(), task.answer(tokens))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from separatrix.model import Model
+    from separatrix.constructions import Built
     from separatrix.stock import Checkpoint
 
 STOCK_NAMES = ("gpt2", "llama")
@@ -26,13 +26,19 @@ def stock_named(name: str | None) -> str | None:
     return name
 
 
-def write_stock(model: Model, name: str, folder: Path) -> Checkpoint:
+def write_stock(built: Built, name: str, folder: Path) -> Checkpoint:
     """Writes the checkpoint beside the record, in place of the model's own config.json. Raises
     SizeError, naming the feature in the way, and OutputError.
     """
+    from separatrix.errors import SizeError
     from separatrix.stock import stock_checkpoint
 
-    checkpoint = stock_checkpoint(model, name)
+    if built.record.format:
+        raise SizeError(
+            f"{name}: the proof is about {built.record.format}; a checkpoint of a stock"
+            " architecture is written, and computes, in float32"
+        )
+    checkpoint = stock_checkpoint(built.model, name)
     checkpoint.save(folder)
     return checkpoint
 

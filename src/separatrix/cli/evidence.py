@@ -74,7 +74,7 @@ def construct(
 
         built = built_as(wanted, held, number, others, unproved=unproved)
         name = built.save(folder).name
-        checkpoint = write_stock(built.model, stock, folder) if stock else None
+        checkpoint = write_stock(built, stock, folder) if stock else None
         meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)
     path = out / name
     if as_json:

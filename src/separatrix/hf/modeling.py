@@ -50,13 +50,14 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
             untouched(folder)
         wanted = options.pop("output_loading_info", False)
         try:
-            model, info = super().from_pretrained(
+            loaded: Any = super().from_pretrained(
                 pretrained_model_name_or_path, *args, output_loading_info=True, **options
             )
         except (SafetensorError, RuntimeError) as error:
             raise EvidenceError(
                 f"{folder}: the weights cannot be read: {first_line(error)}"
             ) from None
+        model, info = loaded
         for what in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
             if info.get(what):
                 names = ", ".join(sorted(map(str, info[what]))[:3])
@@ -81,6 +82,7 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
         return self.model.embed
 
     def set_input_embeddings(self, value: nn.Module) -> None:
+        assert isinstance(value, nn.Embedding)
         self.model.embed = value
 
     def forward(
@@ -106,11 +108,12 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
             answers = self.model.every(input_ids)[:, -logits_to_keep:]
         rest = self.config.vocab_size - answers.shape[-1]
         logits = F.pad(answers, (0, rest), value=float("-inf"))
-        loss = None if labels is None else next_token_loss(logits, labels)
-        return CausalLMOutput(loss=loss, logits=logits)
+        loss: Any = None if labels is None else next_token_loss(logits, labels)
+        given: Any = logits
+        return CausalLMOutput(loss=loss, logits=given)
 
     def prepare_inputs_for_generation(
-        self, input_ids: Int[Tensor, "b t"], **others: Any
+        self, input_ids: Int[Tensor, "b t"], *positional: Any, **others: Any
     ) -> dict[str, Any]:
         """Every token written so far is read again; there is no cache."""
         return {

@@ -6,6 +6,9 @@ Nothing here imports transformers: a checkpoint is a config.json and a model.saf
 
 from __future__ import annotations
 
+import torch
+
+from separatrix.errors import SizeError
 from separatrix.model import Model
 from separatrix.stock import gpt2, llama
 from separatrix.stock.checkpoint import Checkpoint
@@ -21,4 +24,9 @@ def stock_checkpoint(model: Model, name: str) -> Checkpoint:
 
     Raises SizeError, naming the feature that stands in the way, where it cannot hold the model.
     """
+    if model.head.weight.dtype != torch.float32:
+        raise SizeError(
+            f"{name}: the weights are {str(model.head.weight.dtype).removeprefix('torch.')};"
+            " checkpoints of stock architectures are written in float32"
+        )
     return STOCK[name](model)

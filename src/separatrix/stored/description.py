@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from separatrix.errors import SpecError
 from separatrix.evidence.canonical import json_object
+from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import ModelConfig
 
 CONFIG = "config.json"
@@ -22,12 +25,13 @@ _OTHERS = {"model_type", "architectures", "dtype", "transformers_version", WEIGH
 """What stands in such a file beside the description."""
 
 
-def description(config: ModelConfig, weights: str = "") -> dict[str, Any]:
+def description(config: ModelConfig, weights: str = "", number_format: str = "") -> dict[str, Any]:
     """The content of config.json; `weights` is the name of their file, where it is not
-    model.safetensors.
+    model.safetensors, and `number_format` what the model computes in, where that is not float32.
     """
     named = {WEIGHTS_FIELD: weights} if weights else {}
-    head = {"model_type": MODEL_TYPE, "architectures": [CLASS], "dtype": "float32"}
+    dtype = str(DTYPES.get(number_format, torch.float32)).removeprefix("torch.")
+    head = {"model_type": MODEL_TYPE, "architectures": [CLASS], "dtype": dtype}
     return head | named | config.to_json()
 
 

@@ -38,7 +38,7 @@ class Built:
         of the last. Raises OutputError.
         """
         weights = self.save_weights(folder)
-        config = description(self.model.config, weights.name)
+        config = description(self.model.config, weights.name, self.record.format)
         write_atomic(Path(folder) / CONFIG, canonical(config) + "\n")
         path = Path(folder) / RECORD
         write_atomic(path, canonical(self.record.envelope()) + "\n")
