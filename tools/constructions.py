@@ -17,7 +17,7 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.errors import SeparatrixError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.experiments.provenance import commit
-from separatrix.report.constructions.derived import SECONDS, derived_row
+from separatrix.report.constructions.derived import MOST, SECONDS, derived_row
 from separatrix.report.constructions.listing import markdown_table
 from separatrix.report.constructions.recorded import FILE, Recorded, read_recorded
 
@@ -38,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--only", nargs="*", choices=list(CONSTRUCTIONS), default=None)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="most time of a proof")
+    parser.add_argument("--most", type=int, default=MOST, help="the largest size tried")
     parser.add_argument("--page", action="store_true", help="write the page alone")
     options = parser.parse_args()
     wanted = [] if options.page else options.only or list(CONSTRUCTIONS)
@@ -45,7 +46,7 @@ def main() -> None:
     began = time.process_time()
     for name in wanted:
         print(f"{name} ...", flush=True)
-        kept[name] = derived_row(name, seconds=options.seconds)
+        kept[name] = derived_row(name, most=options.most, seconds=options.seconds)
     if wanted:
         recorded = Recorded(
             commit=commit(),

@@ -78,6 +78,9 @@ FAMILIES = {
     "recall": Family("recall:n={},K={},V=4", "n = K"),
     "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
     "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
+    "qsa": Family("qsa:n={},q=2,V=4,sets=8", "n", 4),
+    "automaton": Family("eva:n={},V=2", "n"),
+    "encoder": Family("seqcomp:L=2,m={},n_1=2", "m"),
     "khop": Family("khop:n={},V=4,k=4", "n", 20),
     "counting": Family("counting:n={}", "n"),
 }

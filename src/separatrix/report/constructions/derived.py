@@ -26,7 +26,7 @@ MOST = 1 << 20
 """The largest size tried."""
 SECONDS = 4.0
 """Processor time of one proof from which on larger sizes are not tried."""
-MOST_INPUTS = 1 << 16
+MOST_INPUTS = 1 << 14
 """Inputs up to which every one is run."""
 SMALL = {
     "match2-bits": Family("twosum:n={},M=6", "n", 1),
