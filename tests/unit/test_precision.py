@@ -14,13 +14,8 @@ import torch
 
 from separatrix.cli.main import run
 from separatrix.constructions import CONSTRUCTIONS, construct
-<<<<<<< HEAD
 from separatrix.errors import SizeError, SpecError
-from separatrix.precision import FAMILIES, _failing, _largest, family_of, slope
-=======
-from separatrix.errors import SpecError
 from separatrix.precision import FAMILIES, _failing, family_of, largest_size, slope
->>>>>>> abf99389 (Families and rows of every construction)
 from separatrix.proofs.arithmetic import BF16
 
 
