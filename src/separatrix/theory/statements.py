@@ -28,23 +28,14 @@ KNOWN: dict[str, Statement] = {
         "The state is the stack of open brackets, or failure. Whether a given mechanism can update"
         " such a state is another question.",
     ),
-    "qsa": Statement(
-        "q-sparse averaging in one full layer",
+    "qsa-one-layer": Statement(
+        "q-sparse averaging in one full layer, where one token names all places",
         "One full layer of embedding dimension about q + log n averages the q tokens that each"
         " token names.",
         ("full attention", "precision about log n"),
         "[San23]; theory.md, section 6",
         "Random directions for the tokens: a query with product 1 on its q keys and at most 1/2"
         " elsewhere exists, and a large scale does the rest.",
-    ),
-    "nearest-neighbour": Statement(
-        "nearest neighbour in two full layers",
-        "Two full layers of width logarithmic in n answer with the label of the example nearest to"
-        " the query.",
-        ("full attention", "precision about log n"),
-        "[Bha24]; theory.md, section 6",
-        "One layer marks the example of largest product with the query, the next fetches its"
-        " label.",
     ),
     "last-layer": Statement(
         "one full layer after a recurrent stack closes the retrieval gap",
