@@ -23,7 +23,7 @@ import numpy as np
 from separatrix.derivations.parts.counted import unrounded
 from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.flagged import stacked
-from separatrix.derivations.parts.live_parts import array, live_parts
+from separatrix.derivations.parts.live_parts import Head, array, live_parts
 from separatrix.derivations.parts.partners import code_lead
 from separatrix.derivations.parts.queries import Lead
 from separatrix.derivations.parts.stream import RESIDUAL
@@ -74,7 +74,8 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     if linear(tokens, head.v, what=f"{where}, v").size.any() or value.rad.any():
         raise CheckFailed(f"{where}: the value is not an exact one of the start token alone")
     share = exact_share(task.length + 1, Fraction(lead.least), arithmetic)
-    read = _Lines.of(model, head.o @ value.mid[0], tokens.hull(), where)
+    output = _Output.of(head, value.mid[0], task.length + 1, arithmetic, where)
+    read = _Lines.of(model, output, tokens.hull(), where)
     first = 1 + queried
     leads = read.leads(first, share.off, task.length + 1, arithmetic)
     worst = int(leads.argmin())
@@ -103,6 +104,36 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
 
 
 @dataclass(frozen=True)
+class _Output:
+    """What the weight becomes in the stream: one number, in one coordinate. Several would each be
+    rounded on their own, and what cancels among them would not be seen in their sum.
+    """
+
+    given: Array
+    """What a weight of 1 adds to the stream."""
+    mapped: bool
+    """Whether it is rounded on the way: by factors other than powers of two."""
+
+    @classmethod
+    def of(cls, head: Head, value: Array, keys: int, arithmetic: Arithmetic, where: str) -> _Output:
+        """`value`: that of the start token. Raises CheckFailed where it is more than one number, or
+        one that a weight of 1 / keys makes too small for the format.
+        """
+        (used,) = np.nonzero(value)
+        (written,) = np.nonzero((head.o != 0.0).any(1))
+        if len(used) != 1 or len(written) != 1 or (np.delete(head.o, used, 1) != 0.0).any():
+            raise CheckFailed(f"{where}: the weight is not one number in one coordinate")
+        factors = np.array([value[used[0]], head.o[written[0], used[0]]])
+        given = head.o @ value
+        least = min(abs(float(factors[0])), abs(float(given[written[0]])))
+        if least < 4 * arithmetic.tiny * keys:
+            raise CheckFailed(
+                f"{where}: a weight of 1/{keys:,} may be flushed to zero in {arithmetic.name}"
+            )
+        return cls(given, not (np.frexp(np.abs(factors))[0] == 0.5).all())
+
+
+@dataclass(frozen=True)
 class _Lines:
     """The logits as lines in the weight: sums of products, and of their absolute values."""
 
@@ -112,11 +143,12 @@ class _Lines:
     """At least the sum of absolute values over the absolute value of the sum, for each."""
     terms: int
     mapped: bool
-    """Whether what is written is more than a power of two times the weight, and so rounded."""
+    """Whether what is written is rounded once more than the weight."""
 
     @classmethod
-    def of(cls, model: Model, given: Array, base: Enclosure, where: str) -> _Lines:
-        """`given`: what a weight of 1 adds to the stream; `base`: what stands there before."""
+    def of(cls, model: Model, output: _Output, base: Enclosure, where: str) -> _Lines:
+        """`base`: what stands before where the weight is written."""
+        given = output.given
         weight = array(model.head.weight)
         bias = array(model.head.bias)
         written = given != 0.0
@@ -139,9 +171,8 @@ class _Lines:
         )
         if np.abs(rises[0]).any() or np.abs(levels[0]).any():
             raise CheckFailed("the head: the line of 0 is not 0")
-        power = bool((np.frexp(np.abs(given[written]))[0] == 0.5).all())
         terms = rises.shape[1] + levels.shape[1]
-        return cls(slopes, heights, float(tall.max(initial=1.0)), terms, not power)
+        return cls(slopes, heights, float(tall.max(initial=1.0)), terms, output.mapped)
 
     def leads(self, first: int, off: float, keys: int, arithmetic: Arithmetic) -> Array:
         """For each count the smaller of its leads over its neighbours, less twice the error of its
@@ -162,7 +193,9 @@ class _Lines:
             own = added + self.mapped * (stored + float(roundings(2, arithmetic)))
             size = -self.slopes * y * own + self.heights * added
         # of the average, relative to a weight of 1, and of what is stored
-        flushed = 16 * keys * arithmetic.summed_tiny * (1 + whole) + 8 * arithmetic.tiny
+        flushed = (
+            16 * keys * arithmetic.summed_tiny * (1 + whole) + 8 * self.terms * arithmetic.tiny
+        )
         errors = 2 * (size + flushed) * (1 + 8 * each)
         # from one line to the next errors grow by no more than this share of its terms
         share = off + 2 * added + 2 * self.mapped * each

@@ -16,8 +16,9 @@ from separatrix.architecture import Architecture
 from separatrix.checks import verify
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.counting import lines
-from separatrix.errors import SizeError
-from separatrix.proofs.arithmetic import arithmetic
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed, SizeError
+from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.tasks import Counting
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge
@@ -141,6 +142,34 @@ def test_edited_weights_are_refused(
     refused(
         construct(Counting(n=6, V=3, form="queried")), tmp_path, {name: (place, value)}, message
     )
+
+
+def test_a_weight_that_is_a_difference_of_two_numbers_is_refused() -> None:
+    task = Counting(n=200)
+    built = construct(task, Architecture.parse("full(head_dim=2, value_dim=2)"))
+    model = built.model
+    value = model.get_parameter("blocks.0.mixers.0.v.weight")
+    output = model.get_parameter("blocks.0.mixers.0.o.weight")
+    row, column = (int(place[0]) for place in value.nonzero(as_tuple=True))
+    # 65537 y - 65536 y: each is rounded on its own
+    value[1 - row, column] = 2.0**16
+    value[row, column] += 2.0**16
+    output[:, 1 - row] = -output[:, row]
+    prompts = (np.arange(task.n) < np.arange(task.n + 1)[:, None]).astype(np.int64)
+    assert wrong(built, prompts, np.arange(task.n + 1))
+    with pytest.raises(CheckFailed, match="not one number in one coordinate"):
+        DERIVATIONS["counting"].proved(task, model, FP32)
+
+
+def test_a_weight_that_the_format_may_flush_is_refused() -> None:
+    task = Counting(n=9)
+    fp16 = arithmetic("fp16")
+    model = construct(task, arithmetic=fp16).model
+    DERIVATIONS["counting"].proved(task, model, fp16)
+    model.get_parameter("blocks.0.mixers.0.v.weight").mul_(2.0**-13)
+    model.get_parameter("blocks.0.mixers.0.o.weight").mul_(2.0**13)
+    with pytest.raises(CheckFailed, match="may be flushed to zero in fp16"):
+        DERIVATIONS["counting"].proved(task, model, fp16)
 
 
 @pytest.mark.parametrize(
