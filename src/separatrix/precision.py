@@ -101,10 +101,12 @@ class Line:
     breaks: str | None
     """Why the next size is not proved."""
     survived: int | None
-    """The largest size run below the smallest one that fails."""
+    """The largest size run without a failure, below the smallest one that fails."""
     fails: int | None
     """The smallest size at which a wrong answer was found."""
     wrong: Wrong | None
+    unrun: str | None
+    """Why the search ended at a size that could not be run."""
 
     @property
     def ratio(self) -> float | None:
@@ -186,13 +188,18 @@ def _line(
 
     largest = largest_size(proved, family.least, most)
     found: dict[int, Wrong] = {}
+    unrun: dict[int, str] = {}
 
-    def fails(size: int) -> bool:
+    def fails(size: int) -> bool | None:
         task = family.task(size)
-        model = _weights(name, task, one)
-        number = min(_INPUTS, max(_FEWEST, tokens // task.length))
-        inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
-        wrong = wrong_in(model, one, task, inputs)
+        try:
+            model = _weights(name, task, one)
+            number = min(_INPUTS, max(_FEWEST, tokens // task.length))
+            inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
+            wrong = wrong_in(model, one, task, inputs)
+        except SizeError as error:
+            unrun[size] = str(error)
+            return None
         if wrong is not None:
             found[size] = wrong
         return wrong is not None
@@ -207,6 +214,7 @@ def _line(
         survived=survived,
         fails=failing,
         wrong=None if failing is None else found[failing],
+        unrun=unrun[min(unrun)] if unrun else None,
     )
 
 
@@ -232,25 +240,33 @@ def largest_size(holds: Callable[[int], bool], least: int, most: int) -> int | N
 
 
 def _failing(
-    fails: Callable[[int], bool], proved: int | None, least: int, most: int
+    fails: Callable[[int], bool | None], proved: int | None, least: int, most: int
 ) -> tuple[int | None, int | None]:
-    """The largest size without a failure below the smallest one that fails, and that one."""
-    good = proved
-    size = least if proved is None else proved + 1
+    """The largest size run without a failure below the smallest one that fails, and that one. The
+    size proved is run, too; one that cannot be run (None) ends the search.
+    """
+    good: int | None = None
+    bad: int | None = None
+    size = least if proved is None else proved
     # beyond _BEYOND times the size proved a failure says little of the proof
     end = most if proved is None else min(most, _BEYOND * proved)
-    bad: int | None = None
     while size <= end:
-        if fails(size):
+        failed = fails(size)
+        if failed is None:
+            break
+        if failed:
             bad = size
             break
         good = size
-        size = max(size + 1, math.ceil(size * 2**0.5))
+        size = size + 1 if size == proved else max(size + 1, math.ceil(size * 2**0.5))
     for _ in range(_FINER):
         if bad is None or good is None or bad - good <= 1:
             break
         size = (good + bad) // 2
-        good, bad = (good, size) if fails(size) else (size, bad)
+        failed = fails(size)
+        if failed is None:
+            break
+        good, bad = (good, size) if failed else (size, bad)
     return good, bad
 
 

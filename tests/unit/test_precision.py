@@ -15,7 +15,7 @@ import torch
 from separatrix.cli.main import run
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.errors import SizeError, SpecError
-from separatrix.precision import FAMILIES, _failing, family_of, largest_size, slope
+from separatrix.precision import FAMILIES, _failing, family_of, largest_size, precision_map, slope
 from separatrix.proofs.arithmetic import BF16
 
 
@@ -47,6 +47,13 @@ def test_no_failure_is_none() -> None:
     assert failing is None
     assert survived is not None
     assert 40 < survived <= 60
+
+
+def test_what_cannot_be_run_did_not_survive() -> None:
+    """The size proved is run as all others are; the first that cannot be run ends the search."""
+    assert _failing(lambda size: None, 10, 2, 60) == (None, None)
+    assert _failing(lambda size: None if size > 10 else False, 10, 2, 60) == (10, None)
+    assert _failing(lambda size: size >= 5, 10, 2, 60) == (None, 10)
 
 
 def test_the_slope_by_hand() -> None:
@@ -94,6 +101,20 @@ def test_bfloat16_fails_where_float32_does_not(capsys: pytest.CaptureFixture[str
     )
     unproved = construct(task, None, "match2", BF16.unproved).model.to(torch.bfloat16)
     assert unproved(torch.from_numpy(tokens)).argmax() == wrong["answer"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "khop")) for name in FAMILIES]
+)
+def test_every_construction_is_run(name: str) -> None:
+    """Also chains of thought, several questions, and sizes of which the task draws nothing; a
+    layer that is not emulated is said to be none.
+    """
+    family = FAMILIES[name]
+    float32, p16 = precision_map(name, family, ["fp32", "p16"], most=family.least, tokens=64)
+    assert (float32.proved, float32.survived, float32.unrun) == (family.least, family.least, None)
+    assert (p16.survived is None) == (p16.unrun is not None)
+    assert p16.fails is None
 
 
 @pytest.mark.slow

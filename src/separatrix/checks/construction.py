@@ -17,16 +17,16 @@ import torch
 
 from separatrix.architecture import Architecture
 from separatrix.checks.checkpoint import verify_checkpoint
-from separatrix.checks.generation import asked_at, due, given, given_at, prompts_of
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.derivations.parts.derivation import proof_object
+from separatrix.derivations.parts.generation import due, given, logits_of
+from separatrix.derivations.parts.inputs import drawn
 from separatrix.derivations.parts.live_parts import live_parts, too_narrow
 from separatrix.errors import (
     CannotCheck,
     CheckFailed,
     EvidenceError,
     SeparatrixError,
-    SizeError,
 )
 from separatrix.evidence.canonical import canonical, sha256
 from separatrix.evidence.records import Construction
@@ -292,7 +292,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
     count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
-    drawn = ""
+    seeded = ""
     if count <= EXHAUSTIVE_UP_TO:
         tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
         if derivation.asked is not None:
@@ -301,7 +301,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     else:
         seed = secrets.randbits(64)
         # said with a wrong answer, so that it can be met again
-        drawn = f" (seed {seed})"
+        seeded = f" (seed {seed})"
         rng = np.random.default_rng(seed)
         cost = _cost(model, task.length)
         if derived.exact:
@@ -309,7 +309,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
             cost += _PER_TOKEN * task.length
         number = max(1, min(_RANDOM_INPUTS, _WORK // cost))
         closest = derived.closest(rng)
-        some = _random(prompts_of(task), ids, number, rng)
+        some = drawn(task, np.tile(np.array(ids, np.int64), (number, 1)), rng)
         if derivation.asked is not None:
             some = some[derivation.asked(task, some)]
         number = len(some)
@@ -321,7 +321,7 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     for name in derived.formats:
         if name in DTYPES:
             other = copy.deepcopy(model).to(DTYPES[name])
-            all_right(other, task, tokens, f" in {named(name).title}{drawn}")
+            all_right(other, task, tokens, f" in {named(name).title}{seeded}")
     return what
 
 
@@ -330,28 +330,15 @@ def all_right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
     batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
     for start in range(0, len(tokens), batch):
         some = tokens[start : start + batch]
-        with torch.inference_mode():
-            if task.several and not task.stepwise:
-                places, wanted = asked_at(task, some)
-                found, finite = given_at(model, some, places)
-            else:
-                wanted = due(task, some)
-                found, finite = given(model, some, wanted.shape[1])
-        wrong = np.flatnonzero((found != wanted).any(1) | ~finite.numpy())
+        wanted = due(task, some)
+        found, finite = given(logits_of(model), task, some)
+        wrong = np.flatnonzero((found != wanted).any(1) | ~finite)
         if len(wrong):
             said = found[wrong[0]].tolist()
             raise CheckFailed(
                 f"input {some[wrong[0]].tolist()[:20]}{how} is answered"
                 f" {said if len(said) > 1 else said[0]}, which is wrong"
             )
-
-
-def _random(task: Task, ids: list[int], number: int, rng: np.random.Generator) -> Tokens:
-    """Random inputs; of sizes at which the task draws none, uniform ids."""
-    try:
-        return task.sample(number, rng).tokens
-    except SizeError:
-        return rng.integers(ids, size=(number, len(ids)))
 
 
 def _heads(model: Model) -> list[int]:

@@ -104,6 +104,10 @@ def precision(
         if line.wrong is not None:
             typer.echo()
             print_text(_told(line))
+    for reason in dict.fromkeys(line.unrun for line in lines if line.unrun is not None):
+        typer.echo()
+        those = ", ".join(line.format for line in lines if line.unrun == reason)
+        print_text(f"{those}: no larger size was run: {reason}")
     typer.echo()
     for sentence in said_of_slopes(family, lines, most):
         print_text(sentence)

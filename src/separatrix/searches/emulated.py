@@ -43,12 +43,19 @@ class Emulated:
             )
         if model.config.norm:
             raise SizeError("norms are not emulated")
+        for block in model.blocks:
+            assert isinstance(block, Block)
+            for part in block.mixers:
+                assert isinstance(part, Mixer)
+                _plain(part)
         self.model = model
         self.arithmetic = arithmetic
         self.order: Order = order
 
-    def logits(self, tokens: Tokens) -> Array:
-        """Logits after the last token (b, answers)."""
+    def logits(self, tokens: Tokens, places: Tokens | None = None) -> Array:
+        """Logits at these places (b, k) of the prompts, or after the last token: (b, k,
+        answers).
+        """
         model = self.model
         if model.config.bos:
             start = np.full((len(tokens), 1), model.config.vocabulary)
@@ -57,13 +64,10 @@ class Emulated:
         x = self._rounded(self._numbers(model.embed.weight)[tokens] + position)
         for number, block in enumerate(model.blocks):
             assert isinstance(block, Block)
-            x = self._layer(x, block, number == len(model.blocks) - 1)
-        return self._linear(x[:, -1], model.head.weight, model.head.bias)
-
-    def answers(self, tokens: Tokens) -> NDArray[np.int64]:
-        """The answer with the largest logit; -1 where some logit is no number."""
-        logits = self.logits(tokens)
-        return np.where(np.isfinite(logits).all(-1), logits.argmax(-1), -1)
+            x = self._layer(x, block, places is None and number == len(model.blocks) - 1)
+        if places is not None:
+            x = np.take_along_axis(x, places[..., None] + int(model.config.bos), 1)
+        return self._linear(x, model.head.weight, model.head.bias)
 
     def _layer(self, x: Array, block: Block, final: bool) -> Array:
         """The tokens after a layer; of the final one the last token alone."""

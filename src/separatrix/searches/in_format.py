@@ -6,9 +6,8 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
+from separatrix.derivations.parts.generation import Logits, due, given, logits_of
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -23,7 +22,9 @@ class Wrong:
 
     tokens: list[int]
     answer: int
-    """What the model says; -1 where its logits are no numbers."""
+    """What the model says; -1 where its logits are no numbers. Of several answers, the first that
+    is wrong.
+    """
     right: int
     how: str
 
@@ -32,29 +33,30 @@ def wrong_in(
     model: Model, arithmetic: Arithmetic, task: Task, tokens: Tokens, *, numbers: int = 1 << 21
 ) -> Wrong | None:
     """The first input found that is answered wrongly in a format; None where there is none. PyTorch
-    computes in its own formats, others are emulated with both orders of sums.
+    computes in its own formats, others are emulated with both orders of sums. Raises SizeError
+    for a model that is not emulated in the format.
     """
-    right = task.answer(tokens)
+    wanted = due(task, tokens)
     size = max(1, numbers // (task.length * model.config.width))
-    for start in range(0, len(tokens), size):
-        some = tokens[start : start + size]
-        for how, found in _answers(model, arithmetic, some):
-            missed = np.flatnonzero(found != right[start : start + size])
-            if len(missed):
-                row = int(missed[0])
-                return Wrong(some[row].tolist(), int(found[row]), int(right[start + row]), how)
+    for how, logits in _computed(model, arithmetic):
+        for start in range(0, len(tokens), size):
+            some, right = tokens[start : start + size], wanted[start : start + size]
+            found, finite = given(logits, task, some)
+            found[~finite] = -1
+            rows, columns = np.nonzero(found != right)
+            if len(rows):
+                row, column = rows[0], columns[0]
+                return Wrong(
+                    some[row].tolist(),
+                    int(found[row, column]),
+                    int(right[row, column]),
+                    how if right.shape[1] == 1 else f"{how}, answer {column + 1}",
+                )
     return None
 
 
-def _answers(
-    model: Model, arithmetic: Arithmetic, tokens: Tokens
-) -> list[tuple[str, NDArray[np.int64]]]:
-    if arithmetic.name not in DTYPES:
-        return [
-            (f"{order} sums", Emulated(model, arithmetic, order).answers(tokens))
-            for order in ORDERS
-        ]
-    cast = copy.deepcopy(model).to(DTYPES[arithmetic.name])
-    with torch.inference_mode():
-        logits = cast(torch.from_numpy(tokens)).double().numpy()
-    return [("PyTorch", np.where(np.isfinite(logits).all(-1), logits.argmax(-1), -1))]
+def _computed(model: Model, arithmetic: Arithmetic) -> list[tuple[str, Logits]]:
+    """Each way in which the format is computed. Raises SizeError where there is none."""
+    if arithmetic.name in DTYPES:
+        return [("PyTorch", logits_of(copy.deepcopy(model).to(DTYPES[arithmetic.name])))]
+    return [(f"{order} sums", Emulated(model, arithmetic, order).logits) for order in ORDERS]

@@ -4,12 +4,15 @@ against float32.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from separatrix.architecture import Architecture
 from separatrix.constructions import construct
+from separatrix.derivations.parts.generation import due
 from separatrix.errors import SizeError
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
@@ -62,8 +65,12 @@ def test_stacks_agree_with_float32(order: Order, spec: str, bos: bool) -> None:
     model = Model(config).reset(torch.Generator().manual_seed(4))
     tokens = TASK.sample(20, np.random.default_rng(1)).tokens
     with torch.no_grad():
-        whole = model(torch.from_numpy(tokens)).double().numpy()
+        every = model.every(torch.from_numpy(tokens)).double().numpy()
+    whole = every[:, -1:]
     found = Emulated(model, arithmetic("p32"), order).logits(tokens)
+    places = np.tile([0, 3], (20, 1))
+    some = Emulated(model, arithmetic("p32"), order).logits(tokens, places)
+    assert np.abs(some - every[:, [0, 3]]).max() < 1e-4 * np.abs(whole).max()
     assert np.abs(found - whole).max() < 1e-4 * np.abs(whole).max()
     assert (np.abs(Emulated(model, arithmetic("p14"), order).logits(tokens) - whole) > 1e-4).any()
 
@@ -95,3 +102,30 @@ def test_a_coarse_format_is_caught() -> None:
         assert task.answer(np.array([wrong.tokens]))[0] == wrong.right
     for name in ("fp32", "p28"):
         assert wrong_in(model, arithmetic(name), task, tokens) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("seqcomp:L=2,m=2,n_1=2,thought=pairs", "bf16"),
+        ("seqcomp:L=2,m=2,n_1=2,thought=pairs", "p16"),
+        ("mqar:vocab_size=8,input_seq_len=12,num_kv_pairs=2", "fp32"),
+    ],
+)
+def test_one_wrong_token_of_many_is_caught(spec: str, name: str) -> None:
+    """All that is written, and every question asked, is compared: a head that never says the last
+    token of some prompt fails there, and says another.
+    """
+    task = parse_task(spec)
+    prompts = task.asked.sample(20, np.random.default_rng(0)).tokens
+    model = construct(task).model
+    assert wrong_in(model, arithmetic(name), task, prompts) is None
+    last = int(due(task, prompts)[3, -1])
+    with torch.no_grad():
+        assert model.head.bias is not None
+        model.head.bias[last] = -1000.0
+    wrong = wrong_in(model, arithmetic(name), task, prompts)
+    assert wrong is not None
+    assert wrong.right == last != wrong.answer
+    assert wrong.right in due(task, np.array([wrong.tokens]))
+    assert re.search(r", answer [123]$", wrong.how)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.derivations.parts.derivation import Derivation, Derived
+from separatrix.derivations.parts.generation import prompts_of
+from separatrix.errors import SizeError
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -28,8 +30,9 @@ def adversarial(
     rng: np.random.Generator,
 ) -> Tokens:
     """So many inputs: those closest to failing first, then as many of each kind, among them the
-    task's own draws. Only inputs that the construction is about. Without a proof none is known to
-    be close to failing.
+    task's own draws. Only inputs that the construction is about; fewer where they are rare and the
+    task draws none of its size. Without a proof none is known to be close to failing. Raises
+    SizeError where none is found.
     """
     ids = np.array(derivation.ids(task), np.int64)
     closest = np.empty((0, len(ids)), np.int64) if derived is None else derived.closest(rng)
@@ -38,7 +41,7 @@ def adversarial(
     for _ in range(_TRIES):
         if missing <= 0:
             break
-        kinds = [*_KINDS, _near(closest), _drawn(task)]
+        kinds = [*_KINDS, _near(closest), lambda ids, rng: drawn(task, ids, rng)]
         # rows of each kind, in a random order of kinds where they do not come out even
         which = rng.permutation(np.arange(missing) % len(kinds))
         rows = np.empty((missing, len(ids)), np.int64)
@@ -51,7 +54,12 @@ def adversarial(
         found.append(rows)
         missing -= len(rows)
     if missing > 0:
-        found.append(task.sample(missing, rng).tokens)
+        try:
+            found.append(prompts_of(task).sample(missing, rng).tokens)
+        except SizeError:
+            # fewer, but not none
+            if missing == number:
+                raise
     return np.concatenate(found)
 
 
@@ -72,7 +80,7 @@ def batches(
         count = min(size, number - start)
         some = count // 2
         hard = adversarial(derivation, task, derived, count - some, rng)
-        yield np.concatenate([task.sample(some, rng).tokens, hard]) if some else hard
+        yield np.concatenate([prompts_of(task).sample(some, rng).tokens, hard]) if some else hard
 
 
 def _same(ids: Tokens, rng: np.random.Generator) -> Tokens:
@@ -130,13 +138,14 @@ def _near(closest: Tokens) -> Drawing:
     return draw
 
 
-def _drawn(task: Task) -> Drawing:
-    """What the task draws."""
-
-    def draw(ids: Tokens, rng: np.random.Generator) -> Tokens:
-        return task.sample(len(ids), rng).tokens
-
-    return draw
+def drawn(task: Task, ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """What the task draws, a row for each row of ids; of sizes at which it draws none, uniform
+    ids.
+    """
+    try:
+        return prompts_of(task).sample(len(ids), rng).tokens
+    except SizeError:
+        return rng.integers(ids)
 
 
 def _column(ids: Tokens, rng: np.random.Generator) -> Tokens:
