@@ -19,6 +19,7 @@ from separatrix.checks.construction import verify_construction
 from separatrix.constructions import Built
 from separatrix.errors import CheckFailed
 from separatrix.evidence.canonical import sha256
+from separatrix.model import Model
 
 Tokens = NDArray[np.int64]
 
@@ -63,3 +64,13 @@ def refused(
         verify_construction(
             replace(built.record, weights=name, weights_sha256=sha256(data)), folder
         )
+
+
+def wider(model: Model, by: int) -> Model:
+    """The same model with so many more numbers in its residual stream, which nothing reads."""
+    found = Model(replace(model.config, width=model.config.width + by)).requires_grad_(False)
+    for name, tensor in found.named_parameters():
+        given = model.get_parameter(name)
+        tensor.zero_()
+        tensor[tuple(slice(size) for size in given.shape)] = given
+    return found

@@ -4,19 +4,21 @@ ones at thousands of tokens, edited weights refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from support.construction_tools import every, refused, wrong
+from support.construction_tools import every, refused, wider, wrong
 
 from separatrix.architecture import Architecture
 from separatrix.checks import verify
 from separatrix.constructions import Built, construct
 from separatrix.derivations import DERIVATIONS
-from separatrix.errors import SizeError
+from separatrix.errors import CheckFailed, SizeError
 from separatrix.mixers.full import FullMixer
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge
@@ -193,6 +195,22 @@ def test_edited_weights_are_refused(
 ) -> None:
     built = construct(Recall(n=4, K=8, V=2, form="absent"))
     refused(built, tmp_path, {name: (place, value)}, message)
+
+
+def test_what_cancels_among_places_is_rounded_beside_a_token() -> None:
+    task = Recall(n=3, K=4, V=3)
+    built = construct(task)
+    model = wider(built.model, 2)
+    DERIVATIONS["recall"].proved(task, model, FP32)
+    # code + 2^30 - 2^30: 0 where places are looked at alone, and 0 with the code, too
+    model.get_parameter("position.weight")[:, -2:] = 2.0**30
+    keys = model.get_parameter("blocks.0.mixers.0.k.weight")
+    codes = (model.embed.weight @ keys.T).any(0)
+    keys[codes, -2:] = torch.tensor([1.0, -1.0])
+    tokens = instances(task)
+    assert wrong(replace(built, model=model), tokens, task.answer(tokens))
+    with pytest.raises(CheckFailed, match="k: a number may be rounded"):
+        DERIVATIONS["recall"].proved(task, model, FP32)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from separatrix.derivations.parts.chain import left_by
 from separatrix.derivations.parts.derivation import Derived
+from separatrix.derivations.parts.latest import exactly
 from separatrix.derivations.parts.live_parts import Head, Live, array, live_parts
 from separatrix.derivations.parts.position_wise import prove_readout
 from separatrix.derivations.parts.queries import Queries, Wanted
@@ -96,8 +97,8 @@ def look_up(model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic = FP3
     )
     content, placed = _apart(head, embed, position, where)
     queries = linear(asking, head.q, what=f"{where}, q")
-    if queries.rad.any() or content.rad.any() or placed.rad.any():
-        raise CheckFailed(f"{where}: queries and keys of a lookup are not exact in its format")
+    if queries.rad.any():
+        raise CheckFailed(f"{where}: queries of a lookup are not exact in its format")
     _any_score(stream, head, where)
     scores = _Scores.of(queries, content, placed, pairs, where)
     gaps = scores.gaps()
@@ -156,11 +157,12 @@ def _apart(
     head: Head, embed: Enclosure, position: Enclosure, where: str
 ) -> tuple[Enclosure, Enclosure]:
     """What tokens (a row each) and what places (a row each) write into a key. Raises CheckFailed
-    where a number of it has something of both.
+    where a number of it has something of both, or may be rounded.
     """
     what = f"{where}, k"
-    by_token = linear(embed, head.k, what=what)
-    by_place = linear(position, head.k, what=what)
+    # what cancels among places alone is rounded beside what a token writes
+    tables = exactly((embed.mid, position.mid), head.k, what, embed.arithmetic)
+    by_token, by_place = (Enclosure.point(table, embed.arithmetic) for table in tables)
     if (by_token.used & by_place.used).any():
         raise CheckFailed(f"{what}: a number of the key is made of tokens and of places")
     # the columns of the stream that a number reads must not be a sum of both either
