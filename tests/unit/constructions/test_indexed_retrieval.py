@@ -14,9 +14,11 @@ from support.construction_tools import every, refused, wrong
 from separatrix.architecture import Architecture
 from separatrix.checks import verify
 from separatrix.constructions import construct
-from separatrix.errors import SizeError
+from separatrix.derivations import DERIVATIONS
+from separatrix.errors import CheckFailed, SizeError
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.ops.indexed_softmax import index_scores
+from separatrix.proofs.arithmetic import FP32
 from separatrix.tasks import Eva
 from separatrix.theory import judge
 
@@ -102,3 +104,19 @@ def test_edited_weights_are_refused(
 ) -> None:
     built = construct(Eva(n=4, V=4), kind="indexed-retrieval")
     refused(built, tmp_path, {f"blocks.0.mixers.0.{name}": (place, value)}, message)
+
+
+@pytest.mark.parametrize(
+    ("queries", "weight", "message"),
+    [(-40, -126, "may be flushed to zero"), (20, 110, "may overflow fp32")],
+)
+def test_scores_that_the_format_does_not_hold_are_refused(
+    queries: int, weight: int, message: str
+) -> None:
+    built = construct(Eva(n=16, V=4), kind="indexed-retrieval")
+    for name, power in (("index_q", queries), ("index_w", weight)):
+        built.model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(2.0**power)
+    tokens = built.task.sample(64, np.random.default_rng(0)).tokens
+    assert wrong(built, tokens, built.task.answer(tokens))
+    with pytest.raises(CheckFailed, match=message):
+        DERIVATIONS["indexed-retrieval"].proved(built.task, built.model, FP32)

@@ -17,7 +17,7 @@ from separatrix.derivations.parts.stream import Stream
 from separatrix.errors import CheckFailed
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.proofs.entries import index_entry
-from separatrix.proofs.machine import Array, Scores, linear
+from separatrix.proofs.machine import Array, Scores, limited, linear
 
 
 def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -46,7 +46,7 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     over all queries. Raises CheckFailed where another token may be chosen before it.
 
     The indexer's score is the weight times the product, or 0 where that is negative. Times a power
-    of two nothing is rounded, so what leads, and is positive, leads still.
+    of two nothing is rounded that is not tiny, so what leads, and is positive, leads still.
     """
     where = f"{where}, the indexer"
     weights = array(mixer.index_w.weight)
@@ -65,24 +65,33 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     rest = np.delete(array(mixer.index_q.weight).reshape(-1, dims, head.q.shape[1]), number, 0)
     if rest.any():
         raise CheckFailed(f"{where}: a head without a weight has queries")
-    _power_of_two(stream, weights[live], where)
+    factor = _power_of_two(stream, weights[live], where)
     keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
     queries = Queries.of(chooser, hop, stream, where)
     scores = Scores(keys, queries.used, f"{where}, scores")
     found = queries.lead(scores, hop)
     assert found is not None
     lead = winning(found, f"{where}: position")
-    if queries.lowest(scores, hop) <= 0:
+    lowest = queries.lowest(scores, hop)
+    if lowest <= 0:
         raise CheckFailed(f"{where}: the token asked for may score nothing")
+    inner = keys.arithmetic.inner
+    # what is less may be rounded or flushed, and is less still
+    if lowest * factor < 2 * inner.tiny:
+        raise CheckFailed(f"{where}: the score of the token asked for may be flushed to zero")
+    most = queries.of_token.size.max(0) + queries.of_field.size.max(0)
+    products = float(most @ keys.size.max(0)) * (1 + 2.0**-30)
+    limited(np.array([products * max(1.0, factor)]), where, inner)
     any_scores(stream, chooser, keys, where)
     return lead
 
 
-def _power_of_two(stream: Stream, weight: Array, where: str) -> None:
-    """Raises CheckFailed unless the weight is one and the same power of two for every query, and a
-    number everywhere.
+def _power_of_two(stream: Stream, weight: Array, where: str) -> float:
+    """The weight of every query. Raises CheckFailed unless it is one and the same power of two, and
+    a number everywhere.
     """
     given = linear(stream.at_last(), weight, what=f"{where}, weight")
     linear(stream.by_place.hull(), weight, what=f"{where}, weight")
     if given.rad.any() or np.frexp(given.mid)[0] != 0.5:
         raise CheckFailed(f"{where}: the weight is no power of two, the same for every query")
+    return float(given.mid[0, 0])
