@@ -77,6 +77,11 @@ FAMILIES = {
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),
     "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "carried-recall": Family("recall:n={},K={},V=4", "n = K"),
+    "carried-mqar": Family(
+        "mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8
+    ),
+    "cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
     "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
     "qsa": Family("qsa:n={},q=2,V=4,sets=8", "n", 4),
     "automaton": Family("eva:n={},V=2", "n"),

@@ -23,13 +23,17 @@ def mqar(
 
     Raises SizeError where no layer holds them, or float32 does not bear out the proof.
     """
-    asked = Asked(
+    return built(
+        task, lookup(task, of(task), architecture, arithmetic), name="mqar", arithmetic=arithmetic
+    )
+
+
+def of(task: MQAR) -> Asked:
+    """What is looked up."""
+    return Asked(
         keys=range(1, task.first_value),
         values=range(task.first_value, task.vocabulary),
         pairs=task.num_kv_pairs,
-    )
-    return built(
-        task, lookup(task, asked, architecture, arithmetic), name="mqar", arithmetic=arithmetic
     )
 
 

@@ -25,15 +25,19 @@ def recall(
 
     Raises SizeError where no layer holds them, or float32 does not bear out the proof.
     """
-    asked = Asked(
+    return built(
+        task, lookup(task, of(task), architecture, arithmetic), name="recall", arithmetic=arithmetic
+    )
+
+
+def of(task: Recall) -> Asked:
+    """What is looked up."""
+    return Asked(
         keys=range(task.V, task.vocabulary),
         values=range(task.V),
         pairs=task.n,
         absent=task.form not in PROMISED,
         rewritten=task.form == "last",
-    )
-    return built(
-        task, lookup(task, asked, architecture, arithmetic), name="recall", arithmetic=arithmetic
     )
 
 

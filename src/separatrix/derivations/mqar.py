@@ -25,10 +25,10 @@ def pairs(task: MQAR) -> Pairs:
 
 
 def derive(task: MQAR, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    return derive_lookup(model, pairs(task), lambda rng: _closest(task, rng), arithmetic)
+    return derive_lookup(model, pairs(task), lambda rng: closest(task, rng), arithmetic)
 
 
-def _closest(task: MQAR, rng: np.random.Generator) -> Tokens:
+def closest(task: MQAR, rng: np.random.Generator) -> Tokens:
     """Prompts whose values but the first, and all filler, are the complement of the first."""
     tokens, targets = task.sample(4, rng)
     tokens = tokens.copy()

@@ -29,10 +29,10 @@ def pairs(task: Recall) -> Pairs:
 
 
 def derive(task: Recall, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    return derive_lookup(model, pairs(task), lambda rng: _closest(task, rng), arithmetic)
+    return derive_lookup(model, pairs(task), lambda rng: closest(task, rng), arithmetic)
 
 
-def _closest(task: Recall, rng: np.random.Generator) -> Tokens:
+def closest(task: Recall, rng: np.random.Generator) -> Tokens:
     """Prompts in which every value but the one asked for is its complement; where keys may be
     written again, prompts that write the key asked for again and again, too.
     """

@@ -111,6 +111,23 @@ def carry_entry(
     } | left.entry()
 
 
+def tap_entry(
+    place: tuple[int, int], *, brings: str, mechanism: str, back: int, taps: int
+) -> dict[str, Any]:
+    """The proof of a short convolution that hands so many numbers on from at most `back` tokens
+    back, each of them unrounded.
+    """
+    return {
+        "layer": place[0],
+        "part": place[1],
+        "carries": brings,
+        "mechanism": mechanism,
+        "back": back,
+        "numbers": taps,
+        "fetch_error": "0",
+    }
+
+
 def block_entry(
     entry: dict[str, Any], *, block_gap: float | None, gate_error: float
 ) -> dict[str, Any]:

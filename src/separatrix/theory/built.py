@@ -9,6 +9,7 @@ from separatrix.evidence.records import Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.formats import DIGITS, NumberFormat
 from separatrix.tasks import (
+    CGram,
     Counting,
     Dyck,
     Equality,
@@ -27,6 +28,7 @@ BUILT: dict[str, tuple[str, ...]] = {
     "block-retrieval": ("sparse-retrieval",),
     "indexed-retrieval": ("indexed-retrieval",),
     "recall": ("recall", "mqar"),
+    "last-layer": ("carried-recall", "carried-mqar", "cgram"),
     "counting": ("counting",),
     "qsa": ("qsa",),
     "composition": ("seqcomp", "carried"),
@@ -49,6 +51,9 @@ LOOKUPS = {
     "index": "index",
     "recall": "recall",
     "mqar": "mqar",
+    "carried-recall": "recall",
+    "carried-mqar": "mqar",
+    "cgram": "cgram",
 }
 """Recipes that stand behind a theorem about several tasks -> the task that each is for."""
 EXACT = ("brackets", "state-tracking")
@@ -128,9 +133,9 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return BUILT["tightness"] if listed else ()
     if not _writable(verdict):
         return ()
-    if isinstance(task, Dyck | Counting):
+    if isinstance(task, Dyck | Counting | CGram):
         positions = Architecture.parse(verdict.architecture).positions
-        return BUILT[verdict.theorem] if positions in _BUILDABLE else ()
+        return _of(verdict.theorem, task) if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):
         return _matched(verdict, task)
     if not _finds_places(verdict):
@@ -138,9 +143,12 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
     if isinstance(task, Equality):
         flags = _still(Architecture.parse(verdict.architecture), verdict.numbers["second"])
         return BUILT[verdict.theorem] if flags else ()
-    return tuple(
-        name for name in BUILT[verdict.theorem] if LOOKUPS.get(name, task.name) == task.name
-    )
+    return _of(verdict.theorem, task)
+
+
+def _of(theorem: str, task: Task) -> tuple[str, ...]:
+    """The recipes of a theorem that are for this kind of task."""
+    return tuple(name for name in BUILT[theorem] if LOOKUPS.get(name, task.name) == task.name)
 
 
 def _writable(verdict: Verdict) -> bool:

@@ -38,6 +38,7 @@ from separatrix.theory.solves.encoder import Encoder
 from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.khop import DoubledHops
+from separatrix.theory.solves.last_layer import LastLayer
 from separatrix.theory.solves.match2 import Match2
 from separatrix.theory.solves.neighbour import TwoLayerNeighbour
 from separatrix.theory.solves.pairs import TwoLayerPairs
@@ -68,6 +69,7 @@ THEOREMS: dict[str, Theorem] = {
         BlockRetrieval(),
         IndexedRetrieval(),
         ConvolvedRecall(),
+        LastLayer(),
         StartTokenCounts(),
         SparseAveraging(),
         Composition(),

@@ -37,15 +37,6 @@ KNOWN: dict[str, Statement] = {
         "Random directions for the tokens: a query with product 1 on its q keys and at most 1/2"
         " elsewhere exists, and a large scale does the rest.",
     ),
-    "last-layer": Statement(
-        "one full layer after a recurrent stack closes the retrieval gap",
-        "A recurrent stack with one full layer at the end solves Index, recall, c-gram retrieval"
-        " and counting, which no bounded cache does.",
-        ("width and precision about log n",),
-        "[Wen25]; theory.md, sections 6 and 8",
-        "The recurrent layers prepare addresses, the full layer looks up. For Index and recall this"
-        " is the construction `retrieval`.",
-    ),
     "tc0": Statement(
         "conditional: softmax attention of fixed depth does not track S_5",
         "If TC0 != NC1, a stack of softmax attention and of recurrences that only move one way, of"

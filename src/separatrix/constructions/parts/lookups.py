@@ -1,5 +1,6 @@
-"""Lookup by content in one full layer behind a short convolution: a head whose keys are made of the
-token before, so that the place of a value carries the key in front of it.
+"""Lookup by content in one full layer behind a short convolution, its own or that of a layer before
+it: a head whose keys are made of the token before, so that the place of a value carries the key in
+front of it.
 
 One plain layer of bounded width cannot do that where a key and its value are two tokens. For a
 fixed question what a head sums up is a sum over places: whoever holds the values alone would tell
@@ -33,10 +34,14 @@ With c = 2^(r+1) a key that matches scores at least s^2 (2^r + 1) >= 2 s^2, and 
 the negative of that: so the right one leads by 4 s^2 at least, or, over earlier writes of the same
 key, by 2 s^2. The first place is the blank between the two: where nothing matches it leads by 2 s^2
 and holds the code of "none". All numbers are small integers, and scores multiples of s^2.
+
+Where the convolution is a layer of its own it copies key, shut and order of the token before to the
+space `before`, which K then reads: the same keys, number for number (taps.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,8 +56,9 @@ from separatrix.constructions.parts.placement import (
     wide_enough,
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
 from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
+from separatrix.mechanisms import Full, ShortConvolution
 from separatrix.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
@@ -86,6 +92,23 @@ class Asked:
     def answer(self) -> int:
         return bits_for(len(self.values) + self.absent)
 
+    @property
+    def spaces(self) -> dict[str, int]:
+        return {
+            "key": self.code,
+            "one": 1,
+            "shut": 1,
+            "order": self.order,
+            "value": self.answer,
+            "none": self.answer,
+            "fetched": self.answer,
+            "answer": self.answer,
+        }
+
+
+KEYED = ("key", "shut", "order")
+"""What a key is made of, at the token before."""
+
 
 def lookup(
     task: Task, asked: Asked, architecture: Architecture | None, arithmetic: Arithmetic
@@ -98,19 +121,52 @@ def lookup(
         dims = max(asked.head_dim, asked.answer)
         architecture = stack([Full(heads=1, head_dim=dims, conv=2)])
     place = lookup_place(task, asked, architecture)
-    space = Spaces(
-        key=asked.code,
-        one=1,
-        shut=1,
-        order=asked.order,
-        value=asked.answer,
-        none=asked.answer,
-        fetched=asked.answer,
-        answer=asked.answer,
-    )
+    space = Spaces(**asked.spaces)
     model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
     write_embeddings(model, asked, space)
-    write_head(model, asked, space, place)
+    write_head(model, asked, space, place, KEYED)
+    mixer = softmax_head(model, place)
+    assert mixer.conv is not None
+    queries, keys, _ = mixer.channels
+    # the newest token's weight stands last
+    mixer.conv.weight[:, -1] = 1.0
+    mixer.conv.weight[queries : queries + keys] = 0.0
+    mixer.conv.weight[queries : queries + keys, -2] = 1.0
+    return read_off(model, task, asked, space, place)
+
+
+def carried_lookup(
+    task: Task, asked: Asked, architecture: Architecture | None, arithmetic: Arithmetic
+) -> Model:
+    """The same in a short convolution and the last plain full layer behind it (default: a stack of
+    these two). Raises SizeError, saying what is needed, where they are missing.
+    """
+    fits(task, arithmetic)
+    dims = asked.head_dim
+    if architecture is None:
+        full = Full(heads=1, head_dim=max(dims, asked.answer))
+        # the theorem counts one bit at least
+        architecture = stack([ShortConvolution(width=max(2, dims), conv=2), full])
+    tap, place = tap_and_reader(
+        task, architecture, width=dims, back=1, head_dim=dims, value_dim=asked.answer
+    )
+    space = Spaces(**asked.spaces, before=dims, unit=1)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
+    write_embeddings(model, asked, space)
+    model.embed.weight[:, space["unit"]] = 1.0
+    key = slice(space["before"].start, space["before"].start + asked.code)
+    tag = slice(key.stop, key.stop + 1)
+    order = slice(tag.stop, space["before"].stop)
+    moved = [
+        Moved(space[name], target, 1) for name, target in zip(KEYED, (key, tag, order), strict=True)
+    ]
+    write_taps(model, tap, space["unit"], moved)
+    write_head(model, asked, space, place, ("before",))
+    return read_off(model, task, asked, space, place)
+
+
+def read_off(model: Model, task: Task, asked: Asked, space: Spaces, place: Place) -> Model:
+    """The MLP and the head behind what was fetched."""
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.answers, asked.answer)
     return model
@@ -151,19 +207,15 @@ def write_embeddings(model: Model, asked: Asked, space: Spaces) -> None:
         position[0, space["none"]] = signs(np.array([len(asked.values)]), asked.answer)
 
 
-def write_head(model: Model, asked: Asked, space: Spaces, place: Place) -> None:
-    """Head 0, behind its convolution."""
+def write_head(
+    model: Model, asked: Asked, space: Spaces, place: Place, keyed: Sequence[str]
+) -> None:
+    """Head 0; `keyed`: the spaces that keys read, in the order of `KEYED`."""
     mixer = softmax_head(model, place)
     over = float(SCALE << (asked.order + 1))
     counted = [(space["one"], float(SCALE << bit)) for bit in range(asked.order)]
     pick(mixer.q.weight, [(space["key"], over), (space["one"], -over), *counted])
-    pick(mixer.k.weight, [(space[name], float(SCALE)) for name in ("key", "shut", "order")])
+    pick(mixer.k.weight, [(space[name], float(SCALE)) for name in keyed])
     pick(mixer.v.weight, [(space["value"], 1.0)])
     pick(mixer.v.weight, [(space["none"], 1.0)])
     put(mixer.o.weight, space["fetched"])
-    assert mixer.conv is not None
-    queries, keys, _ = mixer.channels
-    # the newest token's weight stands last
-    mixer.conv.weight[:, -1] = 1.0
-    mixer.conv.weight[queries : queries + keys] = 0.0
-    mixer.conv.weight[queries : queries + keys, -2] = 1.0

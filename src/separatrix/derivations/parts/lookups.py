@@ -1,5 +1,5 @@
-"""Proves one hop of full attention that looks a content up: behind a short convolution keys are
-made of the token before, values of the token itself.
+"""Proves one hop of full attention that looks a content up: behind a short convolution, of its own
+or in a layer before it, keys are made of the token before, values of the token itself.
 
     key at place j = C(token at j-1) + P(j-1)      0 at the first place
     query of q     = a row for each token that may ask, the same at every place that asks
@@ -28,6 +28,7 @@ from separatrix.derivations.parts.position_wise import prove_readout
 from separatrix.derivations.parts.queries import Queries, Wanted
 from separatrix.derivations.parts.softmax import averaged
 from separatrix.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.derivations.parts.taps import Taps, exact_taps, head_behind
 from separatrix.errors import CheckFailed
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.model import Model
@@ -79,14 +80,25 @@ class LookedUp:
     value_numbers: int
 
 
-def look_up(model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic = FP32) -> LookedUp:
-    """One head at every place that asks. Raises CheckFailed where another token may win."""
+def look_up(
+    model: Model,
+    part: Live,
+    pairs: Pairs,
+    arithmetic: Arithmetic = FP32,
+    *,
+    taps: Taps | None = None,
+) -> LookedUp:
+    """One head at every place that asks; `taps`: what brings it the token before, where it has no
+    convolution of its own. Raises CheckFailed where another token may win.
+    """
     where = part.where
-    head = shifted_head(part)
+    head = shifted_head(part) if taps is None else head_behind(taps, part)
     embed = Enclosure.point(array(model.embed.weight), arithmetic)
     position = Enclosure.point(array(model.position.weight)[: pairs.length], arithmetic)
     keys = slice(pairs.keys.start, pairs.keys.stop)
     asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
+    if taps is not None:
+        asking = taps.beside(asking, add(embed.hull(), position.hull(), RESIDUAL))
     stream = Stream(
         by_place=add(embed.hull(), position, RESIDUAL),
         by_token=add(embed, position.hull(), RESIDUAL),
@@ -222,6 +234,7 @@ class _Scores:
             )
             assert found is not None
             lead = found.gap
+        keyed = np.concatenate([content.mid[:, used], placed.mid[:, used]])
         return cls(
             queries=queries,
             pairs=pairs,
@@ -231,7 +244,7 @@ class _Scores:
             paired=places[pairs.at],
             elsewhere=float(places[last].max(initial=-np.inf)),
             used=used,
-            error=_rounding(queries, content, placed, used, where),
+            error=sum_error(queries.mid[:, used], keyed, queries.arithmetic.inner, where),
         )
 
     def gaps(self) -> list[float]:
@@ -252,26 +265,18 @@ class _Scores:
         return gaps
 
 
-def _rounding(
-    queries: Enclosure,
-    content: Enclosure,
-    placed: Enclosure,
-    used: NDArray[np.bool_],
-    where: str,
-) -> float:
-    """How far a computed score may be from the sum of its products: 0 where no partial sum, in
-    whatever order, needs more digits than there are.
+def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float:
+    """How far a computed score may be from the sum of its products, whichever of the rows each
+    number of a query and of a key is from: 0 where no partial sum, in whatever order, needs more
+    digits than there are.
     """
-    inner = queries.arithmetic.inner
-    asked = queries.mid[:, used]
-    keys = np.concatenate([content.mid[:, used], placed.mid[:, used]])
-    total = float((np.abs(asked) @ np.abs(keys).max(0)).max()) * (1 + slack(asked.shape[1]))
+    terms = asked.shape[1]
+    total = float(np.abs(asked).max(0) @ np.abs(keys).max(0)) * (1 + slack(terms))
     limited(np.array([total]), f"{where}, scores", inner)
     each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
     lowest = int(each.min(initial=0))
     if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
         return 0.0
-    terms = int(used.sum())
     return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
 
 
@@ -303,27 +308,39 @@ def derive_lookup(
     pairs: Pairs,
     closest: Callable[[np.random.Generator], Tokens],
     arithmetic: Arithmetic,
+    *,
+    carried: bool = False,
 ) -> Derived:
-    """The proof of one layer that looks up what is asked for. Raises CheckFailed, naming the part,
-    where the weights do not bear it out.
+    """The proof of one full layer that looks up what is asked for; `carried`: behind a layer that
+    brings it the token before. Raises CheckFailed, naming the part, where the weights do not bear
+    it out.
     """
     if model.config.bos:
         raise CheckFailed("this construction has no start token")
-    live = live_parts(model)
-    if len(live) != 1:
-        raise CheckFailed(f"{len(live)} layers write; this construction is one")
-    found = look_up(model, live[0], pairs, arithmetic)
+    *first, last = live_of(model, 1 + carried)
+    taps = exact_taps(model, first[0], pairs.length) if carried else None
+    found = look_up(model, last, pairs, arithmetic, taps=taps)
+    brought = [] if taps is None else [taps.entry("the token before")]
     readout = prove_readout(model, found.stream)
     sizes = {
+        **({"carriers": 1} if carried else {}),
         "layers": 1,
         "head_dim": found.key_numbers,
         "value_dim": found.value_numbers,
     }
     return Derived(
-        [found.entry],
+        [*brought, found.entry],
         readout.margin,
         sizes,
         closest,
         arithmetic=arithmetic.said,
         formats=(arithmetic.name,),
     )
+
+
+def live_of(model: Model, layers: int) -> list[Live]:
+    """The layers that write. Raises CheckFailed where they are not so many."""
+    live = live_parts(model)
+    if len(live) != layers:
+        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
+    return live

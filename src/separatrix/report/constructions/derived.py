@@ -33,8 +33,10 @@ SMALL = {
     "pairs": Family("twosum:n={},M=6,form=decision", "n", 1),
     "neighbour": Family("neighbour:n={},d=3,V=2", "n"),
     "recall": Family("recall:n={},K=4,V=2", "n"),
+    "carried-recall": Family("recall:n={},K=4,V=2", "n"),
     "khop": Family("khop:n={},V=2,k=2", "n"),
     "mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+    "carried-mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
 }
 """Families with fewer inputs at a size, for constructions whose own have too many."""
 _BATCH = 1 << 12

@@ -20,7 +20,7 @@ _JOINED = Words(
 )
 
 
-class _Needed(NamedTuple):
+class Needed(NamedTuple):
     """Dimensions: of a key's code, of the number of its pair, of an answer's code."""
 
     code: int
@@ -63,7 +63,7 @@ class ConvolvedRecall(Theorem):
     words: ClassVar[WordsByTask] = {"recall": _JOINED, "mqar": _JOINED}
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        needed = _needed(task)
+        needed = needed_by(task)
         if needed is None or architecture.positions != "embedded":
             return None
         for index, layer in enumerate(architecture):
@@ -93,26 +93,32 @@ class ConvolvedRecall(Theorem):
         return None
 
 
-def _needed(task: Task) -> _Needed | None:
+def needed_by(task: Task) -> Needed | None:
     """The dimensions that a task takes; None for another task."""
     match task:
         case Recall():
             order = bits_of(task.n) if task.form == "last" else 0
-            return _Needed(bits_of(task.K), order, bits_of(task.V + (task.form not in PROMISED)))
+            return Needed(bits_of(task.K), order, bits_of(task.V + (task.form not in PROMISED)))
         case MQAR():
-            return _Needed(bits_of(task.first_value - 1), 0, bits_of(task.answers))
+            return Needed(bits_of(task.first_value - 1), 0, bits_of(task.answers))
         case _:
             return None
 
 
-def _holds(part: Mechanism, needed: _Needed) -> bool:
+def _holds(part: Mechanism, needed: Needed) -> bool:
     """Whether the head fits, and its scores are exact."""
     if not isinstance(part, Full) or part.altered != frozenset({"conv"}) or part.conv < 2:
         return False
     head = part.retrieval_head
     if head is None or part.accumulator_bits < 32 or (needed.order and head.format not in WIDE):
         return False
+    return exact_scores(needed, head.format) and head.has_room(
+        needed.code + 1 + needed.order, needed.answer
+    )
+
+
+def exact_scores(needed: Needed, form: str) -> bool:
+    """Whether numbers of keys and partial sums of scores are held by a format, and by fp32."""
     # stored numbers up to code + 1 need eight digits
-    most = MOST_ADDRESS_BITS if head.format in WIDE else 127
-    exact = needed.code < most and (2 * needed.code + 2) << (needed.order + 1) <= 1 << 24
-    return exact and head.has_room(needed.code + 1 + needed.order, needed.answer)
+    most = MOST_ADDRESS_BITS if form in WIDE else 127
+    return needed.code < most and (2 * needed.code + 2) << (needed.order + 1) <= 1 << 24

@@ -1,0 +1,38 @@
+"""MQAR in one plain full layer at the end of a stack, behind a layer of short convolutions that
+brings every place the token before: parts/lookups.py derives the weights [Wen25].
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture
+from separatrix.constructions.mqar import of
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.lookups import carried_lookup
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.tasks import MQAR
+
+
+def carried_mqar(
+    task: MQAR, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
+    """Weights that answer every question of every input of `task` in a short convolution and one
+    plain full layer (default: a stack of just these).
+
+    Raises SizeError where no layers hold them, or float32 does not bear out the proof.
+    """
+    model = carried_lookup(task, of(task), architecture, arithmetic)
+    return built(task, model, name="carried-mqar", arithmetic=arithmetic)
+
+
+RECIPE = Recipe(
+    name="carried-mqar",
+    task=MQAR,
+    build=carried_mqar,
+    theorem="last-layer",
+    takes=(
+        "one full layer behind a layer of short convolutions with conv >= 2 and a channel for each"
+        " key dimension: a key dimension for each bit of a key and one more, a"
+        " value dimension for each bit of a value"
+    ),
+)

@@ -1,0 +1,85 @@
+"""c-gram retrieval in one plain full layer behind a layer of short convolutions [Wen25].
+
+B = ceil(log2 V) bits for a letter, +-1, lowest first; s = 4. No place is asked for, and none is
+known: positions hold nothing.
+
+    space      width   token t
+    letter     B       bits of t
+    one        1       1
+    before     c B     0; the short convolution writes the letters 1, ..., c tokens back
+    fetched    B       written by attention
+    answer     B       written by the MLP
+
+The head at the last place n - 1, whose last c letters are g_1, ..., g_c, the last one first:
+
+    Q x_{n-1}  = s (g_1, ..., g_c)             its own letter, and those 1, ..., c - 1 tokens back
+    K x_j      = s (letters 1, ..., c back)
+    V x_j      = letter
+
+    score(j) = s^2 (c B - 2 hamming), over the letters that stand before j
+
+Where the context stands right before j, that is s^2 c B; the task promises that it does so once. A
+letter that differs loses 2 s^2 at least, and one that is missing before the first tokens, whose
+numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the answer.
+"""
+
+from __future__ import annotations
+
+from separatrix.architecture import Architecture, stack
+from separatrix.constructions.parts.built import Built, built
+from separatrix.constructions.parts.chain import SCALE, fits
+from separatrix.constructions.parts.placement import empty_model, mlp_after, softmax_head
+from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
+from separatrix.mechanisms import Full, ShortConvolution
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.tasks import CGram
+
+
+def cgram(
+    task: CGram, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+) -> Built:
+    """Weights that answer every input of `task` in a short convolution and one plain full layer
+    (default: a stack of just these).
+
+    Raises SizeError where no layers hold them, or float32 does not bear out the proof.
+    """
+    fits(task, arithmetic)
+    bits = bits_for(task.V)
+    dims = task.c * bits
+    if architecture is None:
+        taps = ShortConvolution(width=dims, conv=task.c + 1)
+        architecture = stack([taps, Full(heads=1, head_dim=dims)])
+    tap, place = tap_and_reader(
+        task, architecture, width=dims, back=task.c, head_dim=dims, value_dim=bits
+    )
+    space = Spaces(letter=bits, one=1, before=dims, fetched=bits, answer=bits)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * bits, placed=False)
+    model.embed.weight[:, space["letter"]] = signs(task.V, bits)
+    model.embed.weight[:, space["one"]] = 1.0
+    start = space["before"].start
+    before = [slice(start + bits * back, start + bits * (back + 1)) for back in range(task.c)]
+    moved = [Moved(space["letter"], target, back) for back, target in enumerate(before, 1)]
+    write_taps(model, tap, space["one"], moved)
+    mixer = softmax_head(model, place)
+    scale = float(SCALE)
+    pick(mixer.q.weight, [(one, scale) for one in (space["letter"], *before[:-1])])
+    pick(mixer.k.weight, [(one, scale) for one in before])
+    pick(mixer.v.weight, [(space["letter"], 1.0)])
+    put(mixer.o.weight, space["fetched"])
+    threshold(mlp_after(model, place), space["fetched"], space["answer"])
+    model.head.weight[:, space["answer"]] = signs(task.answers, bits)
+    return built(task, model, name="cgram", arithmetic=arithmetic)
+
+
+RECIPE = Recipe(
+    name="cgram",
+    task=CGram,
+    build=cgram,
+    theorem="last-layer",
+    takes=(
+        "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
+        " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
+    ),
+)
