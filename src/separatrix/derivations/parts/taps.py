@@ -44,8 +44,8 @@ class Taps:
             found[:, self.target] = 0.0
             return found
         some = self.back == back
-        # two targets may hold the same source
-        np.add.at(found, (slice(None), self.source[some]), weight[:, self.target[some]])
+        # no two targets hold the same source
+        found[:, self.source[some]] = weight[:, self.target[some]]
         return found
 
     @property
@@ -97,7 +97,10 @@ def exact_taps(model: Model, part: Live, length: int) -> Taps:
     back = conv.shape[1] - 1 - _only(conv, f"{where}, conv")
     if not back.all():
         raise CheckFailed(f"{where}: a channel reads the token itself and none before it")
-    return Taps(part, target, _only(v, f"{where}, v"), back)
+    source = _only(v, f"{where}, v")
+    if len(np.unique(np.stack([source, back]), axis=1).T) < len(source):
+        raise CheckFailed(f"{where}: two channels bring the same number, whose sum may be rounded")
+    return Taps(part, target, source, back)
 
 
 def _only(rows: Array, where: str) -> NDArray[np.int64]:
