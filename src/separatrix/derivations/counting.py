@@ -105,8 +105,8 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
 
 @dataclass(frozen=True)
 class _Output:
-    """What the weight becomes in the stream: one number, in one coordinate. Several would each be
-    rounded on their own, and what cancels among them would not be seen in their sum.
+    """What the weight becomes in the stream: one number, in one coordinate, or times powers of two
+    in several. Numbers that are rounded on their own need not cancel as they should.
     """
 
     given: Array
@@ -120,17 +120,19 @@ class _Output:
         one that a weight of 1 / keys makes too small for the format.
         """
         (used,) = np.nonzero(value)
-        (written,) = np.nonzero((head.o != 0.0).any(1))
-        if len(used) != 1 or len(written) != 1 or (np.delete(head.o, used, 1) != 0.0).any():
-            raise CheckFailed(f"{where}: the weight is not one number in one coordinate")
-        factors = np.array([value[used[0]], head.o[written[0], used[0]]])
+        if len(used) != 1 or (np.delete(head.o, used, 1) != 0.0).any():
+            raise CheckFailed(f"{where}: the weight is not one number")
+        factors = np.append(head.o[head.o != 0.0], value[used])
+        mapped = not (np.frexp(np.abs(factors))[0] == 0.5).all()
+        if mapped and len(factors) > 2:
+            raise CheckFailed(f"{where}: the weight is rounded differently in several coordinates")
         given = head.o @ value
-        least = min(abs(float(factors[0])), abs(float(given[written[0]])))
+        least = min(np.abs(given[given != 0.0]).min(initial=np.inf), abs(float(value[used[0]])))
         if least < 4 * arithmetic.tiny * keys:
             raise CheckFailed(
                 f"{where}: a weight of 1/{keys:,} may be flushed to zero in {arithmetic.name}"
             )
-        return cls(given, not (np.frexp(np.abs(factors))[0] == 0.5).all())
+        return cls(given, mapped)
 
 
 @dataclass(frozen=True)

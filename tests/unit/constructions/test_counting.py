@@ -157,7 +157,7 @@ def test_a_weight_that_is_a_difference_of_two_numbers_is_refused() -> None:
     output[:, 1 - row] = -output[:, row]
     prompts = (np.arange(task.n) < np.arange(task.n + 1)[:, None]).astype(np.int64)
     assert wrong(built, prompts, np.arange(task.n + 1))
-    with pytest.raises(CheckFailed, match="not one number in one coordinate"):
+    with pytest.raises(CheckFailed, match="the weight is not one number"):
         DERIVATIONS["counting"].proved(task, model, FP32)
 
 
