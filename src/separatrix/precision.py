@@ -51,6 +51,8 @@ class Family:
     least: int = 2
     slope: int | None = None
     """Digits that theory asks for each time the size doubles, where it says so."""
+    every: int = 1
+    """Sizes of which there are tasks are multiples of this."""
 
     def task(self, size: int) -> Task:
         return parse_task(self.text.replace("{}", str(size)))
@@ -67,7 +69,7 @@ FAMILIES = {
     "pairs": Family("twosum:n={},M=8,form=decision", "n"),
     "equality": Family("equality:n={}", "n"),
     "neighbour": Family("neighbour:n={},d=12,V=2", "n"),
-    "brackets": Family("dyck:n={},k=2,D=3", "n", 4),
+    "brackets": Family("dyck:n={},k=2,D=3", "n", 4, every=2),
     "parity": Family("parity:n={}", "n"),
     "modular": Family("modular:n={},m=5", "n", 8),
     "permutation": Family("permutation:n={},k=3", "n"),
@@ -136,7 +138,8 @@ def family_of(name: str, text: str | None) -> Family:
         if text.partition(":")[0].strip() != solved:
             raise SpecError(f"'{text}': the construction '{name}' does not solve it, but {solved}")
         before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
-        return Family(text, before.rstrip("="), _least(text))
+        every = FAMILIES[name].every if name in FAMILIES else 1
+        return Family(text, before.rstrip("="), _least(text), every=every)
     if name not in FAMILIES:
         raise SpecError(
             f"say which sizes of '{name}' grow: a task with {{}} for the size, as eva:n={{}},V=4;"
@@ -182,8 +185,11 @@ def _line(
     rng: np.random.Generator,
 ) -> Line:
     why: dict[int, str] = {}
+    every = family.every
+    least, last = -(-family.least // every), most // every
 
-    def proved(size: int) -> bool:
+    def proved(count: int) -> bool:
+        size = count * every
         try:
             construct(family.task(size), None, name, one)
         except SizeError as error:
@@ -191,13 +197,14 @@ def _line(
             return False
         return True
 
-    largest = largest_size(proved, family.least, most)
+    largest = largest_size(proved, least, last)
     found: dict[int, Wrong] = {}
     unrun: dict[int, str] = {}
 
-    def fails(size: int) -> bool | None:
-        task = family.task(size)
+    def fails(count: int) -> bool | None:
+        size = count * every
         try:
+            task = family.task(size)
             model = _weights(name, task, one)
             number = min(_INPUTS, max(_FEWEST, tokens // task.length))
             inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
@@ -209,16 +216,20 @@ def _line(
             found[size] = wrong
         return wrong is not None
 
-    survived, failing = _failing(fails, largest, family.least, most)
+    survived, failing = _failing(fails, largest, least, last)
+
+    def size_of(count: int | None) -> int | None:
+        return None if count is None else count * every
+
     return Line(
         format=one.name,
         digits=one.digits,
-        proved=largest,
-        capped=largest is not None and largest >= most,
-        breaks=why.get(family.least if largest is None else largest + 1),
-        survived=survived,
-        fails=failing,
-        wrong=None if failing is None else found[failing],
+        proved=size_of(largest),
+        capped=largest is not None and largest >= last,
+        breaks=why.get(every * (least if largest is None else largest + 1)),
+        survived=size_of(survived),
+        fails=size_of(failing),
+        wrong=None if failing is None else found[failing * every],
         unrun=unrun[min(unrun)] if unrun else None,
     )
 

@@ -103,6 +103,14 @@ def test_bfloat16_fails_where_float32_does_not(capsys: pytest.CaptureFixture[str
     assert unproved(torch.from_numpy(tokens)).argmax() == wrong["answer"]
 
 
+def test_brackets_come_in_pairs() -> None:
+    """An odd n is no task: what breaks is a proof, and larger sizes are run."""
+    (line,) = precision_map("brackets", FAMILIES["brackets"], ["p16"], most=13, tokens=64)
+    assert line.capped or "not proved" in (line.breaks or "")
+    (line,) = precision_map("brackets", FAMILIES["brackets"], ["bf16"], most=13, tokens=64)
+    assert (line.proved, line.survived, line.capped) == (12, 12, True)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "khop")) for name in FAMILIES]
 )

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 STOCK_NAMES = ("gpt2", "llama")
 """Those of `separatrix.stock.STOCK`, known without torch."""
 STOCK_HELP = (
-    f"A stock architecture of transformers ({', '.join(STOCK_NAMES)}): the checkpoint loads without"
+    f"a stock architecture of transformers ({', '.join(STOCK_NAMES)}): the checkpoint loads without"
     " any code of ours."
 )
 
 
-def stock_named(name: str | None) -> str | None:
-    """The stock architecture that `--format` names. Raises UnknownNameError."""
+def stock_named(name: str | None, *others: str) -> str | None:
+    """The stock architecture that `--format` names. Raises UnknownNameError, which tells of these
+    and of all others that it may name.
+    """
     if name is not None and name not in STOCK_NAMES:
-        raise UnknownNameError.of("format", name[:60], STOCK_NAMES)
+        raise UnknownNameError.of("format", name[:60], (*others, *STOCK_NAMES))
     return name
 
 

@@ -38,6 +38,13 @@ def construct(
     arch: Annotated[
         str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="The construction (default: the first that fits); `constructions` lists them.",
+            autocompletion=complete.constructions,
+        ),
+    ] = None,
     form: Annotated[
         str | None, typer.Option("--format", help=f"{FORMAT_HELP} {STOCK_HELP}")
     ] = None,
@@ -72,7 +79,7 @@ def construct(
     with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
         from separatrix.constructions import CONSTRUCTIONS
 
-        built = built_as(wanted, held, number, others, unproved=unproved)
+        built = built_as(wanted, held, number, others, kind, unproved=unproved)
         name = built.save(folder).name
         checkpoint = write_stock(built, stock, folder) if stock else None
         meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from separatrix.constructions import Built
     from separatrix.tasks import Task
 
-FORMAT_HELP = "Number format to build and prove it in: fp64, fp32, bf16, fp16 or pN; or:"
+FORMAT_HELP = "Number format to build and prove it in (fp64, fp32, bf16, fp16 or pN); or"
 PROVED = ("fp64", "fp32", "bf16", "fp16")
 """Formats that --prove tells of."""
+_SECONDS = 1.0
+"""Of one proof, after which --prove tries no larger size."""
 
 
 def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
@@ -30,7 +32,7 @@ def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
     try:
         return NumberFormat(text).name, None
     except SpecError:
-        return None, stock_named(text)
+        return None, stock_named(text, *PROVED, "pN")
 
 
 def formats_named(text: str | None, *, prove: bool) -> list[str]:
@@ -53,6 +55,7 @@ def built_as(
     architecture: Architecture | None,
     number: str | None,
     others: list[str],
+    kind: str | None = None,
     *,
     unproved: bool,
 ) -> Built:
@@ -66,11 +69,11 @@ def built_as(
 
     wanted = None if number is None else arithmetic(number)
     if unproved:
-        return construct(task, architecture, None, (wanted or FP32).unproved)
+        return construct(task, architecture, kind, (wanted or FP32).unproved)
     try:
-        return proved_in(construct(task, architecture, None, wanted), others)
+        return proved_in(construct(task, architecture, kind, wanted), others)
     except SizeError as error:
-        found = limit_below(task, architecture, None, wanted)
+        found = limit_below(task, architecture, kind, wanted)
         if found is None:
             raise
         title = (wanted or FP32).title
@@ -89,7 +92,12 @@ def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
     for name in dict.fromkeys((built.record.format or FP32.name, *built.record.proofs)):
         own = arithmetic(name)
         found = largest_proved(
-            built.record.name, built.task, own, most=SHOWN, architecture=architecture
+            built.record.name,
+            built.task,
+            own,
+            most=SHOWN,
+            architecture=architecture,
+            seconds=_SECONDS,
         )
         yield f"  {found.sentence(own.title)}"
 

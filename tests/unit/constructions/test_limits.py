@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from separatrix.architecture import Architecture
-from separatrix.constructions.parts.limits import Limit, largest_proved, limit, limit_below
+from separatrix.constructions.parts.limits import Limit, family, largest_proved, limit, limit_below
 from separatrix.errors import SizeError
+from separatrix.precision import FAMILIES
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 
@@ -39,12 +42,55 @@ def test_nothing_is_proved_where_nothing_builds() -> None:
     assert "no n is proved: no room" in found.sentence("float32")
 
 
+@pytest.mark.parametrize("largest", [8, 10, 12, 14, 62, 64])
+def test_sizes_of_which_there_is_no_task_break_nothing(largest: int) -> None:
+    """Brackets come in pairs: an odd n is no task, so it says nothing of a proof."""
+
+    def build(task: Task) -> None:
+        assert task.length % 2 == 0
+        if task.length > largest:
+            raise SizeError("layer 1: too many")
+
+    found = limit(parse_task("dyck:n=8,k=2,D=3"), build, most=100, size="n")
+    assert (found.n, found.beyond, found.breaks) == (largest, largest + 2, "layer 1: too many")
+
+
+def test_where_no_task_is_larger_no_proof_breaks() -> None:
+    """Eight keys: recall of nine different ones is no task."""
+    found = limit(parse_task("recall:n=4,K=8,V=2"), lambda task: None, most=100, size="n")
+    assert (found.n, found.beyond, found.breaks, found.layer) == (8, None, None, None)
+    assert "no such task: recall: K is 8" in found.sentence("float32")
+
+
+def test_slow_proofs_end_the_search() -> None:
+    tried: list[int] = []
+
+    def build(task: Task) -> None:
+        tried.append(task.length)
+        if task.length >= 16:
+            began = time.process_time()
+            while time.process_time() - began < 0.002:
+                pass
+
+    task = parse_task("parity:n=8")
+    found = limit(task, build, most=1000, size="n", seconds=0.001)
+    assert found == Limit(size="n", n=16, breaks=None, beyond=None)
+    assert tried == [8, 16]
+
+
 def test_sentences_say_what_breaks() -> None:
     some = Limit(size="n", n=5000, breaks="layer 3: it is off", beyond=5001)
     assert "up to n = 5,000; at 5,001 layer 3 breaks: layer 3: it is off" in some.sentence("p16")
     assert "the most that was tried" in Limit(size="n", n=8, breaks=None, beyond=None).sentence(
         "float32"
     )
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_construction_has_a_size_that_grows(name: str) -> None:
+    """With --prove each says how far it carries."""
+    task = FAMILIES[name].task(FAMILIES[name].least)
+    assert isinstance(task.sizes()[family(task)], int)
 
 
 def test_a_coarse_format_carries_fewer_keys() -> None:

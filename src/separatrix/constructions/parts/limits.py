@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +15,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 
 MOST = 1 << 20
-SIZES = ("n", "m", "M", "V", "K", "k", "d")
+SIZES = ("n", "input_seq_len", "m", "M", "V", "vocab_size", "K", "k", "d")
 """Sizes that may be too large for an arithmetic, in the order in which they are tried."""
 SHOWN = 1 << 14
 """As far as a command line looks that was asked for one size."""
@@ -34,6 +36,8 @@ class Limit:
     """What breaks the proof beyond; None where nothing was found to."""
     beyond: int | None
     """The smallest value that was tried and not proved."""
+    ends: str | None = None
+    """Why no task has a larger value, where it was proved for all that have one."""
 
     @property
     def layer(self) -> int | None:
@@ -50,6 +54,11 @@ class Limit:
         """For a reader."""
         if not self.n:
             return f"in {title} no {self.size} is proved: {self.breaks}"
+        if self.ends is not None:
+            return (
+                f"in {title} proved up to {self.size} = {self.n:,}; at the next one tried there is"
+                f" no such task: {self.ends}"
+            )
         if self.beyond is None:
             return f"in {title} proved up to {self.size} = {self.n:,}, the most that was tried"
         where = f"layer {self.layer}" if self.layer else "the proof"
@@ -72,9 +81,11 @@ def largest_proved(
     most: int = MOST,
     size: str | None = None,
     architecture: Architecture | None = None,
+    seconds: float = math.inf,
 ) -> Limit:
     """The largest value of a size (default: n), all else fixed, at which the construction is built
-    and proved in the arithmetic, up to `most`.
+    and proved in the arithmetic, up to `most`; nothing more is tried after a proof that took longer
+    than so many seconds of processor time.
 
     Doubled from the task's own until the proof breaks, or halved until it does not; then bisected,
     beyond 8,192 to a sixty-fourth. So all sizes in between are taken to hold with the ends, which
@@ -85,19 +96,31 @@ def largest_proved(
         lambda other: construct(other, architecture, name, arithmetic),
         most=most,
         size=size or family(task),
+        seconds=seconds,
     )
 
 
-def limit(task: Task, build: Build, *, most: int, size: str) -> Limit:
+def limit(task: Task, build: Build, *, most: int, size: str, seconds: float = math.inf) -> Limit:
     """As `largest_proved`, of anything that builds."""
     reasons: dict[int, str] = {}
+    none: dict[int, str] = {}
+    slow = False
 
     def proved(value: int) -> bool:
+        nonlocal slow
         try:
-            build(task.with_sizes({size: value}))
+            other = task.with_sizes({size: value})
+        except SizeError as error:
+            none[value] = str(error)
+            return False
+        began = time.process_time()
+        try:
+            build(other)
         except SizeError as error:
             reasons[value] = str(error)
             return False
+        finally:
+            slow |= time.process_time() - began > seconds
         return True
 
     own = task.sizes()[size]
@@ -105,21 +128,27 @@ def limit(task: Task, build: Build, *, most: int, size: str) -> Limit:
     low, high = 0, min(own, most)
     if proved(high):
         low, high = high, min(2 * high, most)
-        while high > low and proved(high):
+        while high > low and not slow and proved(high):
             low, high = high, min(2 * high, most)
-        if high == low:
+        if high == low or (slow and high not in reasons):
             return Limit(size=size, n=low, breaks=None, beyond=None)
     else:
         low = high // 2
         while low and not proved(low):
             low, high = low // 2, low
-    while low and high - low > max(1, low // 64 if low >= _EXACT else 1):
+    while low and not slow and high - low > max(1, low // 64 if low >= _EXACT else 1):
         middle = (low + high) // 2
         if proved(middle):
             low = middle
+        elif middle in none and middle + 1 < high and proved(middle + 1):
+            # some tasks have even sizes only
+            low = middle + 1
         else:
             high = middle
-    return Limit(size=size, n=low, breaks=reasons[high], beyond=high)
+    beyond = min((value for value in reasons if value > low), default=None)
+    if beyond is None:
+        return Limit(size=size, n=low, breaks=None, beyond=None, ends=none[high])
+    return Limit(size=size, n=low, breaks=reasons[beyond], beyond=beyond)
 
 
 def limit_below(
