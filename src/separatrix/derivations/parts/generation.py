@@ -75,4 +75,4 @@ def _asked(task: Task, prompts: Tokens) -> Tokens | None:
 
 def _largest(logits: NDArray[np.floating]) -> tuple[Tokens, NDArray[np.bool_]]:
     # argmax of NaN is the place of the NaN
-    return logits.argmax(-1), np.isfinite(logits).reshape(len(logits), -1).all(-1)
+    return logits.argmax(-1), np.asarray(np.isfinite(logits).all((1, 2)), np.bool_)
