@@ -16,6 +16,7 @@ import separatrix as sx
 from separatrix.constructions import Built, construct
 from separatrix.stock import STOCK, stock_checkpoint
 from separatrix.stock.llama import write
+from separatrix.tasks import Thought
 from separatrix.tasks.base.task import Tokens
 
 transformers = pytest.importorskip("transformers")
@@ -128,6 +129,7 @@ def test_llama_holds_the_embeddings_of_positions_exactly(places: int, tmp_path: 
 
 def test_a_token_is_read_as_the_prompt_grows(tmp_path: Path) -> None:
     task = sx.parse_task("seqcomp:L=3,m=4,n_1=2,n_2=2,thought=pairs")
+    assert isinstance(task, Thought)
     built = construct(task)
     prompt = task.length - task.written
     for stock in STOCK:

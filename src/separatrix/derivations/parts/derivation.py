@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
 TaskT = TypeVar("TaskT", bound=Task)
+_Asked = TypeVar("_Asked", bound=Task, contravariant=True)
 
 
 class Derived(NamedTuple):
@@ -43,6 +44,12 @@ class Derived(NamedTuple):
     """
 
 
+class Derive(Protocol[_Asked]):
+    """Derives the proof of weights for a task, in an arithmetic."""
+
+    def __call__(self, task: _Asked, model: Model, arithmetic: Arithmetic = FP32) -> Derived: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Derivation(Generic[TaskT]):
     """One construction as it is derived: by the checker, and for the record by its builder, whose
@@ -53,7 +60,7 @@ class Derivation(Generic[TaskT]):
     """What records call the construction."""
     task: type[TaskT]
     """The kind of task that it solves."""
-    derive: Callable[[TaskT, Model, Arithmetic], Derived]
+    derive: Derive[TaskT]
     """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
     out.
     """
