@@ -21,9 +21,12 @@ may match, at 2x = 0, but its value is 0). Something matches: at least about 1/2
 matching too. The logits are (1/4, y).
 
 All of phi and the blank key are rounded to multiples of 2^-24, or of 2^-p in a format of p < 24
-digits, so that scores are integers over 2^48. c is a power of two, the smallest that keeps both
-gaps, less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin
-is exactly 0 and its score has no rounding error, so it ties exactly with a true match.
+digits, so that scores are integers over 2^48, all of which are looked at. Where M is beyond that
+grid and the format has more digits, it is 2^(1-p), and weights are float64: scores are then bounded
+by how far the points are from the circle, at most e, with both gaps at least c (sin^2(pi/M) - 2 e -
+e^2), less the rounding of the blank key. c is a power of two, the smallest that keeps both gaps,
+less the rounding errors of scores, at ln(8n) or more. Where the query itself can match, sin is
+exactly 0 and its score has no rounding error, so it ties exactly with a true match.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.errors import SizeError
 from separatrix.mechanisms import Full
 from separatrix.numbers.formats import DIGITS
+from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import cos_bounds, log_upper
 from separatrix.proofs.softmax import Match, gamma
@@ -54,8 +58,11 @@ LARGEST_MODULUS = 5754
 """About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of
 scores eats the gap.
 """
+LARGEST_WIDE = 1 << 24
+"""In wider formats, where u would allow more, memory ends it: weights and proof take gigabytes."""
 THRESHOLD = Fraction(1, 4)
 _STRONGEST = 40
+_STRONGEST_WIDE = 60
 _ROWS = 512
 _START = slice(0, 1)
 
@@ -66,17 +73,19 @@ def match2(
     """Weights that answer every input of `task` (per query) in one full layer of `architecture`
     (default: a single layer that just holds it).
 
-    Raises SizeError for the decision form, for M > 5,754, for an n that float32 cannot be bounded
-    for, and when no full layer is wide enough.
+    Raises SizeError for the decision form, for M > 5,754 (more in formats wider than float32), for
+    an n that the format cannot be bounded for, and when no full layer is wide enough.
     Source: [San23]; theory.md, section 6.
     """
     if task.form != "query":
         raise SizeError(
             f"{task.spec}: no construction for the decision form is built yet; use form=query"
         )
-    if arithmetic.claims and task.M > LARGEST_MODULUS:
+    most = largest_modulus(arithmetic)
+    if arithmetic.claims and most < task.M:
+        title = arithmetic.title if most > LARGEST_MODULUS else "float32"
         raise SizeError(
-            f"{task.spec}: in float32 the circle code tells at most M = {LARGEST_MODULUS:,} values"
+            f"{task.spec}: in {title} the circle code tells at most M = {most:,} values"
             " apart; use a smaller M"
         )
     if architecture is None:
@@ -92,16 +101,21 @@ def match2(
         norms=False,
         rotations=False,
     )
-    code = Circle.of(task.M, min(arithmetic.digits, DIGITS["fp32"]))
+    wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
+    # a bit less than the format has, so that 1 and all below it are held in units of the grid
+    digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])
+    code = (Circle.wide if wide else Circle.of)(task.M, digits)
     scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
     width = padded(architecture, space.width)
     model = empty_model(task, architecture, width=width, hidden=0, bos=True)
+    if wide:
+        model = model.double()
 
     embed = model.embed.weight
     position = model.position.weight
-    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / code.grid).float()
+    embed[: task.M, space["circle"]] = torch.from_numpy(code.points / code.grid)
     embed[: task.M, space["ask"]] = 1.0
     embed[task.M, space["blank"]] = code.blank / code.grid
     position[1 : task.n + 1, space["earlier"]] = 1.0
@@ -165,6 +179,34 @@ class Circle:
             matched = max(matched, int(scores[hits].max()))
             scores[hits] = -(1 << 62)
             rest = max(rest, int(scores.max()))
+        return cls._between(grid, points, (lowest, matched, rest, products))
+
+    @classmethod
+    def wide(cls, modulus: int, digits: int) -> Circle:
+        """The same with bounds of all scores in place of the scores: a little less sharp, without
+        a table of pairs.
+        """
+        grid = 1 << digits
+        points = circle.on_grid(modulus, grid)
+        off = circle.farthest(points.astype(np.float64), scale=float(grid)).distance
+        bounds = circle.pairs(off, off, modulus)
+        square = grid * grid
+        scores = (
+            math.floor(bounds.lowest_match * square),
+            math.ceil(bounds.highest_match * square),
+            math.ceil(bounds.highest_rest * square),
+            math.ceil(bounds.products * square),
+        )
+        return cls._between(grid, points, scores)
+
+    @classmethod
+    def _between(
+        cls, grid: int, points: NDArray[np.int64], scores: tuple[int, int, int, int]
+    ) -> Circle:
+        """With the lowest and the highest score of a match, the highest other one, and the largest
+        products.
+        """
+        lowest, matched, rest, products = scores
         # halfway, rounded to the grid; as a score it counts in units of its square
         blank = (lowest + rest + grid) // (2 * grid)
         return cls(
@@ -176,6 +218,14 @@ class Circle:
             widest=matched - blank * grid,
             products=products,
         )
+
+
+def largest_modulus(arithmetic: Arithmetic) -> int:
+    """The largest M that is built, with a proof, in an arithmetic."""
+    if arithmetic.digits <= DIGITS["fp32"]:
+        return LARGEST_MODULUS
+    # pi / sqrt(5 u), at least that of float32
+    return min(LARGEST_WIDE, int(math.pi * math.sqrt(2.0**arithmetic.digits / 5)))
 
 
 def _on_grid(turns: Fraction, grid: int) -> int:
@@ -224,7 +274,8 @@ def _room(arithmetic: Arithmetic) -> int:
 
 def _strongest(arithmetic: Arithmetic) -> int:
     """The largest exponent of c: keys and queries are stored."""
-    return min(_STRONGEST, 2 * _room(arithmetic))
+    wide = arithmetic.digits > DIGITS["fp32"]
+    return min(_STRONGEST_WIDE if wide else _STRONGEST, 2 * _room(arithmetic))
 
 
 def _shared_out(exponent: int, arithmetic: Arithmetic) -> tuple[float, float]:
@@ -241,7 +292,7 @@ RECIPE = Recipe(
     build=match2,
     theorem="match2",
     takes=(
-        f"form=query and M up to {LARGEST_MODULUS:,}; one full layer, with 3 key dimensions and 1"
-        " value dimension"
+        f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
+        " with 3 key dimensions and 1 value dimension"
     ),
 )

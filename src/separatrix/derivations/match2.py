@@ -1,4 +1,6 @@
-"""2-Sum per query in one full layer: all M x M scores of the head, as they are computed."""
+"""2-Sum per query in one full layer: all M x M scores of the head, as they are computed, or, for a
+large M, how far queries and keys are from the points of a circle.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from separatrix.derivations.parts.derivation import Derivation, Derived
 from separatrix.derivations.parts.live_parts import Head, Live, array, live_parts
 from separatrix.errors import CheckFailed
 from separatrix.model import Model
+from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.entries import match_entry
 from separatrix.proofs.machine import (
@@ -32,6 +35,8 @@ from separatrix.tasks import TwoSum
 from separatrix.tasks.base.task import Tokens
 
 _ROWS = 512
+_TABLE = 5754
+"""Up to so many values all pairs are looked at."""
 
 
 def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -148,12 +153,87 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
     arithmetic = queries.arithmetic.inner
     if queries.rad.any() or keys.rad.any() or blank.rad.any():
         raise CheckFailed("queries and keys of a Match2 construction are not exact")
+    if not _alone(queries.mid, blank.mid[0], arithmetic).all():
+        raise CheckFailed(f"the score of the blank key is not exact in {arithmetic.name}")
+    count = len(queries.mid)
+    # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
+    # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
+    for x in {0, count // 2} if count % 2 == 0 else {0}:
+        if not _alone(queries.mid[x], keys.mid[x], arithmetic):
+            raise CheckFailed(
+                f"value {x} cancels itself, but the score of its match is not exact in"
+                f" {arithmetic.name}"
+            )
+    found = (_by_table if count <= _TABLE else _by_circle)(queries, keys, blank, sinks)
+    if found.match_over_blank <= 0 or found.blank_over_rest <= 0:
+        raise CheckFailed(
+            "some query scores a key that does not cancel it above the blank key, or the blank key"
+            " above one that does"
+        )
+    return found
+
+
+def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """From how far queries are from c (cos, -sin), and keys from (cos, sin), of 2 pi x/M, without a
+    table of pairs. Raises CheckFailed for scores that are made of more than two products, and where
+    either radius is no power of two.
+    """
+    arithmetic = queries.arithmetic.inner
+    shared = np.flatnonzero(queries.used & keys.used)
+    if len(shared) != 2:
+        raise CheckFailed(f"scores are sums of {len(shared)} products; those of a circle are of 2")
+    # e^0 = 1: the first point tells the cosine from the sine
+    axes = shared if keys.mid[0, shared[0]] else shared[::-1]
+    query = _round(queries.mid[:, axes])
+    key = _round(keys.mid[:, axes])
+    if query.turn == key.turn or (query.radius > 0) != (key.radius > 0):
+        raise CheckFailed("queries are not the conjugates of keys")
+    bounds = circle.pairs(query.off.distance, key.off.distance, len(queries.mid))
+    strength = Fraction(query.radius) * Fraction(key.radius)
+    # products that sums hold: none of them is rounded
+    blanks = queries.mid @ blank.mid[0]
+    lowest, highest = Fraction(float(blanks.min())), Fraction(float(blanks.max()))
+    rest = max([bounds.highest_rest * strength, *map(Fraction, sinks)])
+    product = bounds.products * strength
+    error = Fraction(float(roundings(2, arithmetic))) * product
+    x = query.off.place
+    return Gaps(
+        bounds.lowest_match * strength - highest,
+        lowest - rest,
+        bounds.highest_match * strength - lowest,
+        error + 8 * Fraction(arithmetic.summed_tiny),
+        x,
+        (x, (1 - x) % len(queries.mid)),
+    )
+
+
+@dataclass(frozen=True)
+class Round:
+    """Points near a circle: its radius, on the side of the first point, which way round they go,
+    and how far they are from where they should be, in units of the radius.
+    """
+
+    radius: float
+    turn: float
+    off: circle.Farthest
+
+
+def _round(points: Array) -> Round:
+    """Raises CheckFailed unless the radius is a power of two, by which nothing is rounded."""
+    radius = float(points[0, 0])
+    if abs(np.frexp(radius)[0]) != 0.5:
+        raise CheckFailed(f"the radius of the circle, {radius:g}, is no power of two")
+    turn = float(np.sign(points[1, 1] * radius)) or 1.0
+    return Round(radius, turn, circle.farthest(points, scale=radius, turn=turn))
+
+
+def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """From the scores of all pairs, in float64, which rounds them by little or nothing."""
+    arithmetic = queries.arithmetic.inner
     count = len(queries.mid)
     dims = queries.mid.shape[1]
     terms = int((queries.used & keys.used).sum())
     blanks = queries.mid @ blank.mid[0]
-    if not _alone(queries.mid, blank.mid[0], arithmetic).all():
-        raise CheckFailed(f"the score of the blank key is not exact in {arithmetic.name}")
     match = np.inf
     rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
     widest = -np.inf
@@ -180,19 +260,6 @@ def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[flo
             rest = float(under.min())
             worst = int(under.argmin())
             highest = (int(rows[worst]), int(scores[worst].argmax()))
-    if match <= 0 or rest <= 0:
-        raise CheckFailed(
-            "some query scores a key that does not cancel it above the blank key, or the blank key"
-            " above one that does"
-        )
-    # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
-    # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
-    for x in {0, count // 2} if count % 2 == 0 else {0}:
-        if not _alone(queries.mid[x], keys.mid[x], arithmetic):
-            raise CheckFailed(
-                f"value {x} cancels itself, but the score of its match is not exact in"
-                f" {arithmetic.name}"
-            )
     # `_every_score` has found that none of these overflows
     size = products * (1 + slack(dims))
     # our own sums and differences are off, too, by no more than this
