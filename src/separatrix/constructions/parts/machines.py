@@ -21,7 +21,9 @@ against at most b - 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 import numpy as np
 import torch
@@ -54,10 +56,11 @@ class Quotient:
         """Of a task whose place p may hold ids 0..ids[p]-1, whatever stands before. Raises
         SizeError where its inputs are too many to be listed.
         """
-        if prod(ids) > MOST_INPUTS:
+        # products of all lengths are not multiplied out
+        if any(count > MOST_INPUTS for count in accumulate(ids, mul)):
             raise SizeError(
                 f"{task.spec}: the automaton is found from all inputs, at most {MOST_INPUTS:,};"
-                f" these are {prod(ids):,}"
+                " these are more: use a smaller n"
             )
         inputs = np.stack(np.unravel_index(np.arange(prod(ids)), ids), 1)
         answers, classes = np.unique(task.answer(inputs), return_inverse=True)

@@ -22,6 +22,10 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 
 
+MOST_NUMBERS = 1 << 30
+"""Weights of a model: 4 GiB in float32, and proofs take several times as much."""
+
+
 def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> list[Place]:
     """The first kind of heads in each layer for which `holds` is true, first layer first."""
     found = [
@@ -84,7 +88,8 @@ def empty_model(
     placed: bool = True,
 ) -> Model:
     """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
-    SizeError for one with a user's own mixers, or, if `placed`, without embeddings of positions.
+    SizeError for one with a user's own mixers, or, if `placed`, without embeddings of positions, or
+    for more weights than a machine is likely to hold.
     """
     for name in sorted(
         {part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}
