@@ -77,9 +77,10 @@ def built_as(
         if found is None:
             raise
         title = (wanted or FP32).title
+        least = "at least " * found.capped
         raise SizeError(
             f"{error} (the largest {found.size} proved in {title}, all else the same, is"
-            f" {found.n:,}; --unproved writes the weights without a proof)"
+            f" {least}{found.n:,}; --unproved writes the weights without a proof)"
         ) from None
 
 

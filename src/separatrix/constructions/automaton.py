@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.machines import machine
+from separatrix.constructions.parts.machines import MOST_INPUTS, machine, too_many
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.derivations.retrieval import ids
 from separatrix.proofs.arithmetic import FP32, Arithmetic
@@ -23,6 +23,9 @@ def automaton(
     of ceil(n log2 V) bits). Raises SizeError where it has too few bits or rules, or the task too
     many inputs to be listed.
     """
+    # its inputs are no fewer than its arguments
+    if task.n > MOST_INPUTS:
+        raise too_many(task)
     model = machine(task, ids(task), architecture)
     return built(task, model, name="automaton", arithmetic=arithmetic)
 

@@ -157,8 +157,8 @@ def limit_below(
     kind: str | None,
     arithmetic: Arithmetic | None,
 ) -> Limit | None:
-    """Of a task that is not proved, the first size that is too large, and its limit; None where no
-    smaller one is proved either.
+    """Of a task that is not proved, the first size that is too large, and its limit, looked for up
+    to `MOST`; None where no smaller one is proved either.
     """
     sizes = task.sizes()
     for size in SIZES:
@@ -166,7 +166,7 @@ def limit_below(
             found = limit(
                 task,
                 lambda other: construct(other, architecture, kind, arithmetic),
-                most=int(sizes[size]),
+                most=min(int(sizes[size]), MOST),
                 size=size,
             )
             if found.n:

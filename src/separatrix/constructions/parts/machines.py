@@ -58,10 +58,7 @@ class Quotient:
         """
         # products of all lengths are not multiplied out
         if any(count > MOST_INPUTS for count in accumulate(ids, mul)):
-            raise SizeError(
-                f"{task.spec}: the automaton is found from all inputs, at most {MOST_INPUTS:,};"
-                " these are more: use a smaller n"
-            )
+            raise too_many(task)
         inputs = np.stack(np.unravel_index(np.arange(prod(ids)), ids), 1)
         answers, classes = np.unique(task.answer(inputs), return_inverse=True)
         maps: list[Classes] = []
@@ -79,6 +76,14 @@ class Quotient:
     def bits(self) -> int:
         """b."""
         return max(1, bits_for(max(self.counts)))
+
+
+def too_many(task: Task) -> SizeError:
+    """The refusal of a task whose inputs cannot be listed."""
+    return SizeError(
+        f"{task.spec}: the automaton is found from all inputs, at most {MOST_INPUTS:,}; these are"
+        " more: use a smaller n"
+    )
 
 
 def machine(task: Task, ids: list[int], architecture: Architecture | None) -> Model:
