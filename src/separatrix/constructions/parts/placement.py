@@ -21,7 +21,6 @@ from separatrix.plugins import OwnMechanism
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.tasks import Task
 
-
 MOST_NUMBERS = 1 << 30
 """Weights of a model: 4 GiB in float32, and proofs take several times as much."""
 
