@@ -22,7 +22,7 @@ from separatrix.tasks import TwoSum, parse_task
         ("twosum:n=8,M=16", "linear*3", "1 full layer"),
         ("twosum:n=8,M=16", "full @ head_dim=3, positions=none", "positions=embedded"),
         ("eva:n=8,V=4", "full @ positions=none", "positions=embedded"),
-        ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, bf16", "at least 32 bits"),
+        ("twosum:n=8,M=16", "full @ heads=1, head_dim=4, fp8", "at least 32 bits"),
         ("eva:n=64,V=64", "gdn*3 + window", "1 full layer"),
         ("eva:n=64,V=64", "full @ heads=8, head_dim=6", "head_dim >= 7"),
         ("eva:n=64,V=64", "linear*3 + full @ heads=1, head_dim=16, fp8", "at least 32 bits"),

@@ -47,7 +47,8 @@ def test_every_bounded_state_that_trains_is_trained() -> None:
     wanted = {
         name
         for name, kind in MECHANISMS.items()
-        if kind.group == "recurrent" and not kind.declared_only
+        # the rules of an automaton are a table, which nothing trains
+        if kind.group == "recurrent" and not kind.declared_only and name != "automaton"
     }
     assert trained == wanted | {"window"}
     by_numbers = {cell.labels["numbers"] for cell in cells if cell.labels["mechanism"] == "gdn"}
