@@ -46,7 +46,11 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["construct", "eva:n=0", "--out", "x"], "n is 0"),
         (["construct", "seqcomp", "--L", "3", "-n", "5", "--out", "x"], "the smallest is 16"),
         (["construct", "evaa", "-n", "5", "--out", "x"], "Did you mean 'eva'?"),
-        (["construct", "twosum:n=8,M=6000", "--arch", "full(head_dim=4)", "--out", "x"], "5,7"),
+        pytest.param(
+            ["construct", "twosum:n=8,M=6000", "--arch", "full(head_dim=4)", "--out", "x"],
+            "5,7",
+            marks=pytest.mark.slow,
+        ),
         (["construct", "eva:n=8", "--arch", "gdn*2", "--out", "x"], "full"),
         (["refute", "linear", "--task", "eva"], "size n is missing"),
         (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),

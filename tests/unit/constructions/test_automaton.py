@@ -84,7 +84,14 @@ def test_classes_are_those_of_the_definition(spec: str) -> None:
     assert ceil(log2(max(counts))) == bits
 
 
-@pytest.mark.parametrize(("n", "V"), [(6, 4), pytest.param(9, 4, marks=pytest.mark.slow), (12, 2)])
+@pytest.mark.parametrize(
+    ("n", "V"),
+    [
+        (6, 4),
+        pytest.param(9, 4, marks=pytest.mark.slow),
+        pytest.param(12, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_eva_with_a_bit_for_a_bit(n: int, V: int) -> None:
     """n log2 V bits and no more, on inputs drawn at random and on constant ones; a retrieval head
     would keep them in a growing cache.

@@ -97,6 +97,7 @@ def test_every_carrier_on_long_prompts(carrier: str) -> None:
     assert not wrong(built, tokens, task.answer(tokens), batch=50)
 
 
+@pytest.mark.slow
 def test_whatever_a_card_says_is_built_is_built() -> None:
     """Every mechanism before and between full layers: `construct` takes exactly those that cards
     say it takes, and all that the theorem counts but those named here.

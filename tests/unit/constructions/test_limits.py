@@ -93,6 +93,7 @@ def test_every_construction_has_a_size_that_grows(name: str) -> None:
     assert isinstance(task.sizes()[family(task)], int)
 
 
+@pytest.mark.slow
 def test_a_coarse_format_carries_fewer_keys() -> None:
     """4 digits fewer, and the sums of a p-bit format bound fewer keys."""
     task = Eva(n=4, V=2)

@@ -197,6 +197,7 @@ def test_edited_weights_are_refused(
     refused(built, tmp_path, {name: (place, value)}, message)
 
 
+@pytest.mark.slow
 def test_what_cancels_among_places_is_rounded_beside_a_token() -> None:
     task = Recall(n=3, K=4, V=3)
     built = construct(task)

@@ -36,7 +36,10 @@ def test_the_page_holds_what_is_recorded() -> None:
     assert markdown_table(read_recorded()) in PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "automaton")) for name in ROWS],
+)
 def test_a_stack_is_as_recorded(name: str) -> None:
     row = ROWS[name]
     again = described_row(name, parse_task(row.task))
