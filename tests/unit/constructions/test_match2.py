@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_bounds_without_a_table_are_those_of_the_table_or_below(
     found = []
     seen = derivation.Match
 
-    def noted(**sizes: object) -> object:
+    def noted(**sizes: Any) -> Any:
         found.append(sizes)
         return seen(**sizes)
 
