@@ -58,12 +58,12 @@ def asked(task: Recall, tokens: Tokens) -> NDArray[np.bool_]:
     """Prompts whose keys are keys, and which keep what the form promises."""
     keys = tokens[:, ::2]
     written = np.sort(keys[:, :-1], 1)
-    found: NDArray[np.bool_] = (keys >= task.V).all(1)
+    found = np.asarray((keys >= task.V).all(1))
     if task.form != "last":
         found = found & (written[:, 1:] != written[:, :-1]).all(1)
     if task.form in PROMISED:
         found = found & (keys[:, :-1] == keys[:, -1:]).any(1)
-    return np.asarray(found)
+    return found
 
 
 DERIVATION = Derivation(name="recall", task=Recall, derive=derive, ids=ids, asked=asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.architecture import Architecture
-from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.constructions import construct
 from separatrix.errors import SizeError
 from separatrix.tasks import TwoSum, parse_task
 
@@ -49,4 +49,4 @@ def test_the_largest_modulus_is_the_one_of_the_theory() -> None:
 @pytest.mark.parametrize("n", [1 << 22, 1 << 24])
 def test_a_length_beyond_float32_is_refused(n: int) -> None:
     with pytest.raises(SizeError, match="smaller n"):
-        CONSTRUCTIONS["match2"].build(TwoSum(n=n, M=64), None)
+        construct(TwoSum(n=n, M=64), kind="match2")

@@ -21,6 +21,7 @@ from separatrix.derivations import DERIVATIONS
 from separatrix.derivations import match2 as derivation
 from separatrix.derivations.parts.inputs import adversarial
 from separatrix.errors import CheckFailed, SizeError
+from separatrix.proofs import softmax
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
 from separatrix.searches.in_format import wrong_in
 from separatrix.tasks import TwoSum
@@ -205,7 +206,7 @@ def test_bounds_without_a_table_are_those_of_the_table_or_below(
     task = TwoSum(n=5, M=M)
     built = construct(task, None, "match2", arithmetic(name))
     found = []
-    seen = derivation.Match
+    seen = softmax.Match
 
     def noted(**sizes: Any) -> Any:
         found.append(sizes)
