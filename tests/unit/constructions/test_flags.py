@@ -128,7 +128,7 @@ def adversarial(task: Task, rng: np.random.Generator) -> Tokens:
         ("twosum:n=200,M=6000", "match2-bits"),
         ("twosum:n=4096,M=5755", "match2-bits"),
         pytest.param("equality:n=2048", "equality", marks=pytest.mark.slow),
-        pytest.param("twosum:n=4096,M=4097,form=decision", "pairs", marks=pytest.mark.slow),
+        pytest.param("twosum:n=4096,M=65536,form=decision", "pairs", marks=pytest.mark.slow),
         pytest.param("twosum:n=4096,M=65536", "match2-bits", marks=pytest.mark.slow),
     ],
 )
