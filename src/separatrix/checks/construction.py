@@ -18,10 +18,10 @@ import torch
 from separatrix.architecture import Architecture
 from separatrix.checks.checkpoint import verify_checkpoint
 from separatrix.derivations import DERIVATIONS, Derivation, Derived
-from separatrix.derivations.parts.derivation import proof_object
+from separatrix.derivations.parts.derivation import proof_object, record_sizes
 from separatrix.derivations.parts.generation import due, given, logits_of
 from separatrix.derivations.parts.inputs import drawn
-from separatrix.derivations.parts.live_parts import live_parts, too_narrow
+from separatrix.derivations.parts.live_parts import narrow_layer
 from separatrix.errors import (
     CannotCheck,
     CheckFailed,
@@ -216,13 +216,12 @@ def _in_declared(model: Model, arithmetic: Arithmetic) -> None:
     """Raises CheckFailed when a layer that is used declares numbers that do not hold those of the
     format the proof is about.
     """
-    for part in live_parts(model, placed=False):
-        name = too_narrow(part.mixer.mechanism, arithmetic)
-        if name is not None:
-            raise CheckFailed(
-                f"layer {part.layer + 1} declares numbers of {name}; the proof is about"
-                f" {arithmetic.title}"
-            )
+    found = narrow_layer(model, arithmetic)
+    if found is not None:
+        raise CheckFailed(
+            f"layer {found[0]} declares numbers of {found[1]}; the proof is about"
+            f" {arithmetic.title}"
+        )
 
 
 def _compare(
@@ -231,20 +230,13 @@ def _compare(
     """Raises CheckFailed, naming the field, where the record says something else than was
     derived.
     """
-    config = model.config
     proof = proof_object(task, derived)
     if canonical(record.proof) != canonical(proof):
         raise CheckFailed(
             "the proof recorded is not the one the weights have:"
             f" {_difference(record.proof, proof)}"
         )
-    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
-    whole = {
-        "width": config.width,
-        "hidden": config.hidden,
-        "parameters": sum(p.numel() for p in model.parameters()),
-    }
-    sizes = {**known, **derived.used, **whole}
+    sizes = record_sizes(task, model, derived.used)
     if canonical(record.sizes) != canonical(sizes):
         raise CheckFailed(
             f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"

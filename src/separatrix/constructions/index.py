@@ -14,14 +14,10 @@ The query's own key is s (0, -1) as there, and scores s^2 (D + 2) below the plac
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, stack
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import fits
-from separatrix.constructions.parts.placement import on_grid
-from separatrix.constructions.parts.readers import last_readers
+from separatrix.architecture import Architecture
+from separatrix.constructions.parts.built import Built
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.retrieval import head_sizes, write_retrieval
-from separatrix.mechanisms import Full
+from separatrix.constructions.retrieval import retrieved
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.tasks import Index
 
@@ -35,16 +31,8 @@ def index(
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
     for. Source: [CPW]; theory.md, section 6.
     """
-    fits(task, arithmetic)
-    keys, values = head_sizes(task)
-    if architecture is None:
-        # keys as wide as values run in the fused kernel
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))])
-    (reader,) = last_readers(
-        task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
-    )
-    model = write_retrieval(task, architecture, reader, range(task.V, task.vocabulary))
-    return built(task, on_grid(model, arithmetic), name="index", arithmetic=arithmetic)
+    arguments = range(task.V, task.vocabulary)
+    return retrieved(task, architecture, arithmetic, arguments=arguments, name="index")
 
 
 RECIPE = Recipe(

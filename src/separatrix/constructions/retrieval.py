@@ -58,6 +58,20 @@ def retrieval(
     Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
     for. Source: [CPW]; theory.md, section 6.
     """
+    return retrieved(task, architecture, arithmetic, arguments=range(task.n), name="retrieval")
+
+
+def retrieved(
+    task: Lookup,
+    architecture: Architecture | None,
+    arithmetic: Arithmetic,
+    *,
+    arguments: range,
+    name: str,
+) -> Built:
+    """The construction of that name, whose `arguments` are the ids that ask for places 0, 1, ...
+    Raises SizeError.
+    """
     fits(task, arithmetic)
     keys, values = head_sizes(task)
     if architecture is None:
@@ -66,8 +80,8 @@ def retrieval(
     (reader,) = last_readers(
         task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
     )
-    model = write_retrieval(task, architecture, reader, range(task.n))
-    return built(task, on_grid(model, arithmetic), name="retrieval", arithmetic=arithmetic)
+    model = write_retrieval(task, architecture, reader, arguments)
+    return built(task, on_grid(model, arithmetic), name=name, arithmetic=arithmetic)
 
 
 def head_sizes(task: Lookup) -> tuple[int, int]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.parts.derivation import proof_object
-from separatrix.derivations.parts.live_parts import live_parts, too_narrow
+from separatrix.derivations.parts.derivation import proof_object, record_sizes
+from separatrix.derivations.parts.live_parts import narrow_layer
 from separatrix.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.evidence.atomic import write_atomic
 from separatrix.evidence.bundles import read_json
@@ -58,12 +58,6 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
     config = model.config
     data = weight_bytes(model)
     digest = sha256(data)
-    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
-    whole = {
-        "width": config.width,
-        "hidden": config.hidden,
-        "parameters": sum(p.numel() for p in model.parameters()),
-    }
     if arithmetic.claims and not arithmetic.later:
         try:
             derived = DERIVATIONS[name].proved(task, model, arithmetic)
@@ -74,7 +68,7 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
             ) from None
         if not derived.exact:
             _check_declared(model, arithmetic)
-        sizes = {**known, **derived.used, **whole}
+        sizes = record_sizes(task, model, derived.used)
         proof = proof_object(task, derived)
         statement = construction_statement(
             task=task.spec,
@@ -85,7 +79,7 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
             title=arithmetic.title,
         )
     else:
-        sizes = {**known, **whole}
+        sizes = record_sizes(task, model, {})
         proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
         statement = unproved_statement(task.spec, config.architecture)
     record = Construction(
@@ -105,13 +99,12 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
 
 def _check_declared(model: Model, arithmetic: Arithmetic) -> None:
     """Raises SizeError where a layer that is used declares too narrow numbers."""
-    for part in live_parts(model, placed=False):
-        name = too_narrow(part.mixer.mechanism, arithmetic)
-        if name is not None:
-            raise SizeError(
-                f"'{model.architecture.spec}': layer {part.layer + 1} declares numbers of {name},"
-                f" which do not hold those of {arithmetic.title}, or of its sums"
-            )
+    found = narrow_layer(model, arithmetic)
+    if found is not None:
+        raise SizeError(
+            f"'{model.architecture.spec}': layer {found[0]} declares numbers of {found[1]}, which"
+            f" do not hold those of {arithmetic.title}, or of its sums"
+        )
 
 
 def proved_in(built: Built, formats: Iterable[str]) -> Built:

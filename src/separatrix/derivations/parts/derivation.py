@@ -116,6 +116,17 @@ def proof_object(task: Task, derived: Derived) -> dict[str, Any]:
     }
 
 
+def record_sizes(task: Task, model: Model, used: dict[str, int]) -> dict[str, int]:
+    """The sizes that a record lists: the task's, what the proof uses, and the whole model's."""
+    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
+    whole = {
+        "width": model.config.width,
+        "hidden": model.config.hidden,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    return {**known, **used, **whole}
+
+
 def size_of(task: Task) -> int:
     """n, where the task has one; else the tokens of its prompts."""
     n = task.sizes().get("n")

@@ -289,6 +289,17 @@ def too_narrow(mechanism: Mechanism, arithmetic: Arithmetic) -> str | None:
     return next((name for name in summed if name and not arithmetic.inner.fits_in(name)), None)
 
 
+def narrow_layer(model: Model, arithmetic: Arithmetic) -> tuple[int, str] | None:
+    """The number, from 1, of a layer that is used and declares a format too narrow for the
+    arithmetic, and the format; None where there is none.
+    """
+    for part in live_parts(model, placed=False):
+        name = too_narrow(part.mixer.mechanism, arithmetic)
+        if name is not None:
+            return part.layer + 1, name
+    return None
+
+
 def exact_formats(part: Live, digits: Digits) -> tuple[str, ...]:
     """The formats that hold so many digits. Raises CheckFailed where the layer declares another."""
     formats = digits.formats()
