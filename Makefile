@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
 
-.PHONY: reproduce test test-peers test-slow test-long lint format map figures experiments constructions package mutants bench clean
+.PHONY: reproduce test test-peers test-slow test-long lint format map figures experiments constructions models package mutants bench clean
 
 define need
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -58,6 +58,10 @@ experiments:
 constructions:
 	$(call need,run)
 	@$(BIN)/python tools/constructions.py $(ARGS)
+
+models:
+	$(call need,run)
+	@$(BIN)/python tools/models.py $(ARGS)
 
 package:
 	$(call need,run)

@@ -4,7 +4,7 @@ broken ones.
     python benchmarks/adversaries.py [SEEDS]
 
 Plays the protocols of seeds 0 to SEEDS-1 (100, about two minutes) as they are, and broken in each
-way of separatrix/protocols/broken.py. A break is *shown* if a rule was broken in anything that the
+way of tests/adversaries/broken.py. A break is *shown* if a rule was broken in anything that the
 adversary looked at. What is not caught although it was shown: the smuggled token or the large
 value was the same, or absent, in all that was compared when its message was fixed, or it stands in
 a message that no step fixes. Such a play ends in two prompts that are checked by running the broken
@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 
-from separatrix.protocols.trials import WAYS, plays
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from adversaries.trials import WAYS, plays
 
 
 def main(seeds: int) -> None:

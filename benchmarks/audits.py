@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.audits import audit
-from separatrix.audits.power import smallest_leak
-from separatrix.progress import bar
+from separatrix.core.progress import bar
 from separatrix.tasks import Batch, parse_task
+from separatrix.tasks.audits import audit
+from separatrix.tasks.audits.power import smallest_leak
 
 TASKS = (
     "eva:n=12,V=4",

@@ -31,14 +31,14 @@ from support import pretended
 from support.engines import InPlace
 from support.ray_cluster import Node, by_processor_time, until
 
-from separatrix.sweeps.engines.base import Engine, Work
-from separatrix.sweeps.engines.local import LocalEngine
-from separatrix.sweeps.engines.ray import RayEngine
-from separatrix.sweeps.schedule import FIRST_SLICE, run_sweep, slice_length
-from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack, packed
 from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps.engines.base import Engine, Work
+from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.engines.ray import RayEngine
+from separatrix.training.sweeps.schedule import FIRST_SLICE, run_sweep, slice_length
+from separatrix.training.sweeps.store import Store
 
 MQAR = "mqar:vocab_size=256,input_seq_len=64,num_kv_pairs=8"
 STEPS = 600

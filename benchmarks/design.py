@@ -7,8 +7,8 @@ from __future__ import annotations
 import statistics
 import time
 
-from separatrix.architecture.resolve import resolve
-from separatrix.design import Choices, design, space_of, task_for_context
+from separatrix.cards.design import Choices, design, space_of, task_for_context
+from separatrix.stacks.architecture.resolve import resolve
 
 ROUNDS = 3
 CASES = {

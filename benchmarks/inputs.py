@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from separatrix.constructions import construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.parts.inputs import batches
 from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.inputs import batches
 from separatrix.tasks import parse_task
 
 CASES = {

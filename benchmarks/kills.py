@@ -83,10 +83,10 @@ def tell(pack: str, before: int, after: int, begin: float) -> None:
 
 def sweep(path: Path, arguments: argparse.Namespace) -> None:
     """Does what is missing, as `separatrix sweep` does."""
-    from separatrix.sweeps.engines.local import LocalEngine
-    from separatrix.sweeps.schedule import run_sweep
-    from separatrix.sweeps.store import Store
     from separatrix.training.packs import remaining
+    from separatrix.training.sweeps.engines.local import LocalEngine
+    from separatrix.training.sweeps.schedule import run_sweep
+    from separatrix.training.sweeps.store import Store
 
     work = pretended if arguments.pretended else trained
     # workers import it by its name
@@ -185,7 +185,7 @@ def kill(scheduler: subprocess.Popen[bytes], victim: str, luck: random.Random) -
 
 def ended(path: Path) -> dict[str, tuple]:
     """What ended runs have, by key: it may never change."""
-    from separatrix.sweeps.store import Store
+    from separatrix.training.sweeps.store import Store
 
     with Store.read(path) as store:
         return {
@@ -267,7 +267,7 @@ def lines(kills: Sequence[Kill], runs: int) -> Iterator[str]:
 
 def compare(one: Path, other: Path) -> list[str]:
     """What differs between two stores, but for times."""
-    from separatrix.sweeps.store import Store
+    from separatrix.training.sweeps.store import Store
 
     problems = []
     with Store.read(one) as calm, Store.read(other) as wild:
@@ -302,7 +302,7 @@ def main() -> int:
     if arguments.sweep is not None:
         sweep(arguments.sweep, arguments)
         return 0
-    from separatrix.sweeps.store import Store
+    from separatrix.training.sweeps.store import Store
 
     runs = specified(arguments)
     with tempfile.TemporaryDirectory() as folder:

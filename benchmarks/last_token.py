@@ -23,10 +23,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from separatrix import model as models
 from separatrix.constructions import construct
 from separatrix.mixers.full import FullMixer
-from separatrix.model import Block
+from separatrix.models import model as models
+from separatrix.models.model import Block
 from separatrix.tasks import parse_task
 
 TASKS = ("eva:n=1048576,V=16", "index:n=1048576,V=16", "twosum:n=1048576,M=64")

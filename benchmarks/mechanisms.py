@@ -31,11 +31,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.causal_softmax import causal_softmax
-from separatrix.model import Model, ModelConfig
+from separatrix.models.model import Model, ModelConfig
+from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
 THREADS = 2
 HEADS = 4

@@ -20,11 +20,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from separatrix.evidence.outcome import Outcome
-from separatrix.sweeps.store import Store
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Pack, packed
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric, Update
+from separatrix.training.sweeps.store import Store
 
 STACKS = ("full", "gdn*2", "mamba2*3 + full", "linear*4", "full*2 + gdn*6")
 TASKS = ("eva:n=8,V=8", "eva:n=16,V=16", "seqcomp:L=2,n=16", "eva:n=64,V=64")

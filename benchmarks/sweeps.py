@@ -18,15 +18,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from separatrix.errors import SeparatrixError
-from separatrix.evidence.outcome import Outcome
-from separatrix.sweeps.engines.local import LocalEngine
-from separatrix.sweeps.schedule import run_sweep
-from separatrix.sweeps.snapshot import Snapshot
-from separatrix.sweeps.store import Store
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import packed
 from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.schedule import run_sweep
+from separatrix.training.sweeps.snapshot import Snapshot
+from separatrix.training.sweeps.store import Store
 
 PROCESSES = (1, 2)
 TARGET = 20.0

@@ -32,8 +32,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from zoology_loop import Zoology, import_zoology
 
-from separatrix.model import Model
-from separatrix.stored.accuracy import prompt_stream
+from separatrix.models.model import Model
+from separatrix.models.stored.accuracy import prompt_stream
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.training.engine import Trainer

@@ -1,20 +1,61 @@
-"""Shapes are checked while testing: jaxtyping with beartype on every module that holds tensors."""
+"""Shapes are checked while testing: jaxtyping with beartype on every module that holds tensors. The
+command line is built once in a process: typer builds it anew at every call, a tenth of a second.
+Of drawn inputs a test tries fifty, unless it says otherwise.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Iterator
+from zlib import crc32
 
+import hypothesis
 import jaxtyping
 import pytest
+import typer.main
 
 pytest_plugins = (
     "support.printed_audits",
 )  # from here, since conftest files of folders are not read where tests run in several processes
 
 jaxtyping.install_import_hook(
-    ["separatrix.laws", "separatrix.mixers", "separatrix.model", "separatrix.plugins"],
+    [
+        "separatrix.mixers.laws",
+        "separatrix.mixers",
+        "separatrix.models.model",
+        "separatrix.mixers.plugins",
+    ],
     "beartype.beartype",
 )
+hypothesis.settings.register_profile("fifty", max_examples=50)
+hypothesis.settings.load_profile("fifty")
+typer.main.get_command = functools.cache(typer.main.get_command)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", help="K/N: of what is marked slow or long the K-th of N parts")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """By turns within each test, so that every part has some cases of each test that has many."""
+    if not (asked := config.getoption("--part")):
+        return
+    part, _, parts = asked.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 0 < int(part) <= int(parts)):
+        raise pytest.UsageError(f"--part {asked}: not K/N with 1 <= K <= N, as in --part 1/3")
+    seen: Counter[str] = Counter()
+    left: list[pytest.Item] = []
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        turn = crc32(name.encode()) + seen[name]
+        marked = any(item.get_closest_marker(mark) for mark in ("slow", "long"))
+        if marked:
+            seen[name] += 1
+        if marked and turn % int(parts) != int(part) - 1:
+            left.append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in set(left)]
 
 
 @pytest.fixture

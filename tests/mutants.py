@@ -1,10 +1,11 @@
 """How much the tests catch: small changes of the sources, one at a time, and the share of them that
 makes a test fail.
 
-    python tests/mutants.py --out mutants.json        every change against the tests of `make test`
-    python tests/mutants.py --only theory --count 20  some of them
-    python tests/mutants.py --suite OTHER_CHECKOUT    the tests of another version, on these sources
-    python tests/mutants.py --again mutants.json      what was caught then: is it still?
+    python tests/mutants.py --out mutants.json           every change against `make test`
+    python tests/mutants.py --only theory --per-room 20  some of them; --list names them and stops
+    python tests/mutants.py --suite OTHER_CHECKOUT       the tests of another version, these sources
+    python tests/mutants.py --again mutants.json         what was caught then: is it still?
+    python tests/mutants.py --report NEW.json OLD.json   rates by room, nothing is run
 
 A run without a change comes first and records which test executes which line (not what the tests
 run in processes of their own). A change is then judged by the tests that execute its line, or,
@@ -13,8 +14,8 @@ that takes ten times as long as usual and half a minute more, and a test process
 caught it too.
 
 Which changes are made depends on --seed and on the functions themselves, not on the rest of the
-tree, so that two versions are judged by the same changes wherever a function stayed as it was. A
-change is known by its file, too: --again passes over those whose file has moved since.
+tree. A change is known by the body of its function and its place there, not by its file: moves and
+rewritten imports lose none, --again finds each wherever its function now stands.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -41,19 +42,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARES = {
-    "theory": 22,
-    "cards": 4,
-    "design": 8,
-    "tasks": 28,
-    "mixers": 22,
-    "mechanisms": 8,
-    "architecture": 14,
-    "numbers": 6,
-    "constructions": 8,
-    "checks": 16,
-    "": 24,
+    "core": 20,
+    "stacks": 24,
+    "tasks": 32,
+    "theory": 28,
+    "protocols": 12,
+    "cards": 20,
+    "mixers": 28,
+    "models": 20,
+    "constructions": 20,
+    "proofs": 40,
+    "checks": 20,
+    "training": 40,
+    "findings": 20,
+    "cli": 36,
 }
-"""How many changes each part of the package gets; "" stands for all other parts."""
+"""How many changes each room gets: twenty for each of what was a room of its own and had few."""
 FOLDERS = ("contract", "golden", "quality", "unit")
 COPIED = (
     "src",
@@ -77,6 +81,8 @@ UNORDERED = ("min", "max", "minimum", "maximum", "gcd", "equal", "isinstance", "
 """Functions whose first two arguments are not swapped: it would change nothing, or fail at once."""
 WITHOUT = ("mixers/kernels/",)
 """Sources left out: nothing but a GPU runs them."""
+START = 5.0
+"""Seconds that a change takes before its first test: a process, the imports, the collection."""
 GRACE = 30.0
 """Seconds that a test may take beyond ten times its usual time, and all tests of a change beyond
 four times theirs.
@@ -92,6 +98,10 @@ class Mutant:
 
     file: str
     function: str
+    body: str
+    """A hash of the function, or of the statement of a class: see `body_of`."""
+    place: int
+    """Which of the expressions of the function."""
     kind: str
     line: int
     last_line: int
@@ -99,6 +109,11 @@ class Mutant:
     end: int
     old: str
     new: str
+
+    @property
+    def key(self) -> str:
+        """What it is known by, wherever its function stands."""
+        return f"{self.function} {self.body} {self.place} {self.kind} {self.new}"
 
     @property
     def title(self) -> str:
@@ -109,6 +124,30 @@ class Mutant:
             f"{self.title}: the file has changed"
         )
         return source[: self.start] + self.new.encode() + source[self.end :]
+
+
+class _Unmoved(ast.NodeTransformer):
+    """Imports without the modules they name, functions and classes without their docstrings."""
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        return ast.Pass()
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        return ast.Pass()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+        return node
+
+
+def body_of(node: ast.stmt) -> str:
+    """A hash of a function, or of another statement: neither where it stands nor how it is laid out
+    counts, nor which modules it imports from.
+    """
+    copied = ast.parse(ast.unparse(node)).body[0]
+    return hashlib.sha256(ast.dump(_Unmoved().visit(copied)).encode()).hexdigest()[:16]
 
 
 def _short(text: str) -> str:
@@ -198,19 +237,26 @@ class _Sites(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.function: list[str] = []
-        self.found: list[tuple[str, ast.expr]] = []
+        self.owner: ast.stmt = ast.Pass()
+        """The innermost function around, or statement of a class."""
+        self.found: list[tuple[str, ast.stmt, ast.expr]] = []
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        around, self.owner = self.owner, node
         self.function.append(node.name)
         for statement in node.body:
             self.visit(statement)
         self.function.pop()
+        self.owner = around
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        around = self.owner
         self.function.append(node.name)
         for statement in node.body:
+            self.owner = statement
             self.visit(statement)
         self.function.pop()
+        self.owner = around
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -247,7 +293,7 @@ class _Sites(ast.NodeVisitor):
             and self.function
             and any(c.islower() for c in self.function[-1])
         ):
-            self.found.append((".".join(self.function), node))
+            self.found.append((".".join(self.function), self.owner, node))
         super().generic_visit(node)
 
 
@@ -258,7 +304,11 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
         starts.append(starts[-1] + len(line))
     sites = _Sites()
     sites.visit(ast.parse(source))
-    for function, node in sites.found:
+    owners = {id(owner): owner for _, owner, _ in sites.found}
+    bodies = {known: body_of(owner) for known, owner in owners.items()}
+    counted: Counter[int] = Counter()
+    for function, owner, node in sites.found:
+        counted[id(owner)] += 1
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         for kind, changed in changes(node):
@@ -267,6 +317,8 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
             yield Mutant(
                 path.relative_to(root).as_posix(),
                 function,
+                bodies[id(owner)],
+                counted[id(owner)],
                 kind,
                 node.lineno,
                 node.end_lineno or node.lineno,
@@ -277,27 +329,36 @@ def mutants_of(path: Path, root: Path) -> Iterator[Mutant]:
             )
 
 
-def part_of(file: str) -> str:
-    """The part of SHARES a file of src/separatrix belongs to."""
-    first = file.split("/")[2]
-    return first if first in SHARES else ""
+def room_of(file: str) -> str:
+    """The room of a file of src/separatrix; the package's own files are doors, as `cli` is."""
+    first, *inside = file.split("/")[2:]
+    return first if inside else "cli"
 
 
-def chosen(root: Path, seed: int, shares: Mapping[str, int]) -> list[Mutant]:
-    """For each part as many changes as its share, at most one a function, every kind of change
-    as often as the others.
-    """
-    parts: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
+def every_mutant(root: Path) -> Iterator[Mutant]:
+    """Each change that can be made; of two functions that are equal, in one of them."""
+    met: set[str] = set()
     for path in sorted((root / "src" / "separatrix").rglob("*.py")):
         if any(part in path.as_posix() for part in WITHOUT):
             continue
         for mutant in mutants_of(path, root):
-            name = f"{seed} {mutant.file} {mutant.function} {mutant.kind} {mutant.old} {mutant.new}"
-            parts[part_of(mutant.file)].append((hashlib.sha256(name.encode()).hexdigest(), mutant))
+            if mutant.key not in met:
+                met.add(mutant.key)
+                yield mutant
+
+
+def chosen(mutants: Iterable[Mutant], seed: int, shares: Mapping[str, int]) -> list[Mutant]:
+    """For each room as many changes as its share, at most one a function, every kind of change
+    as often as the others.
+    """
+    rooms: dict[str, list[tuple[str, Mutant]]] = defaultdict(list)
+    for mutant in mutants:
+        name = f"{seed} {mutant.key}"
+        rooms[room_of(mutant.file)].append((hashlib.sha256(name.encode()).hexdigest(), mutant))
     return [
         mutant
-        for part, share in shares.items()
-        for mutant in _spread(sorted(parts[part], key=lambda pair: pair[0]), share)
+        for room, share in shares.items()
+        for mutant in _spread(sorted(rooms[room], key=lambda pair: pair[0]), share)
     ]
 
 
@@ -307,16 +368,21 @@ def _spread(ranked: Sequence[tuple[str, Mutant]], share: int) -> list[Mutant]:
     files: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     while len(taken) < share:
-        free = [m for _, m in ranked if (m.file, m.function) not in functions]
+        free = [m for _, m in ranked if (m.function, m.body) not in functions]
         if not free:
             break
         # the first of the ranking among the rarest
-        best = min(free, key=lambda m: files[m.file] + kinds[m.kind])
+        best = min(free, key=lambda m: files[_name(m)] + kinds[m.kind])
         taken.append(best)
-        functions.add((best.file, best.function))
-        files[best.file] += 1
+        functions.add((best.function, best.body))
+        files[_name(best)] += 1
         kinds[best.kind] += 1
     return taken
+
+
+def _name(mutant: Mutant) -> str:
+    """The name of its file, which a move keeps."""
+    return mutant.file.rpartition("/")[2]
 
 
 # ---- the tests that run a line
@@ -368,7 +434,7 @@ class Recorded:
     """Tests by file and line; the empty name stands for import."""
     seconds: dict[str, float]
     hints: dict[str, str]
-    """By title of a change: the test that caught it in an earlier run."""
+    """By key of a change: the test that caught it in an earlier run."""
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests to run for a change: those that execute one of its lines, quick ones first."""
@@ -377,23 +443,28 @@ class Recorded:
         direct = {test for line in lines for test in of_file.get(line, ()) if test}
         if not direct:
             direct = {test for tests in of_file.values() for test in tests if test}
-        known = self.hints.get(mutant.title)
+        known = self.hints.get(mutant.key)
         return sorted(
             (test for test in direct if test in self.seconds),
             key=lambda test: (test != known, self.seconds[test]),
         )
 
 
-def record(copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
-    """Runs the whole suite once without a change."""
+def record(copy: Path, jobs: int, hints: dict[str, str], tests: Sequence[str]) -> Recorded:
+    """Runs these folders or files of the suite once without a change."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        files = [p for name in FOLDERS for p in sorted((copy / "tests" / name).rglob("test_*.py"))]
+        given = [copy / "tests" / name for name in tests]
+        files = [p for one in given for p in ([one] if one.is_file() else _tests_in(one))]
         parts = _split(files, jobs)
         running = [_forked(_record_some, copy, folder, files) for files in parts]
         for process in running:
             process.join()
         return _read(folder, copy, hints)
+
+
+def _tests_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("test_*.py"))
 
 
 def _split(files: Sequence[Path], jobs: int) -> list[list[Path]]:
@@ -609,10 +680,20 @@ def main() -> None:
         help="the checkout whose tests are tried (default: this one)",
     )
     parser.add_argument(
-        "--only", choices=[name or "other" for name in SHARES], help="one part of the package"
+        "--only", choices=list(SHARES), metavar="ROOM", help=f"one of {', '.join(SHARES)}"
     )
     parser.add_argument(
-        "--count", type=int, help="how many changes of each part (default: 160 in all)"
+        "--count",
+        "--per-room",
+        type=int,
+        help=f"how many changes of each room (default: {sum(SHARES.values())} in all)",
+    )
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        default=FOLDERS,
+        metavar="PATH",
+        help=f"folders or files below tests that judge (default: {', '.join(FOLDERS)})",
     )
     parser.add_argument("--seed", type=int, default=0, help="another seed, other changes")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
@@ -621,7 +702,7 @@ def main() -> None:
         "--again",
         type=Path,
         help="results of an earlier run: only what was caught then, by the same test first;"
-        " changes whose file has moved since are passed over",
+        " changes of functions that have changed since are passed over",
     )
     parser.add_argument(
         "--recording",
@@ -629,16 +710,25 @@ def main() -> None:
         help="the run without a change: read from this file if it is there, else written to it",
     )
     parser.add_argument("--out", type=Path, help="results as JSON")
+    parser.add_argument(
+        "--report", type=Path, nargs="+", metavar="FILE", help="a table of results by room"
+    )
     arguments = parser.parse_args()
+    if arguments.report:
+        print(report([_results(file) for file in arguments.report]))
+        return
     shares = {
-        part: arguments.count or share
-        for part, share in SHARES.items()
-        if arguments.only in (None, part or "other")
+        room: arguments.count or share
+        for room, share in SHARES.items()
+        if arguments.only in (None, room)
     }
-    mutants = chosen(ROOT, arguments.seed, shares)
     if arguments.again:
-        caught = _hints(arguments.again)
-        mutants = [mutant for mutant in mutants if caught.get(mutant.title)]
+        caught = {key for key, test in _hints(arguments.again).items() if test}
+        found = [mutant for mutant in every_mutant(ROOT) if mutant.key in caught]
+        mutants = [mutant for mutant in found if room_of(mutant.file) in shares]
+        print(f"{len(caught) - len(found)} of {len(caught)} changes: gone", file=sys.stderr)
+    else:
+        mutants = chosen(every_mutant(ROOT), arguments.seed, shares)
     if arguments.list:
         print("\n".join(f"{mutant.kind:20} {mutant.title}" for mutant in mutants))
         return
@@ -651,23 +741,29 @@ def main() -> None:
         ]
         begun = time.monotonic()
         recorded = _recorded(
-            arguments.recording, copies[0], arguments.jobs, _hints(arguments.again)
+            arguments.recording,
+            copies[0],
+            arguments.jobs,
+            _hints(arguments.again),
+            arguments.tests,
         )
         print(
             f"{len(recorded.seconds)} tests recorded in {time.monotonic() - begun:.0f} s;"
-            f" {len(mutants)} changes",
+            f" {len(mutants)} changes, {estimated(mutants, recorded, arguments.jobs)}",
             file=sys.stderr,
             flush=True,
         )
-        results = run(mutants, recorded, copies, _say)
-    _summary(results)
+        results = run(mutants, recorded, copies, Said(time.monotonic()))
+    print(report([results]))
     if arguments.out:
         arguments.out.write_text(
             json.dumps(sorted(results, key=lambda r: (r["file"], r["line"])), indent=1) + "\n"
         )
 
 
-def _recorded(file: Path | None, copy: Path, jobs: int, hints: dict[str, str]) -> Recorded:
+def _recorded(
+    file: Path | None, copy: Path, jobs: int, hints: dict[str, str], tests: Sequence[str]
+) -> Recorded:
     if file is not None and file.exists():
         found = json.loads(file.read_text())
         lines = {
@@ -675,40 +771,65 @@ def _recorded(file: Path | None, copy: Path, jobs: int, hints: dict[str, str]) -
             for name, mine in found["lines"].items()
         }
         return Recorded(lines, found["seconds"], hints)
-    recorded = record(copy, jobs, hints)
+    recorded = record(copy, jobs, hints, tests)
     if file is not None:
         file.write_text(json.dumps({"lines": recorded.lines, "seconds": recorded.seconds}))
     return recorded
 
 
+def _results(file: Path) -> list[dict[str, Any]]:
+    results = json.loads(file.read_text())
+    if any("body" not in result for result in results):
+        raise SystemExit(
+            f"error: {file} was written when changes were known by their files; run it anew"
+        )
+    return results
+
+
 def _hints(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
-    return {_title(result): result["caught_by"] for result in json.loads(file.read_text())}
+    return {_mutant(result).key: result["caught_by"] for result in _results(file)}
 
 
-def _title(result: dict[str, Any]) -> str:
-    return Mutant(**{field.name: result[field.name] for field in fields(Mutant)}).title
+def _mutant(result: dict[str, Any]) -> Mutant:
+    return Mutant(**{field.name: result[field.name] for field in fields(Mutant)})
 
 
-def _say(result: dict[str, Any], done: int, total: int) -> None:
-    if not result["caught_by"]:
-        print(f"{done}/{total} survived  {result['kind']:18} {_title(result)}", flush=True)
-    elif done % 10 == 0:
-        print(f"{done}/{total}", file=sys.stderr, flush=True)
+def estimated(mutants: Sequence[Mutant], recorded: Recorded, jobs: int) -> str:
+    """How long it takes: if the first test catches each change, and if none does."""
+    tests = [[recorded.seconds[test] for test in recorded.tests(mutant)] for mutant in mutants]
+    least, most = (sum(START + sum(part[:few]) for part in tests) / jobs / 60 for few in (1, None))
+    return f"{least:.0f} minutes if each is caught at once, {most:.0f} if none is"
 
 
-def _summary(results: Sequence[dict[str, Any]]) -> None:
-    for part in SHARES:
-        mine = [r for r in results if part_of(r["file"]) == part]
-        if mine:
-            print(
-                f"{part or 'other':14} {sum(bool(r['caught_by']) for r in mine):4} of {len(mine)}"
-                " caught"
-            )
-    print(
-        f"{'together':14} {sum(bool(r['caught_by']) for r in results):4} of {len(results)} caught"
-    )
+class Said:
+    """Tells each change that survives, and now and then how far the run is."""
+
+    def __init__(self, begun: float) -> None:
+        self.begun = begun
+
+    def __call__(self, result: dict[str, Any], done: int, total: int) -> None:
+        if not result["caught_by"]:
+            title = _mutant(result).title
+            print(f"{done}/{total} survived  {result['kind']:18} {title}", flush=True)
+        elif done % 10 == 0:
+            left = (time.monotonic() - self.begun) / done * (total - done) / 60
+            print(f"{done}/{total}, about {left:.0f} minutes left", file=sys.stderr, flush=True)
+
+
+def report(runs: Sequence[Sequence[dict[str, Any]]]) -> str:
+    """A table of how many changes were caught in each room, a column for each run."""
+    lines = ["| room |" + " caught |" * len(runs), "| --- |" + " --- |" * len(runs)]
+    for room in (*SHARES, "together"):
+        cells = []
+        for results in runs:
+            mine = [r for r in results if room in ("together", room_of(r["file"]))]
+            caught = sum(bool(result["caught_by"]) for result in mine)
+            cells.append(f" {caught} of {len(mine)} |" if mine else " |")
+        if any(cell != " |" for cell in cells):
+            lines.append(f"| {room} |{''.join(cells)}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

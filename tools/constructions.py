@@ -13,13 +13,13 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from separatrix.cli.report.constructions.derived import MOST, SECONDS, derived_row
+from separatrix.cli.report.constructions.listing import markdown_table
+from separatrix.cli.report.constructions.recorded import FILE, Recorded, read_recorded
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.errors import SeparatrixError
-from separatrix.evidence.atomic import write_atomic
-from separatrix.experiments.provenance import commit
-from separatrix.report.constructions.derived import MOST, SECONDS, derived_row
-from separatrix.report.constructions.listing import markdown_table
-from separatrix.report.constructions.recorded import FILE, Recorded, read_recorded
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.findings.provenance import commit
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "constructions.md"
 BEGIN = "<!-- written by `make constructions` -->\n"

@@ -1,4 +1,4 @@
-"""Writes docs/experiments.md and its figures from the recorded results: nothing is trained.
+"""Writes docs/experiments.md and its pictures from the recorded results: nothing is trained.
 
 .venv/bin/python tools/experiments.py [--check]
 """
@@ -6,71 +6,112 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
-from separatrix.errors import SeparatrixError
-from separatrix.experiments import EXPERIMENTS, lessons
-from separatrix.experiments.writing import section, write_figures
-from separatrix.practice.table import Scale, Table, read
-from separatrix.report.markdown import table as markdown_table
+from separatrix.cards.measured.table import Table, read
+from separatrix.core.document.markdown import table as markdown_table
+from separatrix.core.errors import SeparatrixError
+from separatrix.findings import EXPERIMENTS
+from separatrix.findings.base import Experiment
+from separatrix.findings.page import made, notes, section
+from separatrix.findings.picture import write_picture
+from separatrix.findings.recorded import ASKED
+from separatrix.findings.results import Results, of_lines, of_table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "experiments.md"
 IMAGES = ROOT / "docs" / "images"
+ROWS = ROOT / "research" / "study" / "rows.jsonl"
 BEGIN = "<!-- from here on written by tools/experiments.py -->\n"
 """Above it people write."""
-SCALES: tuple[Scale, ...] = ("laptop", "gpu")
+FIRST = re.compile(r"From the first ([0-9,]+) lines of research/study/rows\.jsonl")
+ENOUGH = Fraction(99, 100)
 
 
-def tables() -> Iterator[Table]:
-    """Everything that is recorded, in the order of the experiments."""
-    for name in EXPERIMENTS:
-        for scale in SCALES:
-            table = read(name, scale)
-            if table is not None:
-                yield table
+def picture_of(name: str) -> str:
+    return f"experiment-{name}.svg"
 
 
-def page(text: str) -> str:
-    """The page with everything below the mark written anew."""
+def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | None:
+    """What is recorded of an experiment with a page, and where it is from; None for nothing."""
+    if experiment.lines:
+        if not ROWS.exists():
+            return None
+        many = len(ROWS.read_text(encoding="utf-8").splitlines()) if most is None else most
+        name = ROWS.relative_to(ROOT).as_posix()
+        return of_lines(ROWS, many), f"From the first {many:,} lines of {name}."
+    table = read(experiment.name)
+    return None if table is None else (of_table(table), made(table))
+
+
+def page(text: str, *, anew: bool = False) -> str:
+    """The page with everything below the mark written again: from as many lines of the study as it
+    says, or `anew` from all of them.
+    """
     if BEGIN not in text:
         raise SystemExit(f"error: {PAGE.name} lacks the line {BEGIN.strip()}")
-    return text.partition(BEGIN)[0] + BEGIN + "\n" + generated()
+    said = None if anew else FIRST.search(text)
+    return (
+        text.partition(BEGIN)[0] + BEGIN + "\n" + generated(said and int(said[1].replace(",", "")))
+    )
 
 
-def generated() -> str:
-    """An overview, a section for each experiment, and what a designer should take from them."""
-    sections = [
-        section(
-            experiment,
-            [table for scale in SCALES if (table := read(name, scale)) is not None],
-            images="images/",
-            heading="##",
-        )
-        for name, experiment in EXPERIMENTS.items()
-    ]
-    return "\n".join([overview(), *sections, lessons.section("##")])
-
-
-def overview() -> str:
-    rows: list[tuple[str, ...]] = []
+def generated(most: int | None) -> str:
+    """A section for each experiment with a page, and one table of those that wait."""
+    sections: list[str] = []
     for name, experiment in EXPERIMENTS.items():
-        held = [table for scale in SCALES if (table := read(name, scale)) is not None]
-        trained = [
-            f"{table.scale}: {sum(len(row.every) for row in table.rows):,} trainings"
-            for table in held
-        ]
-        rows.append((name, experiment.question, "; ".join(trained) or "nothing"))
-    return markdown_table(("experiment", "question", "recorded"), rows) + "\n"
+        if name in ASKED or (found := results(experiment, most)) is None:
+            continue
+        said = [*notes(found[0]), found[1]]
+        image = f"images/{picture_of(name)}"
+        sections.append(section(experiment, found[0], said, picture=image, heading="##"))
+    return "\n".join([*sections, waiting()])
+
+
+WAITING = """\
+## Not trained to the end
+
+These were trained for a fixed number of steps, most cells not to the end. A cell counted as solved
+where its median seed was right in 99 % of answers; grey are those that are not trained to the end
+by the rule above. Nothing follows from them: no sentence, card or design uses them, and they stand
+here until the study trains them anew. `separatrix experiment NAME --recorded` prints every seed."""
+
+
+def waiting() -> str:
+    """The experiments of which nothing follows."""
+    rows = [_row(name, table) for name in ASKED if (table := read(name)) is not None]
+    columns = ("experiment", "what was asked", "trained", "cells", "solved", "not solved", "grey")
+    return f"{WAITING}\n\n{markdown_table(columns, rows)}\n"
+
+
+def _row(name: str, table: Table) -> tuple[str, ...]:
+    found = of_table(table)
+    steps = sorted({row.run["steps"] for row in table.rows})
+    solved = sum(row.median >= ENOUGH for row in table.rows)
+    span = f"{steps[0]:,} to {steps[-1]:,}" if len(steps) > 1 else f"{steps[0]:,}"
+    many = len(table.rows)
+    return (
+        name,
+        EXPERIMENTS[name].question,
+        f"{table.provenance.date}, commit {table.provenance.commit[:10]}",
+        f"{many} of {min(len(row.trials) for row in table.rows)} seeds",
+        f"{solved}",
+        f"{many - solved} in {span} steps" if many > solved else "0",
+        f"{sum(bool(found.grey(cell)) for cell in found.cells.values())}",
+    )
 
 
 def draw() -> list[Path]:
-    """Every figure anew; those of no recorded table are removed."""
+    """Every picture anew; those of no page are removed."""
     written: list[Path] = []
-    for table in tables():
-        written += write_figures(EXPERIMENTS[table.experiment], table, IMAGES)
+    for name, experiment in EXPERIMENTS.items():
+        if name not in ASKED and (found := results(experiment, None)) is not None:
+            path = IMAGES / picture_of(name)
+            write_picture(experiment, found[0], path)
+            written.append(path)
     for old in IMAGES.glob("experiment-*.svg"):
         if old not in written:
             old.unlink()
@@ -85,9 +126,8 @@ def main() -> int:
     check = parser.parse_args().check
     try:
         text = PAGE.read_text(encoding="utf-8")
-        wanted = page(text)
         if check:
-            if text == wanted:
+            if text == page(text):
                 return 0
             print(
                 f"error: docs/{PAGE.name} is not what the recorded results give; run `make"
@@ -95,6 +135,7 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
+        wanted = page(text, anew=True)
         for path in draw():
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
     except SeparatrixError as error:

@@ -16,13 +16,13 @@ from math import log10
 from pathlib import Path
 from typing import Any
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
-from separatrix.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
-from separatrix.numbers.counts import Power
-from separatrix.report.charts import spread
-from separatrix.report.drawing import libraries
-from separatrix.report.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.cli.report.charts import spread
+from separatrix.core.document.drawing import libraries
+from separatrix.core.document.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
+from separatrix.core.numbers.counts import Power
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 

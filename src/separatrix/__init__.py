@@ -12,60 +12,60 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from separatrix import tasks
-    from separatrix.architecture import Architecture
-    from separatrix.architecture.presets import preset
-    from separatrix.architecture.resolve import resolve
-    from separatrix.audits import audit
     from separatrix.cards import card
-    from separatrix.checks import verify, verify_path
+    from separatrix.checks.refute import NotFound, refute
+    from separatrix.checks.verify import verify, verify_path
+    from separatrix.cli.report.html import write_report
+    from separatrix.cli.reproduce import reproduce_table
     from separatrix.constructions import construct
-    from separatrix.errors import SeparatrixError
-    from separatrix.evidence.records import Certificate, Construction, Measurement, Verdict
-    from separatrix.exports import export
-    from separatrix.model import Model, ModelConfig, build
-    from separatrix.plugins import register_mechanism
-    from separatrix.plugins.adapt import adapt
-    from separatrix.report.html import write_report
-    from separatrix.reproduce import reproduce_table
-    from separatrix.searches import NotFound, refute
-    from separatrix.sweeps.sweep import sweep
+    from separatrix.core.errors import SeparatrixError
+    from separatrix.core.evidence.records import Certificate, Construction, Measurement, Verdict
+    from separatrix.mixers.plugins import register_mechanism
+    from separatrix.mixers.plugins.adapt import adapt
+    from separatrix.models.model import Model, ModelConfig, build
+    from separatrix.stacks.architecture import Architecture
+    from separatrix.stacks.architecture.presets import preset
+    from separatrix.stacks.architecture.resolve import resolve
     from separatrix.tasks import parse_task
+    from separatrix.tasks.audits import audit
+    from separatrix.tasks.exports import export
     from separatrix.theory import judge
     from separatrix.training.alone import train
     from separatrix.training.run import Run
+    from separatrix.training.sweeps.sweep import sweep
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Architecture": "separatrix.architecture",
-    "Certificate": "separatrix.evidence.records",
-    "Construction": "separatrix.evidence.records",
-    "Measurement": "separatrix.evidence.records",
-    "Model": "separatrix.model",
-    "ModelConfig": "separatrix.model",
-    "NotFound": "separatrix.searches",
+    "Architecture": "separatrix.stacks.architecture",
+    "Certificate": "separatrix.core.evidence.records",
+    "Construction": "separatrix.core.evidence.records",
+    "Measurement": "separatrix.core.evidence.records",
+    "Model": "separatrix.models.model",
+    "ModelConfig": "separatrix.models.model",
+    "NotFound": "separatrix.checks.refute",
     "Run": "separatrix.training.run",
-    "SeparatrixError": "separatrix.errors",
-    "Verdict": "separatrix.evidence.records",
-    "adapt": "separatrix.plugins.adapt",
-    "audit": "separatrix.audits",
-    "build": "separatrix.model",
+    "SeparatrixError": "separatrix.core.errors",
+    "Verdict": "separatrix.core.evidence.records",
+    "adapt": "separatrix.mixers.plugins.adapt",
+    "audit": "separatrix.tasks.audits",
+    "build": "separatrix.models.model",
     "card": "separatrix.cards",
     "construct": "separatrix.constructions",
-    "export": "separatrix.exports",
+    "export": "separatrix.tasks.exports",
     "judge": "separatrix.theory",
     "parse_task": "separatrix.tasks",
-    "preset": "separatrix.architecture.presets",
-    "refute": "separatrix.searches",
-    "register_mechanism": "separatrix.plugins",
-    "reproduce_table": "separatrix.reproduce",
-    "resolve": "separatrix.architecture.resolve",
-    "sweep": "separatrix.sweeps.sweep",
+    "preset": "separatrix.stacks.architecture.presets",
+    "refute": "separatrix.checks.refute",
+    "register_mechanism": "separatrix.mixers.plugins",
+    "reproduce_table": "separatrix.cli.reproduce",
+    "resolve": "separatrix.stacks.architecture.resolve",
+    "sweep": "separatrix.training.sweeps.sweep",
     "tasks": "separatrix.tasks",
     "train": "separatrix.training.alone",
-    "verify": "separatrix.checks",
-    "verify_path": "separatrix.checks",
-    "write_report": "separatrix.report.html",
+    "verify": "separatrix.checks.verify",
+    "verify_path": "separatrix.checks.verify",
+    "write_report": "separatrix.cli.report.html",
 }
 
 __all__ = [

@@ -20,7 +20,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 cells.setdefault(match["case"], {})[match["law"]] = mark
     if not cells:
         return
-    from separatrix.laws import LAWS
+    from separatrix.mixers.laws import LAWS
 
     widest = max(map(len, cells))
     terminalreporter.section("mixers and their laws")

@@ -47,7 +47,7 @@ def allowed(room: str) -> str:
         words.append("floor 0" if floor == 1 else f"floors 0 to {floor - 1}")
     if not alone and floor != MAKERS:
         words.append("its neighbours")
-    said = " and ".join(words)
+    said = " and ".join(words) or "nothing"
     if room in DECIDERS:
         said += ", but nothing that computes"
     if room in MACHINERY:

@@ -18,8 +18,8 @@ from support.cheats import (
     made,
 )
 
-from separatrix.errors import SizeError
-from separatrix.laws import LAWS, LawBroken, broken_laws
+from separatrix.core.errors import SizeError
+from separatrix.mixers.laws import LAWS, LawBroken, broken_laws
 
 CAUGHT = SEVEN | FURTHER
 _LONG = {"long", "cache"}

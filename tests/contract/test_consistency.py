@@ -11,10 +11,10 @@ from random import Random
 import pytest
 from support.stronger import BOUNDED, READING, SPARSE, Kind, verdicts
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
-from separatrix.evidence.records import Status, Verdict
-from separatrix.numbers.logs import LogSign
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Status, Verdict
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS
 from separatrix.theory.fails.i_bounded_caches import TheoremI
@@ -123,8 +123,8 @@ KINDS = {
 
 
 CHAINS = {
-    "bounded": (385, 2_750),
-    "without positions": (135, 900),
+    "bounded": (300, 2_100),
+    "without positions": (270, 1_800),
     "one full layer": (14, 95),
     "one sparse layer": (18, 60),
     "one reading layer": (8, 40),
@@ -213,7 +213,8 @@ class Run:
             return
         for key in stronger.fails():
             theorem = THEOREMS[key]
-            if not isinstance(theorem, DepthTheorem):
+            # of a stack with other windows Theorem R speaks with another lag, or not at all
+            if not isinstance(theorem, DepthTheorem) or key == "R-depth":
                 continue
             # parameters that show failure with more bits show it with fewer
             numbers = stronger.by[key].numbers
@@ -294,8 +295,14 @@ def test_a_stronger_stack_never_fails_first() -> None:
     assert runs[1].share("SOLVABLE") > 0.1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", CHAINS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        # searches over many layers take minutes for a pair
+        pytest.param(kind, marks=pytest.mark.long if "three" in kind else pytest.mark.slow)
+        for kind in CHAINS
+    ],
+)
 def test_a_stronger_stack_never_fails_first_at_length(kind: str) -> None:
     """With p bits and few dimensions, sizes lie at the bite: three pairs of five hold a failure.
     What a search misses for a stack though it finds it for a stronger one is a fault, too.
@@ -311,7 +318,7 @@ def test_a_stronger_stack_never_fails_first_at_length(kind: str) -> None:
 
 def test_thousands_of_pairs_are_drawn() -> None:
     assert set(CHAINS) == set(KINDS)
-    assert sum(pairs for _, pairs in CHAINS.values()) >= 4_000
+    assert sum(pairs for _, pairs in CHAINS.values()) >= 4_200
 
 
 def test_what_contradicts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""What CONTRIBUTING.md names is there: files, tables and tests. The hooks run tools that exist."""
+"""What CONTRIBUTING.md names is there: files, tables and tests; so are the files that docs/ and
+tests/README.md name. The hooks run tools that exist.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,9 @@ from support.named import spans
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 HOOKS = ROOT / ".pre-commit-config.yaml"
+PAGES = (ROOT / "tests" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PLACES = (ROOT, ROOT / "src" / "separatrix", ROOT / "tests")
+"""Where the paths of documents begin."""
 TABLE = re.compile(r"`(?P<table>[A-Z]+)`\s+of\s+`(?P<path>src/[^`]+)`")
 KINDS = (
     "A mechanism",
@@ -32,12 +37,20 @@ def missing(code: str) -> str | None:
     name, _, test = code.partition("::")
     if " " in name or "/" not in name or name.startswith((".venv", "http")):
         return None
-    found = list(ROOT.glob(name.replace("NAME", "*"))) or list(ROOT.glob(f"src/separatrix/{name}"))
+    found = [path for place in PLACES for path in place.glob(name.replace("NAME", "*"))]
     if not found:
         return f"there is no {name}"
     if test and test not in functions(found[0]):
         return f"{name} has no {test}"
     return None
+
+
+def is_path(code: str) -> bool:
+    """Whether a span is surely meant as a file of the repository, and not as a model's name, an
+    address or a folder of the reader's own.
+    """
+    head = code.partition("/")[0]
+    return code.endswith(".py") or any((place / head).is_dir() for place in PLACES)
 
 
 def functions(path: Path) -> set[str]:
@@ -58,6 +71,17 @@ def tables(path: Path) -> set[str]:
 
 def test_every_file_and_test_that_is_named_is_there() -> None:
     assert [f"line {line}: {fault}" for line, code in spans(TEXT) if (fault := missing(code))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    named = [(line, code) for line, code in spans(page.read_text("utf-8")) if is_path(code)]
+    assert [f"line {line}: {fault}" for line, code in named if (fault := missing(code))] == []
+
+
+def test_names_that_are_no_paths_are_left_alone() -> None:
+    assert not any(map(is_path, ("Qwen/Qwen3-Next-80B-A3B-Instruct", "ray://", "model/")))
+    assert all(map(is_path, ("docs/theory.md", "unit/numbers/test_wilson.py", "cards/table/")))
 
 
 def test_every_table_that_is_named_is_there() -> None:
@@ -101,7 +125,7 @@ def test_hooks_run_the_tools_of_the_environment() -> None:
         assert python == ".venv/bin/python"
         if name == "map":
             assert (ROOT / words[0]).exists()
-            assert re.match(hook["files"], "src/separatrix/model.py")
+            assert re.match(hook["files"], "src/separatrix/models/model.py")
         else:
             tool = " ".join(word for word in words if not word.startswith("--"))
             assert f"$(BIN)/python {tool}" in makefile

@@ -29,8 +29,8 @@ from support.console import (
 )
 from support.named import commands, links, make_targets, spans, targets, wrong_command, wrong_link
 
-from separatrix.mechanisms import MECHANISMS
 from separatrix.mixers import MIXERS
+from separatrix.stacks.mechanisms import MECHANISMS
 
 SLOW = {
     "README.md": ("check-mechanism examples/my_mixer.py:MyMixer", "tasks export seqcomp"),

@@ -10,19 +10,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture, mechanism
-from separatrix.errors import DriftWarning
-from separatrix.evidence.records import Certificate
+from separatrix.checks.refute import refute
+from separatrix.core.errors import DriftWarning
+from separatrix.core.evidence.records import Certificate
 from separatrix.mixers import MIXERS, Mixer, mixer
 from separatrix.mixers.base.mixer import DTYPES
-from separatrix.model import build
-from separatrix.searches import refute
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture, mechanism
 from separatrix.tasks import Equality, Eva
 from separatrix.theory import judge
 
 SIZES: dict[str, Any] = {"heads": 2, "head_dim": 4, "block": 4, "topk": 2, "size": 5, "width": 8}
 SIZES |= {"latent": 6, "index_dim": 4, "conv": 3}
 NARROW = ("bf16", "fp16")
+ONE_EACH = [
+    *(("linear", "fp32"), ("gdn", "bf16"), ("mlstm", "fp32")),
+    *(("rwkv", "bf16"), ("rglru", "fp32"), ("loglinear", "bf16")),
+]
+"""Mixers that carry a sum, with one of two formats by turns."""
 
 
 def made(name: str, width: int = 8, **given: Any) -> Mixer:
@@ -57,7 +62,7 @@ def test_the_forms_are_one_bit_for_bit(name: str, form: str) -> None:
     """Of mixers that carry a sum in a narrow format; the others compute as before."""
     part = made(name, format=form)
     assert not part.streams
-    x = drawn(part, 40)
+    x = drawn(part, 20)
     with torch.no_grad():
         before = part(x)
         part.exact_state = True
@@ -75,7 +80,7 @@ def test_a_state_narrower_than_its_layer_is_rounded_too(name: str) -> None:
     part = made(name, format="fp32", state_format="bf16")
     assert part.mechanism.rounded_to == "bf16"
     part.exact_state = True
-    x = drawn(part, 40)
+    x = drawn(part, 20)
     with torch.no_grad():
         assert torch.equal(part(x), streamed(part, x))
     wide = made(name, format="bf16", state_format="fp32")
@@ -84,8 +89,7 @@ def test_a_state_narrower_than_its_layer_is_rounded_too(name: str) -> None:
     assert not wide.streams
 
 
-@pytest.mark.parametrize("name", ["linear", "gdn", "mlstm", "rwkv", "rglru", "loglinear"])
-@pytest.mark.parametrize("form", ["fp32", "bf16"])
+@pytest.mark.parametrize(("name", "form"), ONE_EACH)
 def test_a_state_wider_than_its_layer_is_stored_so(name: str, form: str) -> None:
     """Sums are those of the layer: 64 bits hold them as they are."""
     part = made(name, format=form, state_format="fp64")
@@ -98,8 +102,7 @@ def test_a_state_wider_than_its_layer_is_stored_so(name: str, form: str) -> None
         assert all(state[n].dtype == torch.float64 for n in recurrent)
 
 
-@pytest.mark.parametrize("name", ["linear", "gdn", "mlstm", "rwkv", "rglru", "loglinear"])
-@pytest.mark.parametrize("stored", ["fp32", "bf16"])
+@pytest.mark.parametrize(("name", "stored"), ONE_EACH)
 def test_layers_in_float64_with_narrower_states(name: str, stored: str) -> None:
     part = made(name, format="fp64", state_format=stored)
     x = drawn(part, 20)

@@ -11,19 +11,25 @@ from collections.abc import Iterator
 import pytest
 from support.task_cases import CASES, EXAMPLES, few
 
-from separatrix.architecture import Architecture
 from separatrix.cards.summary import decisive
 from separatrix.cli.main import run
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
+from separatrix.theory.fails.r_windows_forget import TheoremR
 
 NEXT = 200
 BOUNDED = ("linear @ heads=1, head_dim=1, p2", "gdn(conv=3) + rglru(width=3) @ p1, heads=1")
+FORGETTING = (
+    "window(size=3)*2 @ heads=1, head_dim=1, p2",
+    "rglru(width=3, conv=3) + window(size=2) + chunked(size=4) @ p1, heads=1, head_dim=1",
+    "window(size=2) + loglinear @ p1, heads=1, head_dim=1",
+)
 FULL = "full @ heads=1, head_dim=1, p2"
 BLOCKS = (
     "sparse(block=2, topk=1) @ heads=1, head_dim=1, p1",
@@ -40,7 +46,7 @@ TWO_SUMS = [
 def test_who_says_from() -> None:
     """Theorems III to V and whoever comes later say "at": one size is what their proofs show."""
     named = {key for key, theorem in THEOREMS.items() if theorem.larger_fail_too}
-    assert named == {"I", "I'", "II", "P"}
+    assert named == {"I", "I'", "II", "P", "R"}
     assert not Theorem.larger_fail_too
 
 
@@ -110,6 +116,22 @@ def test_after_the_first_failure_of_one_sparse_layer_all_of_200_sizes_fail(spec:
             assert sign is not None
             assert sign.positive, larger.spec
     assert tried >= 4
+
+
+@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
+def test_after_the_first_failure_of_windows_that_forget_all_of_200_sizes_fail(task: Task) -> None:
+    """The verdict's own status, with states that grow too."""
+    theorem = TheoremR()
+    for spec in FORGETTING:
+        model = Architecture.parse(spec)
+        verdict = theorem.judge(model, task)
+        least = None if verdict is None else theorem.smallest(task, verdict)
+        if least is None:
+            continue
+        for larger in [least, *next_sizes(least)][:: NEXT // 20]:
+            found = theorem.judge(model, larger)
+            assert found is not None
+            assert found.status == "FAILS", larger.spec
 
 
 def pairs_of_a_family() -> Iterator[tuple[str, Task, Task]]:
@@ -222,7 +244,7 @@ def test_every_text_says_at_where_one_size_was_found(capsys: pytest.CaptureFixtu
     assert " ".join(capsys.readouterr().out.split()).count("FAILS at n = 282 ") == 1
     assert run(["compare", hybrid, "linear @ heads=1, head_dim=1", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    (row,) = (row for row in data["rows"] if row["row"] == "composition")
+    (row,) = (row for row in data["rows"] if row["row"] == "compose 2 steps")
     assert "FAILS at n = 282 (" in row["cells"][0]
     assert "FAILS from n = " in row["cells"][1]
 
@@ -231,7 +253,7 @@ def test_every_text_says_at_where_one_size_was_found(capsys: pytest.CaptureFixtu
     ("key", "n", "of", "said"),
     [
         ("I", 7_675_932, "n", "from n = 7,675,932 on"),
-        ("II", 10**25, "n", "from n of about 10^25 on"),
+        ("II", 10**25, "n", "from n of at most 1.00e25 on"),
         ("III", 282, "n", "at n = 282"),
         ("V", 42, "prompt length n", "at prompt length n = 42"),
         ("I'", 26, "D", "from D = 26 on"),

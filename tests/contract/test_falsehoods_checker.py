@@ -19,13 +19,13 @@ import safetensors.torch
 import torch
 from support.construction_tools import every
 
-from separatrix.architecture import Architecture
-from separatrix.checks.construction import verify_construction
+from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import CheckFailed
-from separatrix.evidence.canonical import sha256
-from separatrix.model import Model, ModelConfig
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.canonical import sha256
+from separatrix.models.model import Model, ModelConfig
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 
 SMALL = SeqComp(L=1, m=16)

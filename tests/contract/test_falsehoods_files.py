@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
-from separatrix.checks import verify
-from separatrix.errors import CheckFailed
-from separatrix.evidence.records import Verdict
+from separatrix.checks.verify import verify
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 from separatrix.theory.among import solves_after_thought
@@ -35,14 +35,26 @@ def refused(record: Verdict) -> str:
     return str(caught.value)
 
 
-def test_nothing_known_where_a_theorem_says_fails() -> None:
+def known_now(record: Verdict) -> str:
+    """What is said of an OPEN record that claims nothing, where more is known."""
+    assert record.status == "OPEN"
+    return "; ".join(verify(record, folder=Path()).checks)
+
+
+def test_nothing_known_by_an_earlier_version_where_a_theorem_says_fails() -> None:
     assert first(STACK, FAILING.spec, "III").status == "FAILS"
-    assert "III says FAILS" in refused(NothingKnown().judge(STACK, FAILING))
+    opened = NothingKnown().judge(STACK, FAILING)
+    assert "OPEN then; decided now: theorem III says FAILS" in known_now(opened)
+    assert "no theorem decides it" not in known_now(opened)
+    # what it does not say it may not claim
+    refused(replace(opened, status="FAILS"))
+    refused(replace(opened, status="SOLVABLE"))
+    refused(replace(opened, n=5))
 
 
-def test_nothing_known_where_a_theorem_names_a_failing_size() -> None:
+def test_nothing_known_by_an_earlier_version_where_a_theorem_names_a_failing_size() -> None:
     assert first(STACK, SHORT.spec, "III").status == "OPEN"
-    assert "III says OPEN" in refused(NothingKnown().judge(STACK, SHORT))
+    assert "known now: theorem III says OPEN" in known_now(NothingKnown().judge(STACK, SHORT))
 
 
 def test_nothing_known_where_nothing_is() -> None:
@@ -59,7 +71,8 @@ def test_open_by_a_theorem_that_fails_with_its_numbers_left_out() -> None:
     assert elsewhere != fails.numbers
     lesser = _again(fails, elsewhere)
     assert lesser.status == "OPEN"
-    assert "III says FAILS" in refused(lesser)
+    assert "decided now: theorem III says FAILS" in known_now(lesser)
+    refused(replace(lesser, status="FAILS"))
 
 
 def test_fails_without_a_failing_size_as_short() -> None:
@@ -97,7 +110,8 @@ def test_open_by_an_asymptotic_bound_where_the_task_fails() -> None:
     vacuous = THEOREMS["CPW-1.1"].judge(stack, FAILING)
     assert vacuous is not None
     assert vacuous.status == "OPEN"
-    refused(vacuous)
+    assert "decided now: theorem" in known_now(vacuous)
+    refused(replace(vacuous, status="FAILS"))
     assert {verdict.status for verdict in judge(stack, FAILING)} == {"FAILS"}
 
 

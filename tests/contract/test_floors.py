@@ -6,7 +6,8 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,56 +16,31 @@ import separatrix
 
 ROOT = Path(next(iter(separatrix.__path__)))
 FLOORS = {
-    "ground": {"errors", "progress", "numbers"},
-    "records": {"evidence", "proofs"},
-    "declarations": {"mechanisms", "tasks"},
-    "stacks": {"architecture", "practice"},
+    "ground": {"core"},
+    "declarations": {"stacks", "tasks"},
     "theory, layers": {"theory", "mixers"},
-    "cards, models": {"cards", "design", "laws", "model", "table"},
-    "extensions": {"caches", "derivations", "hf", "plugins", "stock", "stored"},
-    "makers": {
-        "audits",
-        "checks",
-        "constructions",
-        "exports",
-        "protocols",
-        "searches",
-        "training",
-    },
-    "faces": {"experiments", "precision", "report", "sweeps"},
-    "doors": {"reproduce", "cli", "separatrix", "__main__"},
+    "cards, models": {"cards", "models", "protocols"},
+    "proofs": {"proofs"},
+    "makers": {"checks", "constructions", "training"},
+    "findings": {"findings"},
+    "doors": {"cli", "separatrix", "__main__"},
 }
 """Rooms by floor, the lowest first. tools/floors.py draws them; docs/architecture.md explains."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS.values()) for room in rooms}
-DECIDERS = {"theory", "cards", "design", "table"}
-MACHINERY = {
-    "mixers",
-    "laws",
-    "model",
-    "caches",
-    "derivations",
-    "hf",
-    "plugins",
-    "stock",
-    "stored",
-}
+DECIDERS = {"theory", "cards"}
+MACHINERY = {"mixers", "models", "proofs"}
 """Neither of these two groups imports the other."""
 MAKERS = FLOOR["constructions"]
 """The floor on which no room imports another."""
-TORCH_FREE = {
-    "errors",
-    "progress",
-    "numbers",
-    "evidence",
-    "proofs",
-    "mechanisms",
-    "tasks",
-    "architecture",
-    "practice",
-    "exports",
-}
-"""Rooms that never import torch, beside the deciders."""
+TORCH_FREE = {"core", "stacks", "tasks"}
+"""Rooms that never load torch, beside the deciders."""
 NO_TORCH = TORCH_FREE | DECIDERS
+TORCH_LATE = {"tasks/audits"}
+"""Folders of theirs that compute with it; the rooms themselves do not load them."""
+NUMPY_LATE = {"core/numbers", "tasks/exports", "tasks/audits"}
+"""Folders of these rooms that may import it: what decides loads no sample and no audit."""
+SEALED = {"checks/verify": "checks/refute", "checks/refute": "checks/verify"}
+"""What checks a certificate shares no code with what found it: folders of one room."""
 
 
 def imported(source: str) -> Iterator[str]:
@@ -74,27 +50,28 @@ def imported(source: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide their floor"
-            module = node.module or ""
-            yield from (
-                (f"separatrix.{alias.name}" for alias in node.names)
-                if module == "separatrix"
-                else (module,)
-            )
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def violations(part: str, source: str) -> list[str]:
-    """Imports of a part of the package that do not point down."""
+def violations(path: str, source: str) -> list[str]:
+    """Imports of a file of the package that do not point down."""
+    part, folder = _part(path), _folder(path)
     found = []
     for name in imported(source):
         top, _, rest = name.partition(".")
-        if top == "torch" and part in NO_TORCH:
+        if top == "torch" and part in NO_TORCH and folder not in TORCH_LATE:
             found.append(f"{part} imports torch")
-        if top != "separatrix" or (target := rest.split(".")[0]) == part:
+        if top == "numpy" and part in NO_TORCH and folder not in NUMPY_LATE:
+            found.append(f"{part} imports numpy")
+        if top != "separatrix":
             continue
+        target, *inside = rest.split(".")
+        if inside and f"{target}/{inside[0]}" == SEALED.get(folder):
+            found.append(f"{folder} imports {SEALED[folder]}")
         # what is no room is a name that the package root loads lazily
         target = target if target in FLOOR else "separatrix"
         up = FLOOR[target] > FLOOR[part]
-        across = FLOOR[target] == FLOOR[part] == MAKERS
+        across = FLOOR[target] == FLOOR[part] == MAKERS and target != part
         apart = (part in MACHINERY and target in DECIDERS) or (
             part in DECIDERS and target in MACHINERY
         )
@@ -108,8 +85,14 @@ def _sources() -> dict[str, str]:
 
 
 def _part(path: str) -> str:
+    """The room of a file, named from the package's folder."""
     top = Path(path).parts[0].removesuffix(".py")
     return "separatrix" if top == "__init__" else top
+
+
+def _folder(path: str) -> str:
+    """Its room and the folder in it: "checks/verify"."""
+    return "/".join(Path(path).parts[:-1][:2])
 
 
 def test_every_part_has_a_floor() -> None:
@@ -126,36 +109,74 @@ def test_unit_tests_mirror_the_sources() -> None:
     ] == []
 
 
+def _files_imported(source: str, files: Container[str]) -> set[str]:
+    """Modules of the package that a source imports, at its start, later, or for types alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {full if full in files else node.module or "" for full in names}
+    return {name for name in found if name in files}
+
+
+def test_no_files_import_one_another_in_a_circle() -> None:
+    """The package's own file, which loads names on first use, is left out."""
+    files = {
+        ".".join(("separatrix", *Path(path).with_suffix("").parts)).removesuffix(".__init__"): text
+        for path, text in _sources().items()
+        if path != "__init__.py"
+    }
+    graph = {name: _files_imported(text, files) - {name} for name, text in files.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names them
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph | {"separatrix.core.errors": {"separatrix.models.model"}}).prepare()
+
+
 def test_imports_point_down() -> None:
     assert [
-        f"{path}: {bad}"
-        for path, source in _sources().items()
-        for bad in violations(_part(path), source)
+        f"{path}: {bad}" for path, source in _sources().items() for bad in violations(path, source)
     ] == []
 
 
 @pytest.mark.parametrize(
-    ("part", "source", "expected"),
+    ("path", "source", "expected"),
     [
-        ("evidence", "from separatrix.numbers.wilson import wilson", []),
-        ("evidence", "from separatrix.tasks import parse_task", ["evidence imports tasks"]),
-        ("tasks", "def f():\n    import torch.nn", ["tasks imports torch"]),
-        ("theory", "from separatrix.mixers.full import FullMixer", ["theory imports mixers"]),
-        ("mixers", "from separatrix import theory", ["mixers imports theory"]),
-        ("model", "import separatrix.mixers", []),
+        ("core/evidence/a.py", "from separatrix.core.numbers.wilson import wilson", []),
+        ("core/a.py", "from separatrix.tasks import parse_task", ["core imports tasks"]),
+        ("tasks/a.py", "def f():\n    import torch.nn", ["tasks imports torch"]),
+        ("tasks/audits/a.py", "def f():\n    import torch.nn", []),
+        ("theory/a.py", "import numpy as np", ["theory imports numpy"]),
+        ("tasks/a.py", "from numpy.typing import NDArray", ["tasks imports numpy"]),
+        ("theory/a.py", "from separatrix.mixers.full import F", ["theory imports mixers"]),
+        ("mixers/a.py", "from separatrix import theory", ["mixers imports theory"]),
+        ("models/a.py", "import separatrix.mixers", []),
         (
-            "checks",
-            "def f():\n    from separatrix.searches import refute",
-            ["checks imports searches"],
+            "checks/verify/a.py",
+            "def f():\n    from separatrix.checks.refute import refute",
+            ["checks/verify imports checks/refute"],
         ),
-        ("checks", "from separatrix.model import Model", []),
-        ("model", "import separatrix", ["model imports separatrix"]),
-        ("training", "from separatrix import construct", ["training imports separatrix"]),
-        ("cli", "from separatrix import construct", []),
+        (
+            "checks/verify/a.py",
+            "from separatrix.checks import refute",
+            ["checks/verify imports checks/refute"],
+        ),
+        (
+            "checks/refute/a.py",
+            "from separatrix.checks.verify.answers import a",
+            ["checks/refute imports checks/verify"],
+        ),
+        ("checks/a.py", "from separatrix.constructions import c", ["checks imports constructions"]),
+        ("checks/a.py", "from separatrix.checks.verify import verify", []),
+        ("checks/verify/a.py", "from separatrix.models.model import Model", []),
+        ("models/a.py", "import separatrix", ["models imports separatrix"]),
+        ("training/a.py", "from separatrix import construct", ["training imports separatrix"]),
+        ("cli/a.py", "from separatrix import construct", []),
     ],
 )
-def test_the_checker_catches_violations(part: str, source: str, expected: list[str]) -> None:
-    assert violations(part, source) == expected
+def test_the_checker_catches_violations(path: str, source: str, expected: list[str]) -> None:
+    assert violations(path, source) == expected
 
 
 def test_floors_below_the_machinery_never_load_torch() -> None:
@@ -167,9 +188,36 @@ def test_floors_below_the_machinery_never_load_torch() -> None:
             if any(_part(path) == part for path in _sources())
         ),
     ]
-    code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"
+    assert not loads("torch", f"import {', '.join(modules)}")
+
+
+def test_what_a_task_says_of_itself_never_loads_numpy() -> None:
+    code = """
+import separatrix.tasks
+from separatrix.tasks.text import TEXT_TASKS, parse_text_task
+
+for name, kind in separatrix.tasks.TASKS.items():
+    for sizes in kind.grid:
+        task = separatrix.tasks.parse_task(f"{name}:{sizes}")
+        task.prefix_classes(), task.facts(), task.prompts(), task.first_part(), task.two_runs()
+        task.chance, task.family(), task.told_apart, task.token_ids, task.answer_ids, task.reply
+        [task.level(probe) for probe in (*separatrix.tasks.PROBES, *task.shortcuts)]
+for name, kind in TEXT_TASKS.items():
+    for sizes in kind.grid:
+        parse_text_task(f"{name}:{sizes}").chance
+"""
+    assert not loads("numpy", code)
+    assert loads("numpy", code + "import numpy")
+
+
+def loads(package: str, code: str) -> bool:
+    """Whether code, in a process of its own, loads a package."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")]),
     }
-    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=60).returncode == 0
+    told = f"{code}\nimport sys\nprint({package!r} in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", told], env=environment, timeout=60, check=True, capture_output=True
+    )
+    return ran.stdout.strip() == b"True"

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -17,16 +16,23 @@ from typing import Any
 import pytest
 
 import separatrix as sx
-from separatrix.checks import Checked, verify, verify_path
+from separatrix.checks.refute import refute
+from separatrix.checks.verify import Checked, verify, verify_path
 from separatrix.cli.main import main, run
 from separatrix.constructions import construct
-from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError, printable
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import Certificate, Evidence, Measurement, Verdict
-from separatrix.evidence.strict import parse_json
-from separatrix.numbers.wilson import wilson
-from separatrix.searches import refute
+from separatrix.core.errors import (
+    CannotCheck,
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+    printable,
+)
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import Certificate, Evidence, Measurement, Verdict
+from separatrix.core.evidence.strict import parse_json
+from separatrix.core.numbers.wilson import wilson
+from separatrix.models.model import Model
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
@@ -98,7 +104,6 @@ def hashed(kind: str, body: Any) -> str:
 
 
 def refusal(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
-    begin = time.perf_counter()
     found = run(["verify", *arguments])
     out, err = capsys.readouterr()
     assert (found, out) == (code, "")
@@ -106,7 +111,6 @@ def refusal(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
     assert err.count("\n") == 1
     assert err[:-1].isprintable()
     assert len(err) < 2_100
-    assert time.perf_counter() - begin < 10
     return err
 
 
@@ -215,6 +219,18 @@ COSTLY = {
 }
 
 
+@pytest.fixture
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever builds a model fails, once the certificate that is changed has been made."""
+    certified()
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a model was built")
+
+    monkeypatch.setattr(Model, "__init__", refuse)
+
+
+@pytest.mark.usefixtures("no_model")
 @pytest.mark.parametrize("case", COSTLY)
 def test_a_file_that_would_cost_too_much(case: str) -> None:
     """Refused before anything is built, with the estimate, the limit and what raises it."""
@@ -223,20 +239,17 @@ def test_a_file_that_would_cost_too_much(case: str) -> None:
     if case == "a wide model":
         model = certified().model | {"width": 10**6, "hidden": 10**6}
         record = replace(certified(), model=model)
-    begin = time.perf_counter()
     with pytest.raises(
         CannotCheck, match=r"about .* GiB .* the limit is .*--budget [0-9,]+ raises"
     ):
         verify(record, folder=Path())
-    assert time.perf_counter() - begin < 2
 
 
+@pytest.mark.usefixtures("no_model")
 def test_a_costly_model_inside_a_cheap_record() -> None:
     model = certified().model | {"architecture": _stack("gdn*10000").spec}
-    begin = time.process_time()
     with pytest.raises(CheckFailed, match="the model inside is"):
         verify(replace(certified(), model=model), folder=Path())
-    assert time.process_time() - begin < 5
 
 
 def test_costly_states_and_tables() -> None:
@@ -375,7 +388,7 @@ def test_an_error_of_the_program_is_no_claim_that_fails(
     path = written(tmp_path, json.dumps(judged().envelope()))
     monkeypatch.setattr(sys, "argv", ["separatrix", "verify", str(path)])
     for error, code in ((ValueError("a mistake"), 70), (OSError(errno.ENOSPC, "full"), 2)):
-        monkeypatch.setattr("separatrix.cli.evidence.print_text", _raises(error))
+        monkeypatch.setattr("separatrix.cli.commands.evidence.print_text", _raises(error))
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == code
@@ -493,13 +506,11 @@ def fuzzed(record: Evidence, path: tuple[Any, ...], value: Any) -> str:
 def refused_or_true(text: str, record: Evidence, folder: Path) -> bool:
     """Whether a file was refused, with an error of this package; else it says what is true."""
     (folder / "fuzzed.json").write_text(text)
-    begin = time.perf_counter()
     found: Checked | SeparatrixError
     try:
         (found,) = verify_path(folder / "fuzzed.json")
     except SeparatrixError as error:
         found = error
-    assert time.perf_counter() - begin < 20
     if isinstance(found, SeparatrixError):
         said = found
         assert isinstance(said, EvidenceError)

@@ -15,12 +15,12 @@ import torch
 from safetensors.torch import load, save
 
 import separatrix as sx
-from separatrix.checks import verify_path
+from separatrix.checks.verify import verify_path
 from separatrix.cli.main import run
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import Measurement, enveloped, from_envelope
-from separatrix.numbers.wilson import wilson, wilson_of_answers
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
+from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.training.record import measurement
 
 RUN = sx.Run(

@@ -15,14 +15,14 @@ import torch
 from support.cheats import Sums, made
 from torch import Tensor
 
-from separatrix.architecture import Architecture
-from separatrix.laws import LAWS, LawBroken, drawn, monotone
-from separatrix.laws.monotone import moves_one_way, order_of, values_of
-from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, State, mixer
-from separatrix.model import build
-from separatrix.plugins import own_mechanism
-from separatrix.plugins.check import _result
+from separatrix.mixers.laws import LAWS, LawBroken, drawn, monotone
+from separatrix.mixers.laws.monotone import moves_one_way, order_of, values_of
+from separatrix.mixers.plugins import own_mechanism
+from separatrix.mixers.plugins.check import _result
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 from separatrix.tasks import Parity, parse_task
 from separatrix.theory import judge
 from separatrix.theory.fails.p_parity import standstill
@@ -154,6 +154,8 @@ def test_theorem_p_speaks_of_a_users_own_mixer_that_declares_it(
     (found,) = judge(stack, Parity(n=300_000))
     # 2^16 - 1 steps in each of two layers
     assert (found.status, found.theorem, found.n) == ("FAILS", "P", 2 * (1 + 2 * 65_535) + 1)
+    # a declaration, and a test of it, is no proof: the verdict itself says so
+    assert found.statement.startswith("if, as its author declares, the state of 'one_way'")
     assert any(
         "moves one way while a token repeats, as it declares" in a for a in found.assumptions
     )

@@ -10,11 +10,11 @@ from typing import ClassVar
 import pytest
 
 import separatrix as sx
-from separatrix.architecture import Architecture
 from separatrix.cli import complete
 from separatrix.cli.main import run
-from separatrix.errors import CheckFailed, EvidenceError
-from separatrix.evidence.records import Verdict
+from separatrix.core.errors import CheckFailed, EvidenceError
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Permutation, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, Theorem, judge, recheck
 from separatrix.theory.base import FAILS, SOLVABLE
@@ -88,13 +88,15 @@ def test_judge_asks_it() -> None:
 @pytest.mark.parametrize("context", [50, 512])
 def test_it_is_on_the_card(capsys: pytest.CaptureFixture[str], context: int) -> None:
     """Also at a context at which it does not bite yet: the card names the n."""
-    out = said(capsys, "analyze", GDN, "--context", str(context), "--explain")
-    where = f"FAILS from n = {FROM} on Theorem toy:"
+    card = said(capsys, "analyze", GDN, "--context", str(context))
+    fails = f"OPEN fails from n = {FROM} on" if context < FROM else f"FAILS from n = {FROM} on"
+    assert f"track S_5 {fails} (toy)" in card
+    out = said(capsys, "analyze", GDN, "--context", str(context), "--why", "s5")
+    where = f"FAILS from n = {FROM} on says"
     if context < FROM:
-        where = (
-            f"not excluded: the bound bites at 2 times this size Theorem toy from n = {FROM} on:"
-        )
+        where = f"OPEN says the bound bites at 2 times this size, from n = {FROM} on:"
     assert f"{where} too long from n = {FROM} on" in out
+    assert "by Theorem toy:" in out
     assert f"loses track of 5 things in some row of {FROM} rearrangements" in out
     assert "`separatrix theorems show toy`" in out
 
@@ -118,8 +120,9 @@ def test_the_card_tells_it_in_its_own_words(
 
 def test_it_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
     data = json.loads(said(capsys, "compare", GDN, "kda @ heads=1, head_dim=8", "--json"))
-    row = next(row for row in data["rows"] if row["row"].startswith("permutation"))
-    assert row["cells"] == [f"FAILS from n = {FROM} on (Theorem toy)", "OPEN"]
+    row = next(row for row in data["rows"] if row["row"] == "track S_5")
+    assert row["cells"][0] == f"FAILS from n = {FROM} on (toy)"
+    assert row["cells"][1].startswith("OPEN: ")
     assert row["differs"]
 
 
@@ -250,5 +253,5 @@ def test_without_its_line_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None
     verdict = judge(Architecture.parse(GDN), Permutation(n=FROM, k=5))[0]
     monkeypatch.delitem(THEOREMS, "toy")
     assert judge(Architecture.parse(GDN), Permutation(n=FROM, k=5))[0].theorem == "none"
-    with pytest.raises(CheckFailed, match="no theorem is called 'toy'"):
+    with pytest.raises(CheckFailed, match="'toy'"):
         recheck(verdict)

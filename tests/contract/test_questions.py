@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.each import each
 from support.question_cases import QUESTIONS as CASES
 from support.question_cases import by_hand
 
-from separatrix.errors import SeparatrixError, SizeError
-from separatrix.exports.wording import Worder
+from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.tasks import NO_ANSWER, PLAIN, PROBES, Questions, Thought, parse_task
+from separatrix.tasks.exports.wording import Worder
 from separatrix.tasks.labels import IGNORED, token_labels
 from separatrix.tasks.questions import QUESTIONS
 
@@ -29,7 +30,7 @@ def test_every_kind_has_cases() -> None:
     assert {text.partition(":")[0] for text in CASES} == set(QUESTIONS)
 
 
-@pytest.mark.parametrize("text", CASES)
+@each("text", CASES)
 def test_the_answers_are_those_of_each_question_alone(text: str) -> None:
     task = asked(text)
     assert parse_task(task.spec) == task
@@ -43,7 +44,7 @@ def test_the_answers_are_those_of_each_question_alone(text: str) -> None:
     assert targets.max() < task.answers
 
 
-@pytest.mark.parametrize("text", CASES)
+@each("text", CASES)
 def test_the_best_constant_answer_is_right_as_often_as_stated(text: str) -> None:
     task = asked(text)
     total = 4000
@@ -55,7 +56,7 @@ def test_the_best_constant_answer_is_right_as_often_as_stated(text: str) -> None
     assert abs(often.max() / often.sum() - chance) <= 4.5 * error
 
 
-@pytest.mark.parametrize("text", CASES)
+@each("text", CASES)
 def test_what_is_said_of_it(text: str) -> None:
     """Its family, levels, labels, and words for people."""
     task = asked(text)
@@ -100,7 +101,7 @@ def refused() -> Iterator[tuple[str, str]]:
     yield "dyck:n=8,k=1,D=2,queries=all", "unknown size 'queries'"
 
 
-@pytest.mark.parametrize(("text", "said"), list(refused()))
+@each("text, said", list(refused()))
 def test_bad_texts(text: str, said: str) -> None:
     with pytest.raises(SeparatrixError, match=said) as caught:
         parse_task(text)

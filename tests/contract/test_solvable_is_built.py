@@ -22,8 +22,8 @@ def _check(walked: list[Walked]) -> None:
     modest = [
         f"{one.task} in {one.stack}" for one in walked if not one.promised and not one.refused
     ]
-    # a card that says less than what is built is a loss, and no lie
-    assert len(modest) <= len(walked) // 10 + 1, "\n".join(modest)
+    # a card that does not promise what is built is a loss, and no lie
+    assert len(modest) <= len(walked) // 5 + 1, "\n".join(modest)
 
 
 def test_what_the_card_promises_in_drawn_stacks() -> None:

@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.each import each
 from support.task_cases import CASES, EXAMPLES, TINY, Prompt, few
 
 import separatrix.tasks
-from separatrix.errors import SeparatrixError, SizeError
+from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.tasks import (
     NO_ANSWER,
     TASKS,
@@ -32,10 +33,11 @@ from separatrix.tasks import (
     Task,
     Thought,
     TwoSum,
+    parse_any_task,
     parse_task,
 )
 from separatrix.tasks.questions import QUESTIONS
-from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
+from separatrix.tasks.text import TEXT_TASKS, TextTask
 from separatrix.theory.base import counted
 
 
@@ -80,7 +82,7 @@ def expected(task: Task, prompts: Iterable[Iterable[int]]) -> list[int | list[in
     return [CASES[task.name].by_hand(task, list(prompt)) for prompt in prompts]
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@each("task", few(EXAMPLES))
 def test_round_trip_and_shapes(task: Task) -> None:
     assert parse_task(task.spec) == task
     tokens, targets = task.sample(200, np.random.default_rng(0))
@@ -97,7 +99,7 @@ def test_round_trip_and_shapes(task: Task) -> None:
     assert due.max() < task.answers
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@pytest.mark.parametrize("task", few(EXAMPLES, rest=True))
 def test_oracle_sampler_and_definition_agree(task: Task) -> None:
     tokens, targets = task.sample(300, np.random.default_rng(1))
     right = expected(task, tokens.tolist())
@@ -105,14 +107,14 @@ def test_oracle_sampler_and_definition_agree(task: Task) -> None:
     assert task.answer(tokens).tolist() == right
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@each("task", few(EXAMPLES))
 def test_equal_generators_give_equal_instances(task: Task) -> None:
     one, two, other = (task.sample(50, np.random.default_rng(seed)) for seed in (3, 3, 4))
     assert (one.tokens == two.tokens).all()
     assert (one.tokens != other.tokens).any()
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1))
+@each("task", few(EXAMPLES, sizes=1))
 def test_one_call_draws_what_several_do(task: Task) -> None:
     """However the rows are asked for, and whatever else the generator is used for before."""
     one, other = (np.random.default_rng(8) for _ in range(2))
@@ -124,7 +126,7 @@ def test_one_call_draws_what_several_do(task: Task) -> None:
     assert one.bit_generator.state == other.bit_generator.state
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
+@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False, rest=True))
 def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     total = 20_000
     _, targets = task.sample(total, np.random.default_rng(5))
@@ -138,7 +140,7 @@ def test_every_constant_guess_has_the_chance_stated(task: Task) -> None:
     assert share.max() >= float(task.chance) - 4.5 * error
 
 
-@pytest.mark.parametrize("task", TINY, ids=str)
+@each("task", TINY)
 def test_the_oracle_on_every_instance(task: Task) -> None:
     case = CASES[task.name]
     prompts = case.all_instances(task)
@@ -151,7 +153,7 @@ def test_the_oracle_on_every_instance(task: Task) -> None:
         assert task.chance == Fraction(max(map(right.count, right)), len(right))
 
 
-@pytest.mark.parametrize("task", [task for task in TINY if CASES[task.name].ranges], ids=str)
+@each("task", [task for task in TINY if CASES[task.name].ranges])
 def test_one_token_past_its_range_at_any_place_is_refused(task: Task) -> None:
     ranges = CASES[task.name].ranges
     assert ranges is not None
@@ -163,7 +165,7 @@ def test_one_token_past_its_range_at_any_place_is_refused(task: Task) -> None:
                 task.answer(prompt)
 
 
-@pytest.mark.parametrize("task", [task for task in TINY if CASES[task.name].instances], ids=str)
+@each("task", [task for task in TINY if CASES[task.name].instances])
 def test_every_other_prompt_is_refused(task: Task) -> None:
     """What is no instance is an error, not a number; and what is drawn is an instance."""
     instances = set(CASES[task.name].all_instances(task))
@@ -175,9 +177,7 @@ def test_every_other_prompt_is_refused(task: Task) -> None:
                 task.answer(np.array([prompt]))
 
 
-@pytest.mark.parametrize(
-    "task", [task for task in TINY if task.prefix_classes() is not None], ids=str
-)
+@each("task", [task for task in TINY if task.prefix_classes() is not None])
 def test_prefix_classes_by_brute_force(task: Task) -> None:
     """All prefixes that some instance has, told apart by their answers to every continuation. With
     a promise: the largest set of prefixes that are told apart two by two, each by a continuation
@@ -217,7 +217,7 @@ def _differ(one: object, other: object) -> bool:
     return one != other
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@each("task", few(EXAMPLES))
 def test_drawing_touches_no_global_generator(task: Task) -> None:
     before = np.random.get_state(legacy=True)  # noqa: NPY002
     task.sample(10, np.random.default_rng(0))
@@ -225,7 +225,7 @@ def test_drawing_touches_no_global_generator(task: Task) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@each("task", few(EXAMPLES))
 def test_no_prompts_have_no_answers(task: Task) -> None:
     assert task.answer(np.zeros((0, task.length), np.int64)).shape == (
         (0, task.length) if task.several else (0,)
@@ -237,7 +237,7 @@ _CODE = re.compile(r"\w+Error\b|\braises\b|`|level\(|\bself\b|__|\w+\.py\b", re.
 _TOLD: dict[str, type[Task] | type[TextTask]] = {**TASKS, **TEXT_TASKS, Thought.name: Thought}
 
 
-@pytest.mark.parametrize("cls", _TOLD.values(), ids=_TOLD)
+@each("cls", _TOLD.values())
 def test_every_task_says_what_it_is(cls: type[Task] | type[TextTask]) -> None:
     """The texts that people and models read are there, without a word about code."""
     words = cls.words
@@ -250,7 +250,7 @@ def test_every_task_says_what_it_is(cls: type[Task] | type[TextTask]) -> None:
     assert all(len(line) <= 96 for line in words.table.split("\n"))
 
 
-@pytest.mark.parametrize("cls", TASKS.values(), ids=TASKS)
+@each("cls", TASKS.values())
 def test_the_table_shows_inputs_over_targets(cls: type[Task]) -> None:
     """Each in its column: where a target is due, it begins where its input begins."""
     rows = {
@@ -320,7 +320,7 @@ def test_the_largest_seqcomp_that_fits(n: int) -> None:
     assert task.length <= n < SeqComp(L=3, m=task.m + 1, branching=(2, 2)).length
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES))
+@each("task", few(EXAMPLES))
 def test_what_is_no_instance_is_refused(task: Task) -> None:
     good = task.sample(2, np.random.default_rng(0)).tokens
     ragged: Any = [good[0].tolist(), good[1, 1:].tolist()]
@@ -374,9 +374,7 @@ BAD_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), [*BAD_TEXTS, *(bad for case in CASES.values() for bad in case.bad)]
-)
+@each("text, said", [*BAD_TEXTS, *(bad for case in CASES.values() for bad in case.bad)])
 def test_bad_task_texts(text: str, said: str) -> None:
     with pytest.raises(SeparatrixError, match=said) as caught:
         parse_task(text)
@@ -391,7 +389,7 @@ SIZED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "size"), SIZED, ids=[f"{t} {s}" for t, s in SIZED])
+@each("text, size", SIZED)
 def test_the_smallest_value_that_is_named_can_be_drawn(text: str, size: str) -> None:
     name, _, sizes = text.partition(":")
     given = dict(part.split("=") for part in sizes.split(","))
@@ -409,11 +407,9 @@ def test_the_smallest_value_that_is_named_can_be_drawn(text: str, size: str) -> 
     assert len(task.sample(3, np.random.default_rng(0))) in (2, 3)
 
 
-@pytest.mark.parametrize("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])
-@pytest.mark.parametrize(
-    "task",
-    [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7), Equality(n=3), Dyck(n=6, k=2, D=2)],
-    ids=str,
+@each("batch", [0, -1, 10**10, 10**30, 2.0, True, "3", None])
+@each(
+    "task", [Eva(n=5, V=5), SeqComp(L=1, m=4), TwoSum(n=5, M=7), Equality(n=3), Dyck(n=6, k=2, D=2)]
 )
 def test_bad_batches(task: Task, batch: Any) -> None:
     with pytest.raises(SizeError, match="batch"):

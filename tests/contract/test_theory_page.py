@@ -13,9 +13,10 @@ import pytest
 from support.console import ROOT
 from support.latex import faults, formulas
 
-from separatrix.architecture import Architecture
-from separatrix.numbers.accuracy import highest_accuracy, percent, stored_accuracy
-from separatrix.numbers.counts import Power
+from separatrix.core.numbers.accuracy import highest_accuracy, percent, stored_accuracy
+from separatrix.core.numbers.counts import Power
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.fails import iii_one_reading_layer as iii
@@ -255,6 +256,17 @@ def test_the_table_of_theorem_a() -> None:
         C, N, V = (int(cell) for cell in row[:3])
         highest = percent(highest_accuracy(Power(V, N), N, V, C))
         assert row[3:] == [highest, percent(stored_accuracy(N, V, C), up=False)]
+
+
+def test_the_table_of_theorem_r() -> None:
+    rows = section("R").rows("model")
+    assert len(rows) == 4
+    for name, facts, reach, bits, n in rows:
+        task = parse_task(facts.strip("`"))
+        (found,) = judge(preset(name), task, among=lambda theorem: theorem.key == "R")
+        assert (found.status, f"{found.n:,}") == ("FAILS", n)
+        assert f"{found.numbers['reach']:,}" == reach
+        assert f"{found.numbers['state_bits']:,}" == bits
 
 
 def test_the_table_of_theorem_p() -> None:

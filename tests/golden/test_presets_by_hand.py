@@ -11,12 +11,13 @@ import pytest
 from support.hf_configs import SHARED
 from support.unplaced import unplaced
 
-from separatrix.architecture.hf import read_config
-from separatrix.architecture.outline import UnknownSizes
-from separatrix.architecture.presets import PRESETS, preset
-from separatrix.architecture.settings import Settings
 from separatrix.cards import card_facts
-from separatrix.report.card_json import card_json
+from separatrix.cli.report.card_json import card_json
+from separatrix.stacks.architecture.hf import read_config
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.settings import Settings
 
 
 class Row(NamedTuple):

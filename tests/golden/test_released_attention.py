@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 from support.hf_configs import released
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.hf import read_config
-from separatrix.architecture.outline import UnknownSizes
-from separatrix.architecture.settings import Settings
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import read_config
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.settings import Settings
 
 
 class Released(NamedTuple):

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 from support.hf_configs import RELEASED, SHARED, released
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.hf import read_config
-from separatrix.architecture.outline import UnknownSizes
-from separatrix.architecture.presets import preset
-from separatrix.architecture.settings import Settings
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import read_config
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.settings import Settings
 
 MIB = 8 * 2**20
 

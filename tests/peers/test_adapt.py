@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 import separatrix as sx
-from separatrix.laws import LAWS, drawn, tolerance
-from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, mixer
+from separatrix.mixers.laws import LAWS, drawn, tolerance
+from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
 transformers = pytest.importorskip("transformers")
 WIDTH = 8

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from separatrix.audits.features import MOST_IDS, counted, frequent
-from separatrix.audits.run import subject_of
-from separatrix.audits.statistics import above
-from separatrix.audits.subjects import Subject
-from separatrix.tasks import PROBES, TASKS
-from separatrix.tasks.text import TEXT_TASKS, parse_any_task
+from separatrix.tasks import PROBES, TASKS, parse_any_task
+from separatrix.tasks.audits.features import MOST_IDS, counted, frequent
+from separatrix.tasks.audits.run import subject_of
+from separatrix.tasks.audits.statistics import above
+from separatrix.tasks.audits.subjects import Subject
+from separatrix.tasks.text import TEXT_TASKS
 
 BOUND = 3.0
 INSTANCES = 4000

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from separatrix.exports import SPLITS, export
 from separatrix.tasks import parse_task
+from separatrix.tasks.exports import SPLITS, export
 from separatrix.tasks.text import parse_text_task
 
 datasets = pytest.importorskip("datasets", reason="needs the extra peers")

@@ -1,4 +1,4 @@
-"""What `construct` and `train` write, loaded by transformers once `separatrix.hf` is imported."""
+"""What `construct` and `train` write, loaded by transformers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import separatrix as sx
-from separatrix.errors import EvidenceError, SeparatrixError, SizeError
+from separatrix.core.errors import EvidenceError, SeparatrixError, SizeError
+from separatrix.models.stored.trained import read_stored
 from separatrix.proofs.arithmetic import arithmetic
-from separatrix.stored.trained import read_stored
 
 transformers = pytest.importorskip("transformers")
 TASKS = ("eva:n=5,V=9", "seqcomp:L=2,m=4,n_1=2", "twosum:n=8,M=16,form=query", "parity:n=8")
@@ -24,7 +24,7 @@ TASKS = ("eva:n=5,V=9", "seqcomp:L=2,m=4,n_1=2", "twosum:n=8,M=16,form=query", "
 
 @pytest.fixture(autouse=True, scope="module")
 def registered() -> None:
-    import separatrix.hf  # noqa: F401  importing registers
+    import separatrix.models.hf  # noqa: F401  importing registers
 
     transformers.utils.logging.disable_progress_bar()
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from support.worded import answer_in_words, tokens_of
 
-from separatrix.exports import export
-from separatrix.exports.wording import definition, manner, noun
 from separatrix.tasks import TASKS as TASKS_OF_TOKENS
-from separatrix.tasks import Composition, Task
-from separatrix.tasks.text import TEXT_TASKS, TextTask, parse_any_task
+from separatrix.tasks import Composition, Task, parse_any_task
+from separatrix.tasks.exports import export
+from separatrix.tasks.exports.wording import definition, manner, noun
+from separatrix.tasks.text import TEXT_TASKS, TextTask
 
 pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
 

@@ -13,9 +13,9 @@ import jaxtyping
 import pytest
 from support.quick_laws import shorten
 
-from separatrix.laws import LAWS, drawn, in_formats, tolerance
-from separatrix.mechanisms import MECHANISMS, mechanism
 from separatrix.mixers import MIXERS, Mixer, mixer
+from separatrix.mixers.laws import LAWS, drawn, in_formats, tolerance
+from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
 pytest.importorskip("transformers")
 PAGE = Path(__file__).parents[2] / "docs" / "own-mixer.md"

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from separatrix.architecture.presets import PRESETS, preset
-from separatrix.evidence.canonical import json_object
+from separatrix.core.evidence.canonical import json_object
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS
 
 transformers = pytest.importorskip("transformers")
 

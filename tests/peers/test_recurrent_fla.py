@@ -31,7 +31,7 @@ from support.peer_tools import (
 )
 from torch import Tensor
 
-from separatrix.laws import stream
+from separatrix.mixers.laws import stream
 
 WIDTH = 12
 HEADS = 4

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 
 import separatrix as sx
 from separatrix.constructions import Built, construct
-from separatrix.stock import STOCK, stock_checkpoint
-from separatrix.stock.llama import write
+from separatrix.models.stock import STOCK, stock_checkpoint
+from separatrix.models.stock.llama import write
 from separatrix.tasks import Thought
 from separatrix.tasks.base.task import Tokens
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from separatrix.architecture.hf import from_config
-from separatrix.architecture.presets import PRESETS
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.released import PRESETS
 
 transformers = pytest.importorskip("transformers")
 

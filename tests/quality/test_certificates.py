@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify, verify_path
-from separatrix.checks.certificate import verify_certificate
-from separatrix.errors import CheckFailed, EvidenceError, SeparatrixError
-from separatrix.evidence.canonical import canonical
-from separatrix.evidence.records import Certificate, from_envelope
-from separatrix.model import Model, ModelConfig
-from separatrix.searches import refute
+from separatrix.checks.refute import refute
+from separatrix.checks.verify import verify, verify_path
+from separatrix.checks.verify.certificate import verify_certificate
+from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import Certificate, from_envelope
+from separatrix.models.model import Model, ModelConfig
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 CASES = {
@@ -133,17 +133,16 @@ def test_what_is_found_holds(case: str) -> None:
     assert len(verify(found(case), folder=Path()).checks) >= 4
 
 
-@pytest.mark.parametrize("apart", [31, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
-def test_any_changed_byte_is_refused(case: str, apart: int, tmp_path: Path) -> None:
-    """Every 7th byte of the file, or fewer: the file is no longer JSON, not evidence, or its
-    hash no longer fits.
+def test_any_changed_byte_is_refused(case: str, tmp_path: Path) -> None:
+    """Every 31st byte of the file: it is no longer JSON, not evidence, or its hash no longer
+    fits.
     """
     text = canonical(found(case).envelope())
     path = tmp_path / "certificate.json"
     path.write_text(text)
     verify_path(path)
-    for place in range(len(text) % apart, len(text), apart):
+    for place in range(len(text) % 31, len(text), 31):
         path.write_text(_changed(text, place))
         with pytest.raises(EvidenceError):
             verify_path(path)
@@ -158,19 +157,18 @@ def test_a_cut_off_file_is_refused(case: str, tmp_path: Path) -> None:
             verify_path(tmp_path)
 
 
-@pytest.mark.parametrize("apart", [13, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.slow
-def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str, apart: int) -> None:
-    """Any byte outside the weights, changed, and the hash computed anew: refused, unless the
-    claim is still true as it then stands.
+def test_what_a_liar_with_a_fitting_hash_gets_through_is_true(case: str) -> None:
+    """Every third byte outside the weights, changed, and the hash computed anew: refused, unless
+    the claim is still true as it then stands.
     """
     record = found(case)
     body = record.body()
     weights = body.pop("weights")
     text = canonical(body)
     refused = 0
-    places = range(0, len(text), apart)
+    places = range(0, len(text), 3)
     for place in places:
         try:
             changed = Certificate(**(json.loads(_changed(text, place)) | {"weights": weights}))

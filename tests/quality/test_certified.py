@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from support.paper_sizes import paper_sizes
 
-from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, SeparatrixError
-from separatrix.evidence.records import Verdict, from_envelope
+from separatrix.core.errors import CheckFailed, SeparatrixError
+from separatrix.core.evidence.records import Verdict, from_envelope
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails import reading_layers
@@ -39,7 +39,9 @@ def _verdict(spec: str, task: str, theorem: str) -> Verdict:
 
 
 @pytest.fixture(
-    scope="module", params=CASES, ids=lambda case: f"{case[2]} {case[3]} {case[0].split(' @')[0]}"
+    scope="module",
+    params=[*CASES[:-1], pytest.param(CASES[-1], marks=pytest.mark.slow)],
+    ids=lambda case: f"{case[2]} {case[3]} {case[0].split(' @')[0]}",
 )
 def case(request: pytest.FixtureRequest) -> Verdict:
     spec, task, theorem, status = request.param
@@ -59,7 +61,7 @@ def test_derived_again_without_any_search(case: Verdict, monkeypatch: pytest.Mon
 
     for name in ("shortest", "at_size"):
         monkeypatch.setattr(reading_layers, name, refuse)
-    for name in ("_shortest", "_tries", "_settled"):
+    for name in ("shortest", "at_size", "_tries", "nearby"):
         monkeypatch.setattr(driver, name, refuse)
     recheck(case)
     written = from_envelope(case.envelope())

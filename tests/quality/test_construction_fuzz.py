@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import SeparatrixError
-from separatrix.model import Model
+from separatrix.core.errors import SeparatrixError
+from separatrix.models.model import Model
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 CASES = [

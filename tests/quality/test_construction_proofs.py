@@ -21,14 +21,14 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify, verify_path
+from separatrix.checks.verify import verify, verify_path
 from separatrix.constructions import Built, construct, load
-from separatrix.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.records import Construction
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Construction
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.model import Block, Model
+from separatrix.models.model import Block, Model
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 pytestmark = pytest.mark.slow
@@ -41,12 +41,12 @@ CASES = {
     "sparse": ("eva:n=5,V=3", "gdn + sparse(block=2, topk=1) @ heads=2, head_dim=4"),
     "match2": ("twosum:n=3,M=6", "full + gdn @ heads=1, head_dim=3"),
 }
-ALIKE_SLOW = [
-    pytest.param(case, marks=[pytest.mark.slow] if case == "linear" else []) for case in CASES
-]
+UNLIKE = [case for case in CASES if case != "linear"]
 """Where a test is long: "linear" is the form carried by a recurrent layer, as "gdn" is, with one
 kind of layer fewer.
 """
+TRIALS = 60
+"""Changes of a weight that are tried."""
 RANGES = {
     "eva": [3] * 4 + [4],
     "seqcomp": [4] * 4 + [2] * 2 + [2, 2],
@@ -254,24 +254,20 @@ def others(value: Any) -> list[Any]:
     ] + [value + "0", ""]
 
 
-@pytest.mark.parametrize("ways", [1, pytest.param(None, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", ALIKE_SLOW)
+@pytest.mark.parametrize("case", UNLIKE)
 @pytest.mark.parametrize("field", ["proof", "sizes", "model"])
-def test_every_number_of_the_record_is_derived_again(
-    case: str, field: str, ways: int | None, tmp_path: Path
-) -> None:
-    """Every one is changed: in one way, a different one at the next place, or in all ways."""
+def test_every_number_of_the_record_is_derived_again(case: str, field: str, tmp_path: Path) -> None:
+    """Every one is changed, in a different way at the next place."""
     record = built(case).record
     built(case).save_weights(tmp_path)
     known = 0
     for place, (path, value) in enumerate(leaves(getattr(record, field))):
         values = others(value)
         known += len(values)
-        for new in values if ways is None else [values[place % len(values)]]:
-            changed = edited(getattr(record, field), path, new)
-            with pytest.raises(CheckFailed):
-                verify(dataclasses.replace(record, **{field: changed}), folder=tmp_path)
-        if ways and place % 3:
+        changed = edited(getattr(record, field), path, values[place % len(values)])
+        with pytest.raises(CheckFailed):
+            verify(dataclasses.replace(record, **{field: changed}), folder=tmp_path)
+        if place % 3:
             continue
         *parents, last = path
         shorter = edited(getattr(record, field), path, value)
@@ -367,10 +363,9 @@ def test_other_scales_are_not_the_proof_recorded(case: str, factor: float, tmp_p
     assert not accepted(refile(built(case).record, changed, tmp_path))
 
 
-@pytest.mark.parametrize("trials", [25, pytest.param(200, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", ALIKE_SLOW)
+@pytest.mark.parametrize("case", UNLIKE)
 def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
-    case: str, trials: int, tmp_path: Path
+    case: str, tmp_path: Path
 ) -> None:
     """One number of one tensor becomes another, and every hash is made to fit: what is accepted
     is true on every input.
@@ -381,7 +376,7 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
     refused = 0
     broken = 0
     names = sorted(tensors)
-    for trial in range(trials):
+    for trial in range(TRIALS):
         name = names[trial % len(names)]
         changed = {key: tensor.clone() for key, tensor in tensors.items()}
         flat = changed[name].view(-1)
@@ -408,8 +403,8 @@ def test_after_any_change_of_a_weight_it_is_refused_or_still_true(
         assert true or not passed, f"{name}[{place}] = {float(flat[place])}"
         refused = refused + (not passed)
         broken = broken + (not true)
-    assert refused >= 0.4 * trials
-    assert broken >= 0.12 * trials
+    assert refused >= 0.4 * TRIALS
+    assert broken >= 0.12 * TRIALS
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Exact
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Eva, Task, TwoSum
 from separatrix.theory.base import counted
 from separatrix.theory.counts import COUNTS

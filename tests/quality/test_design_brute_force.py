@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paper_sizes import paper_sizes
 
-from separatrix.architecture import Architecture, Layer
-from separatrix.design import Layout, Space, design
+from separatrix.cards.design import Layout, Space, design
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
 
@@ -238,7 +238,7 @@ GRIDS = {
     "nothing at all": (Space((2, 3), (), (SMALL, BIT)), ("eva:n=1000,V=1000",), 1024, 1 << 20),
 }
 
-SLOW = ("composition", "composition that one layer fails", "deeper composition")
+SLOW = ("head-wise", "composition", "composition that one layer fails", "deeper composition")
 
 
 @pytest.mark.parametrize(

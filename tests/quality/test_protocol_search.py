@@ -14,15 +14,13 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
+from adversaries.existence import find_one_reading, find_two_readings
+from adversaries.gap import Gap, gap, gap_iii, gap_iv
+from adversaries.satisfy import Unknown, UnknownTables, satisfy
+from adversaries.two_readings import TwoReadings, TwoReadingsSizes
 
-pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
-
-from separatrix.errors import CheckFailed
-from separatrix.protocols.existence import find_one_reading, find_two_readings
-from separatrix.protocols.gap import Gap, gap, gap_iii, gap_iv
+from separatrix.core.errors import CheckFailed
 from separatrix.protocols.one_reading import OneReading, OneReadingSizes
-from separatrix.protocols.satisfy import Unknown, UnknownTables, satisfy
-from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
 UP_TO_4 = range(1, 5)
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-import separatrix.checks
-import separatrix.reproduce as reproduce
-from separatrix.checks import Checked, verify, verify_path
-from separatrix.errors import OutputError, SeparatrixError
-from separatrix.evidence.bundles import bundle_envelope
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.records import Evidence, from_envelope
-from separatrix.reproduce import reproduce_table
-from separatrix.reproduce.jobs import Job, perform, runs_of, stored
-from separatrix.table.body import Settings
-from separatrix.table.models import Source
-from separatrix.table.plan import KINDS, Kind
+import separatrix.checks.verify
+import separatrix.cli.reproduce as reproduce
+from separatrix.cards.table.body import Settings
+from separatrix.cards.table.models import Source
+from separatrix.cards.table.plan import KINDS, Kind
+from separatrix.checks.verify import Checked, verify, verify_path
+from separatrix.cli.reproduce import reproduce_table
+from separatrix.cli.reproduce.jobs import Job, perform, runs_of, stored
+from separatrix.core.errors import OutputError, SeparatrixError
+from separatrix.core.evidence.bundles import bundle_envelope
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Evidence, from_envelope
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 
@@ -71,7 +71,7 @@ def _made(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reproduce, "run_jobs", one_by_one)
-        patch.setattr("separatrix.report.html.write_report", lambda body, path: None)
+        patch.setattr("separatrix.cli.report.html.write_report", lambda body, path: None)
         reproduce_table(small_settings(), out, show=False)
     return out, done
 
@@ -104,7 +104,7 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     files[gone].unlink()
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
     # making it takes seconds; test_report.py does
-    monkeypatch.setattr("separatrix.report.html.vega_javascript", lambda: "")
+    monkeypatch.setattr("separatrix.cli.report.html.vega_javascript", lambda: "")
     body = reproduce_table(small_settings(), out, workers=1, show=False)
     assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
     assert (out / "report.html").is_file()
@@ -160,7 +160,7 @@ def test_no_edit_of_a_record_or_of_the_table_survives(
         return checked[record.digest]
 
     if not afresh:
-        monkeypatch.setattr(separatrix.checks, "verify", once)
+        monkeypatch.setattr(separatrix.checks.verify, "verify", once)
     file = tmp_path / "edited.json"
     file.write_text(canonical(whole))
     assert verify_path(file)
@@ -263,7 +263,7 @@ def test_saved_results_belong_to_their_job_and_code(
         )
         is None
     )
-    monkeypatch.setattr("separatrix.reproduce.jobs.code_digest", lambda: sha256("other code"))
+    monkeypatch.setattr("separatrix.cli.reproduce.jobs.code_digest", lambda: sha256("other code"))
     assert stored(job, tmp_path) is None
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from support.paper_sizes import paper_sizes
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SeparatrixError
-from separatrix.evidence.records import Verdict
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task, parse_task
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
 from separatrix.mixers.base.mixer import DTYPES
-from separatrix.model import Model
+from separatrix.models.model import Model
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Composition, parse_task
 from separatrix.tasks.base.task import Tokens
 

@@ -13,16 +13,16 @@ import pytest
 from support import pretended
 from support.engines import InPlace
 
-from separatrix.sweeps import schedule
-from separatrix.sweeps.schedule import run_sweep
-from separatrix.sweeps.snapshot import Snapshot
-from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack, packed, remaining
 from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps import schedule
+from separatrix.training.sweeps.schedule import run_sweep
+from separatrix.training.sweeps.snapshot import Snapshot
+from separatrix.training.sweeps.store import Store
 
 ENDED = ("done", "diverged", "failed")
-SEEDS = 30
+SEEDS = 12
 MOST = 60
 """Slices of a session until the disturbance ends."""
 quick = partial(pretended.pretend, pause=0.0)

@@ -497,7 +497,7 @@ UNSEEN: tuple[type[Sums], ...] = (ClearedByNaN, OneLength, GrowsVeryLate)
 
 def made(cls: type[Sums], width: int = 4) -> Any:
     """A drawn mixer of the class."""
-    from separatrix.laws import drawn
-    from separatrix.plugins import OwnMixer, own_mechanism
+    from separatrix.mixers.laws import drawn
+    from separatrix.mixers.plugins import OwnMixer, own_mechanism
 
     return drawn(OwnMixer(own_mechanism(cls)(width=width), width=width))

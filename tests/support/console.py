@@ -350,8 +350,8 @@ def _alone(folder: Path) -> Iterator[None]:
     """A process of its own, nearly: folder, variables, import path, a user's modules and the
     registries of mixers are as before afterwards.
     """
-    from separatrix.mechanisms import MECHANISMS
     from separatrix.mixers import MIXERS
+    from separatrix.stacks.mechanisms import MECHANISMS
 
     before = Path.cwd(), dict(os.environ), list(sys.path), dict(MECHANISMS), dict(MIXERS)
     stems = {path.stem for path in folder.rglob("*.py")}

@@ -15,11 +15,11 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
-from separatrix.checks.construction import verify_construction
+from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import Built
-from separatrix.errors import CheckFailed
-from separatrix.evidence.canonical import sha256
-from separatrix.model import Model
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.canonical import sha256
+from separatrix.models.model import Model
 
 Tokens = NDArray[np.int64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from separatrix.sweeps.engines.base import Engine, Lost, Result, Work, attempted
 from separatrix.training.slices import Slice
+from separatrix.training.sweeps.engines.base import Engine, Lost, Result, Work, attempted
 
 
 class InPlace(Engine):

@@ -297,14 +297,3 @@ UNKNOWN = {
     "own heads": {**MIMO, "model_type": "brand_new"},
 }
 """Files of model types that nobody reads, which say enough."""
-
-WITHOUT_RECURRENCE = (
-    *("alternating", "decoders", "deepseek", "minimax_softmax", "own_heads"),
-    *("fla_softmax", "looped", "own_spelling"),
-)
-"""The files of families with softmax attention alone; all other families have recurrent layers."""
-COUNTED_BY_HAND = (
-    *("fla_gated", "fla_softmax", "looped", "own_spelling", "bailing_linear", "chatglm"),
-    *("cross_layer", "encoders", "gpt_neo", "mllama"),
-)
-"""Files of families whose small configurations stand in test_unusual_counts.py."""

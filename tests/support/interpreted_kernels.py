@@ -26,9 +26,9 @@ import torch
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from triton.runtime import autotuner, interpreter  # pyright: ignore[reportMissingImports]
 
-from separatrix.laws import drawn
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import backend, kernels, mixer
+from separatrix.mixers.laws import drawn
+from separatrix.stacks.mechanisms import mechanism
 
 WIDTH = 24
 SIZES: dict[str, Any] = {"heads": 2, "head_dim": 16, "value_dim": 24}

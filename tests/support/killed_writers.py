@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from separatrix.sweeps.store import Store
 from separatrix.training.packs import Pack
+from separatrix.training.sweeps.store import Store
 from support.toy_runs import outcome, pack, update
 
 PACK = pack(0, 1, 2)

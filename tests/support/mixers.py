@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.laws import close, drawn, inputs, stream
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import Mixer, mixer
+from separatrix.mixers.laws import close, drawn, inputs, stream
+from separatrix.stacks.mechanisms import mechanism
 from separatrix.tasks import TwoSum
 
 Array = NDArray[np.float64]

@@ -18,9 +18,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from separatrix.laws import drawn, stream
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import Mixer, mixer
+from separatrix.mixers.laws import drawn, stream
+from separatrix.stacks.mechanisms import mechanism
 
 LENGTHS = (1, 5, 64, 130)
 PREFILL = 70

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from separatrix.practice.table import Label, Provenance, Rate, Row, Table, Trial
+from separatrix.cards.measured.table import Label, Provenance, Rate, Row, Table, Trial
 
 PROVENANCE = Provenance(
     commit="0123456789abcdef0123456789abcdef01234567",

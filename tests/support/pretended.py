@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from hashlib import sha256
 
-from separatrix.evidence.outcome import Outcome
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric, Slice, Update

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.laws import (
+from separatrix.mixers.laws import (
     alone,
     bounds,
     derivatives,

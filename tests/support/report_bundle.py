@@ -8,8 +8,14 @@ import copy
 import random
 from typing import Any
 
-from separatrix.evidence.records import Certificate, Construction, Evidence, Measurement, Verdict
-from separatrix.numbers.wilson import wilson
+from separatrix.core.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+)
+from separatrix.core.numbers.wilson import wilson
 
 ROWS = [
     {"key": "full", "title": "full attention"},

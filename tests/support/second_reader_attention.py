@@ -314,6 +314,8 @@ def all_full(c: Config) -> Layers:
     return typed(c, lambda: "f" * c["num_hidden_layers"])
 
 
+GEMMA_3_CLASS = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
+"""What `Gemma3TextConfig` of transformers takes where a file says nothing."""
 ATTENTION: dict[str, Callable[[Config], Layers]] = {
     **dict.fromkeys(("llama", "mistral", "mixtral", "seed_oss", "gemma"), plain),
     **dict.fromkeys(("qwen2", "qwen3"), qwen),
@@ -321,7 +323,8 @@ ATTENTION: dict[str, Callable[[Config], Layers]] = {
     **dict.fromkeys(("qwen3_moe", "minimax_m2"), all_full),
     **dict.fromkeys(("gpt2", "gpt_bigcode", "falcon", "dbrx"), older),
     **dict.fromkeys(("gemma2", "gpt_oss"), alternating(2)),
-    **dict.fromkeys(("gemma3", "gemma3_text"), alternating(6, "sliding_window_pattern")),
+    "gemma3": alternating(6, "sliding_window_pattern"),
+    "gemma3_text": lambda c: alternating(6, "sliding_window_pattern")(GEMMA_3_CLASS | c),
     "gemma3n_text": gemma3n,
     "cohere2": alternating(4, "sliding_window_pattern"),
     "olmo3": alternating(4),

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import Certificate, Evidence
-from separatrix.model import build
-from separatrix.table.body import Settings, derive, table_cells
-from separatrix.table.models import Source
-from separatrix.table.plan import Cell, Kind
+from separatrix.cards.table.body import Settings, derive, table_cells
+from separatrix.cards.table.models import Source
+from separatrix.cards.table.plan import Cell, Kind
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import Certificate, Evidence
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
 from separatrix.training.run import Run

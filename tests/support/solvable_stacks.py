@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.built import built_by
+from separatrix.theory.fits import built_by
 from support.stronger import BOUNDED
 
 HEADS = (

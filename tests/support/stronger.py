@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 from separatrix.tasks import SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge
 

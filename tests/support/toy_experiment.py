@@ -1,82 +1,86 @@
-"""A stranger's experiment, in one small file: does one layer of linear attention keep n facts?"""
+"""A stranger's experiment, in one small page: does one layer of linear attention keep n facts?"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from separatrix.experiments.base import Cell, Experiment, cell, claimed
-from separatrix.practice.table import Scale, Table
-from separatrix.training.run import Run
+from separatrix.cards.measured.table import Table, Trial
+from separatrix.findings.base import Experiment, read_page
 from support.practice_tables import row, trial
 from support.practice_tables import table as made
 
-STACKS = ("full", "linear")
-SMALL = "linear @ heads=1, head_dim=2"
+PAGE = """\
+---
+title: Facts in a small state
+question: How many facts does a small state keep?
+baseline: {steps: 3, batch: 8, width: 8, hidden: 8, tested: 64}
+grid:
+  task: ["eva:n=2,V=4", "eva:n=4,V=4"]
+  learning_rate: [0.001, 0.003]
+seeds: 1
+layouts:
+  full: full @ heads=1, head_dim=4
+  linear: {architecture: "linear @ heads=1, head_dim=4", weight_decay: 0.0}
+---
+
+"""
+WORDS = """\
+---
+title: Facts in a small state
+question: How many facts does a small state keep?
+baseline: {task: "eva:n=4,V=16", steps: 4000}
+layouts: {full: full, linear: linear}
+contrasts:
+  - [full, linear]
+---
+
+Full attention keeps all. {{median("full") > median("linear") and apart}}
+
+- It solved it with {{solved("full")}} of {{seeds("full")}} seeds, in {{steps("full")}} steps.
+
+{{contrasts}}
+"""
+TASK = "eva:n=4,V=16"
 
 
-class Toy(Experiment):
-    """Facts kept by a tiny state."""
-
-    name = "toy"
-    title = "Facts in a small state"
-    question = "How many facts does a small state keep?"
-    says = "Theorem A bounds it."
-    labels: ClassVar[dict[str, str]] = {
-        "mechanism": "the token mixer",
-        "n": "facts in the prompt",
-    }
-    x = "n"
-    x_title = "facts"
-    series = ("mechanism",)
-
-    def cells(self, scale: Scale) -> tuple[Cell, ...]:
-        steps = {"smoke": 3, "laptop": 40, "gpu": 4000}[scale]
-        seeds = {"smoke": 1, "laptop": 3, "gpu": 5}[scale]
-        return tuple(
-            cell(
-                {"mechanism": name, "n": n},
-                Run(
-                    architecture=f"{name} @ heads=1, head_dim=4",
-                    task=f"eva:n={n},V=4",
-                    seed=0,
-                    steps=steps,
-                    batch=8,
-                    width=8,
-                    hidden=8,
-                    tested=64,
-                ),
-                seeds=seeds,
-                rates=(1e-3, 3e-3),
-            )
-            for name in STACKS
-            for n in (2, 4)
-        )
-
-    def findings(self, table: Table) -> tuple[str, ...]:
-        one, other = (table.one(mechanism=name, n=4) for name in STACKS)
-        if one is None or other is None or not claimed([one, other]):
-            return ()
-        return (f"Full attention: {float(one.median):.2f}, linear: {float(other.median):.2f}.",)
+def toy(folder: Path, text: str = PAGE) -> Experiment:
+    """The experiment of a page with this text."""
+    path = folder / "toy.md"
+    path.write_text(text, encoding="utf-8")
+    return read_page(path)
 
 
-def table() -> Table:
-    """As if it had been trained: full attention keeps everything, a state of 2 bits does not."""
-    rights = {("full", 16): 1000, ("full", 32): 995, ("linear", 16): 700, ("linear", 32): 200}
-    stacks = {"full": "full @ heads=1, head_dim=16", "linear": SMALL}
+def ended(seed: int, steps: int | None, right: int = 998) -> Trial:
+    """A seed that solved it after so many steps; None: that did not, in 4,000."""
+    if steps is None:
+        return trial(seed, min(right, 400), steps=4000)
+    return trial(seed, right, steps=steps, stopped="solved")
+
+
+def table(
+    cells: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    stop_at: float = 0.995,
+    task: str = TASK,
+    steps: int = 4000,
+) -> Table:
+    """As if it had been trained: cells, and the steps until each of their seeds solved it."""
+    if cells is None:
+        cells = {"full": tuple(range(100, 180, 10)), "linear": (None,) * 8}
     return made(
         "toy",
         *(
             row(
-                {"mechanism": name, "n": n, "stack": stacks[name]},
-                {
-                    3e-3: [trial(seed, max(0, right - 5 * seed)) for seed in range(3)],
-                    1e-2: [trial(seed, 100) for seed in range(3)],
-                },
-                architecture=stacks[name],
-                task=f"eva:n={n},V=16",
+                {"cell": name, "stack": name},
+                {3e-3: [ended(seed, value) for seed, value in enumerate(values)]},
+                architecture=f"{'linear' if 'linear' in name else 'full'} @ heads=1, head_dim=16",
+                task=task,
+                stop_at=stop_at,
+                steps=steps,
                 width=16,
                 hidden=32,
             )
-            for (name, n), right in rights.items()
+            for name, values in cells.items()
         ),
     )

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms.base import CacheItem, Facts, Mechanism, Varied, integer
-from separatrix.mechanisms.recurrent_state import Stateful
+from separatrix.core.numbers.growth import Growth
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
-from separatrix.numbers.growth import Growth
+from separatrix.stacks.mechanisms.base import CacheItem, Facts, Mechanism, Varied, integer
+from separatrix.stacks.mechanisms.recurrent_state import Stateful
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from separatrix.evidence.outcome import Outcome
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric, Update

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.hf import from_config
-from separatrix.mechanisms import LatentCache, Mechanism
-from separatrix.mechanisms.gated_softmax import GatedSoftmax
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.mechanisms import LatentCache, Mechanism
+from separatrix.stacks.mechanisms.gated_softmax import GatedSoftmax
 
 _SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 

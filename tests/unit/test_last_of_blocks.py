@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix import model as models
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
 from separatrix.mixers.ops.running_softmax import RunningSoftmax
-from separatrix.model import Model, build
+from separatrix.models import model as models
+from separatrix.models.model import Model, build
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 TASK = parse_task("eva:n=40,V=7")

@@ -4,17 +4,28 @@ context, each with the theorem that says so.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.cards.brackets import NestedBrackets
+from dataclasses import replace
+
 from separatrix.cards.composition import composition
-from separatrix.cards.equality import EqualStrings
 from separatrix.cards.line import CardLine
-from separatrix.cards.permutation import ParityOfBits, PermutationTracking
-from separatrix.cards.recall import Recall
-from separatrix.cards.two_sum import TwoSumOf
-from separatrix.errors import SizeError
+from separatrix.cards.question import Question
+from separatrix.cards.questions import (
+    equal_strings,
+    nested_brackets,
+    one_of_facts,
+    one_of_pairs,
+    parity_of_bits,
+    permutations,
+    two_sum,
+    with_way_out,
+)
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
+from separatrix.theory.solves.question_first import waits
 
 DEFAULT_VOCABULARY = 50_000
+SHORTEST = 5
+"""Tokens of two pairs and a question."""
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
@@ -26,18 +37,42 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
             f"'{architecture.spec}': cards are about models that read left to right, and with"
             " causal=false tokens see later ones; `construct` and `judge` take such stacks"
         )
-    return [
-        *recall(architecture, context).answer(architecture),
-        *composition(architecture, context),
-        *TwoSumOf(context, "query").answer(architecture),
-        *TwoSumOf(context, "decision").answer(architecture),
-        *EqualStrings(context).answer(architecture),
-        *NestedBrackets(context).answer(architecture),
-        *ParityOfBits(context).answer(architecture),
-        *PermutationTracking(context).answer(architecture),
-    ]
+    recalled = recall(architecture, context).answer(architecture)
+    found = {
+        "recall": with_way_out(architecture, values_of(architecture), recalled),
+        "composition": composition(architecture, context),
+        "2sum": two_sum(context, "query").answer(architecture),
+        "pairs": two_sum(context, "decision").answer(architecture),
+        "equality": equal_strings(context).answer(architecture),
+        "brackets": nested_brackets(architecture, context).answer(architecture),
+        "parity": parity_of_bits(architecture, context),
+        "s5": permutations(architecture, context),
+    }
+    return [replace(line, key=key) for key, lines in found.items() for line in lines]
 
 
-def recall(architecture: Architecture, context: int) -> Recall:
-    """The question of recall, with as many values as the model has tokens."""
-    return Recall(context, max(2, architecture.vocabulary or DEFAULT_VOCABULARY))
+def values_of(architecture: Architecture) -> int:
+    """As many values of facts as the model has tokens."""
+    return max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
+
+
+def recall(architecture: Architecture, context: int) -> Question:
+    """The question of recall."""
+    return one_of_facts(context, values_of(architecture))
+
+
+def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
+    """The card's lines and, behind recall, what is known of facts of two tokens, and of a question
+    that stands before the facts.
+    """
+    lines = card(architecture, context)
+    if context < SHORTEST:
+        return lines
+    values = values_of(architecture)
+    pairs = one_of_pairs(context, values, "last").answer(architecture)
+    more = [replace(line, key="recall-2") for line in pairs if line.theorem != "none"]
+    if waits(architecture, values) is not None:
+        first = one_of_pairs(context, values, "first").answer(architecture)
+        more += [replace(line, key="question-first") for line in first]
+    behind = sum(line.key == "recall" for line in lines)
+    return [*lines[:behind], *more, *lines[behind:]]

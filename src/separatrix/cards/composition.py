@@ -5,18 +5,18 @@ fails, and what a chain of thought changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-from separatrix.architecture import Architecture
 from separatrix.cards.line import Bound, CardLine
 from separatrix.cards.question import OPEN, AfterThought, Question, beyond
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.first_size import first_size
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.amounts import LONGEST_CONTEXT
+from separatrix.core.numbers.first_size import first_size
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
-from separatrix.theory.base import Theorem, number
+from separatrix.theory.base import Theorem, at_most
 from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
@@ -25,7 +25,7 @@ from separatrix.theory.words import Words, counted_as
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
     if not architecture.reading:
-        return TwoSteps(context).answer(architecture)
+        return _two_steps(context).answer(architecture)
     lines: list[CardLine] = []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
@@ -61,84 +61,42 @@ def _composition(steps: int, m: int) -> SeqComp:
     return SeqComp(L=steps, m=m, branching=(1,) * (steps - 1))
 
 
-@dataclass(frozen=True)
-class TwoSteps(Question):
+def _two_steps(context: int) -> Question:
     """Two steps where no cache grows: z_2 of N entries has N^N contents, and the prompt 2N + 2
     tokens.
     """
-
-    context: int
-
-    after_thought = AfterThought(
-        "composition with chain of thought, 2 steps", "Writing the steps down does not help."
+    return Question(
+        title="composition, 2 steps",
+        task=filling(context, 2),
+        n=context,
+        least=_composition(2, 2),
+        at=lambda n: _composition(2, (n - 2) // 2),
+        solved=f"Some weights compose two look-ups in tables that fill {context:,} tokens.",
+        failed=(
+            "Whatever its weights, the model composes two look-ups wrongly in some prompt of {most}"
+            " tokens."
+        ),
+        unknown=Words(
+            "no bound up to 10^12 tokens", f"{OPEN} The caches are too large to count here."
+        ),
+        after_thought=AfterThought(
+            "composition with chain of thought, 2 steps", "Writing the steps down does not help."
+        ),
     )
 
-    @property
-    def title(self) -> str:
-        return "composition, 2 steps"
 
-    @property
-    def task(self) -> SeqComp:
-        return filling(self.context, 2)
-
-    @property
-    def size(self) -> int:
-        return self.context
-
-    @property
-    def least(self) -> SeqComp:
-        return _composition(2, 2)
-
-    def at(self, n: int) -> SeqComp:
-        return _composition(2, (n - 2) // 2)
-
-    def solved(self) -> str:
-        return f"Some weights compose two look-ups in tables that fill {self.context:,} tokens."
-
-    def failed(self, n: int) -> str:
-        return (
-            "Whatever its weights, the model composes two look-ups wrongly in some prompt of"
-            f" {number(n)} tokens."
-        )
-
-    def nothing_known(self, architecture: Architecture) -> Words:
-        why = f"{OPEN} The caches are too large to count here."
-        return Words("no bound up to 10^12 tokens", why)
-
-
-@dataclass(frozen=True)
-class Steps(Question):
+def _steps(context: int, steps: int, asked: str, unknown: Words) -> Question:
     """A number of steps that no construction covers, in a stack that reads."""
-
-    context: int
-    steps: int
-    asked: str
-    unknown: Words
-
-    @property
-    def title(self) -> str:
-        return f"composition, {self.asked}"
-
-    @property
-    def task(self) -> SeqComp:
-        return filling(self.context, self.steps)
-
-    @property
-    def size(self) -> int:
-        return self.context
-
-    def at(self, n: int) -> SeqComp:
-        return _composition(self.steps, max(2, (n - 2) // self.steps))
-
-    def solved(self) -> str:
-        steps = counted_as(self.steps, "step")
-        return f"Some weights follow {steps} through tables that fill {self.context:,} tokens."
-
-    def failed(self, n: int) -> str:
-        return _wrong(self.steps, n)
-
-    def nothing_known(self, architecture: Architecture) -> Words:
-        return self.unknown
+    followed = counted_as(steps, "step")
+    return Question(
+        title=f"composition, {asked}",
+        task=filling(context, steps),
+        n=context,
+        at=lambda n: _composition(steps, max(2, (n - 2) // steps)),
+        solved=f"Some weights follow {followed} through tables that fill {context:,} tokens.",
+        failed=_wrong(steps, "{most}"),
+        unknown=unknown,
+    )
 
 
 def _most_steps(
@@ -174,16 +132,18 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     """
     # a theorem that is silent at `first` can only begin to speak where its own steps begin
     begins = {theorem.begins(architecture) for theorem in THEOREMS.values()}
-    for steps in sorted({first, *(steps for steps in begins if steps > first)}):
-        line = _failing(architecture, steps, context)
+    counts = sorted({first, *(steps for steps in begins if steps > first)})
+    for told in (_failing, _too_long):
+        asked = ((steps, told(architecture, steps, context)) for steps in counts)
+        steps, line = next((pair for pair in asked if pair[1] is not None), (0, None))
         if line is None:
             continue
         lines: list[CardLine] = []
         if steps > first:
             unknown = Words("between construction and bound", f"{OPEN} It lies between the two.")
             between = counted_as(steps - 1, "step")
-            asked = between if steps - 1 == first else f"{first} to {between}"
-            lines += Steps(context, steps - 1, asked, unknown).answer(architecture)
+            title = between if steps - 1 == first else f"{first} to {between}"
+            lines += _steps(context, steps - 1, title, unknown).answer(architecture)
         lines.append(line)
         # one step asks for a place that is known; two and more are bounded by more theorems
         return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
@@ -194,7 +154,7 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     else:
         unknown = Words("no theorem here covers this stack", f"{OPEN} No theorem covers it.")
     steps = max(2, first)
-    return Steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
+    return _steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
 
 
 def _failing(architecture: Architecture, steps: int, context: int) -> CardLine | None:
@@ -215,7 +175,7 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     )
     words = theorem.told(record or first, asked if task is None else task, architecture)
     title = f"composition, {counted_as(steps, 'step')}"
-    explain = f"{_wrong(steps, first.n)} {words.why}"
+    explain = f"{_wrong(steps, at_most(first.n))} {words.why}"
     if first.n <= context:
         return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
     here = judge(architecture, filling(context, steps), among=quick)
@@ -223,25 +183,51 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     return beyond(title, Bound(theorem.key, first.n, context, verdict=record), own, words, explain)
 
 
+def _too_long(architecture: Architecture, steps: int, context: int) -> CardLine | None:
+    """So many steps fail at some n by a theorem that shows it of no prompt that is short enough to
+    be written: its sizes are not searched for. None where there is no such theorem.
+    """
+    theorem = next(
+        (theorem for theorem in THEOREMS.values() if _far(theorem, architecture, steps)), None
+    )
+    if theorem is None:
+        return None
+    words = Words(
+        "counted; longer prompts were not searched",
+        f"What its conditions ask of every function takes more than {LONGEST_CONTEXT:,} entries"
+        " here: that was counted, and no failing size was searched for (`separatrix.judge` does).",
+    )
+    title = f"composition, {counted_as(steps, 'step')}"
+    bound = Bound(theorem.key, None, context, beyond=LONGEST_CONTEXT)
+    return beyond(title, bound, None, words, words.why)
+
+
+def _far(theorem: Theorem, architecture: Architecture, steps: int) -> bool:
+    return fails_at_once(theorem) and theorem.silent_up_to(architecture, steps, LONGEST_CONTEXT)
+
+
 def _quick(architecture: Architecture, task: SeqComp) -> Callable[[Theorem], bool]:
-    """The theorems that show failure, without those whose search another one spares here."""
+    """The theorems that show failure, without those whose search another one spares here, and those
+    that show none in any prompt that is short enough to be written.
+    """
     spared = {
         theorem.spares
         for theorem in THEOREMS.values()
         if theorem.spares and theorem.judge(architecture, task) is not None
     }
+    spared |= {key for key, theorem in THEOREMS.items() if _far(theorem, architecture, task.L)}
     return lambda theorem: fails_at_once(theorem) and theorem.key not in spared
 
 
-def _wrong(steps: int, n: int) -> str:
+def _wrong(steps: int, tokens: str) -> str:
     if steps == 1:
         return (
             "Whatever its weights, the model looks a value up wrongly in some prompt of"
-            f" {number(n)} tokens when the place to look at comes before the last token."
+            f" {tokens} tokens when the place to look at comes before the last token."
         )
     return (
         f"Whatever its weights, the model follows {counted_as(steps, 'step')} wrongly in some"
-        f" prompt of {number(n)} tokens."
+        f" prompt of {tokens} tokens."
     )
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.weights import Weights
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Mechanism
-from separatrix.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
-from separatrix.numbers.growth import Growth, Since, signs, total_signs
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
+from separatrix.core.numbers.growth import Growth, Since, signs, total_signs
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.weights import Weights
+from separatrix.stacks.mechanisms import Mechanism
 
 MOST_BATCH = 10**6
 _APART = 16

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture
 from separatrix.cards.card import recall
 from separatrix.cards.question import grade
-from separatrix.numbers.accuracy import WHOLE
-from separatrix.numbers.amounts import LONGEST_CONTEXT
+from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.core.numbers.amounts import LONGEST_CONTEXT
+from separatrix.stacks.architecture import Architecture
 from separatrix.theory.among import fails_at_once
 from separatrix.theory.judge import judge
 
@@ -71,7 +71,8 @@ def _powers(architectures: Sequence[Architecture]) -> range:
 
 def _begins(architecture: Architecture) -> int | None:
     """The number of facts from which recall fails; None where no theorem names one."""
-    found = judge(architecture, recall(architecture, 2).least, among=fails_at_once)
+    asked = recall(architecture, 2)
+    found = judge(architecture, asked.least or asked.task, among=fails_at_once)
     return next((verdict.n for verdict in found if verdict.n is not None), None)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from separatrix.architecture import Architecture, Mechanism
-from separatrix.architecture.spec import parse_sizes
+from separatrix.stacks.architecture import Architecture, Mechanism
+from separatrix.stacks.architecture.spec import parse_sizes
 
 FORMAT = "format"
 """Written in specs without its name: "fp32"."""

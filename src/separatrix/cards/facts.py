@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture
-from separatrix.cards.card import card
+from separatrix.cards.card import all_lines
 from separatrix.cards.costs import Costs, Serving, costs
 from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
 from separatrix.cards.positions import positions_text
-from separatrix.cards.practice import Finding, practice
-from separatrix.numbers.amounts import check_context
+from separatrix.cards.short import Row as ShortRow
+from separatrix.cards.short import forgets, rows_of
+from separatrix.core.numbers.amounts import check_context
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory.base import number
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
@@ -62,8 +63,10 @@ class CardFacts:
     read_bits: int
     """Bits that one query takes of the past in the reading layer that gives it most."""
     lines: tuple[CardLine, ...]
-    practice: tuple[Finding, ...]
-    """What training found that bears on the lines: no part of any verdict."""
+    table: tuple[ShortRow, ...]
+    """The lines in short."""
+    forgets: str
+    """What passes beyond the reach of the layers; "" where no theorem says."""
     defaults: tuple[str, ...]
     """Sizes that a spec leaves open, with the values taken."""
     assumptions: tuple[str, ...]
@@ -90,7 +93,7 @@ def card_facts(
     Raises SizeError for a context that is none.
     """
     check_context(context)
-    asked = tuple(card(architecture, context) if lines is None else lines)
+    asked = tuple(all_lines(architecture, context) if lines is None else lines)
     said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
     return CardFacts(
         name=str(architecture),
@@ -108,7 +111,8 @@ def card_facts(
         readers=len(architecture.reading),
         read_bits=max((architecture.read_bits(i) for i in architecture.reading), default=0),
         lines=asked,
-        practice=practice(architecture, context, asked),
+        table=rows_of(architecture, asked),
+        forgets=forgets(architecture, asked),
         defaults=taken_by_default(architecture),
         assumptions=(
             *_own(asked),

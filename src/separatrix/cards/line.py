@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from separatrix.evidence.records import Status, Verdict
-from separatrix.numbers.amounts import LONGEST_CONTEXT, format_times
+from separatrix.core.evidence.records import Status, Verdict
+from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_times
 from separatrix.theory.judge import THEOREMS
-
-NOT_EXCLUDED = "not excluded"
-"""What is printed where a theorem shows failure, but only beyond the context."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,16 @@ class Bound:
     """Of an asymptotic theorem: the base-2 logarithm of the n at which it would bite."""
     verdict: Verdict | None = None
     """The record of the failure, where a task of that size can be written."""
+    beyond: int = 0
+    """Where no n was searched for: a length up to which the theorem surely shows no failure."""
 
     @property
     def out_of_reach(self) -> bool:
         """Whether no prompt is that long: none here has more than 10^12 tokens."""
         if self.n is not None:
             return self.n > LONGEST_CONTEXT
+        if self.beyond:
+            return self.beyond >= LONGEST_CONTEXT
         try:
             return Decimal(self.log2_n) > LONGEST_CONTEXT.bit_length()
         except InvalidOperation:
@@ -51,6 +52,8 @@ class Bound:
     @property
     def where(self) -> str:
         """Where it bites: "from n = 7,675,932 on"; "" where its n is too large to write."""
+        if self.beyond:
+            return f"at no n up to {self.beyond:,}"
         return "" if self.n is None else THEOREMS[self.theorem].failing(self.n)
 
 
@@ -87,13 +90,8 @@ class CardLine:
     """OPEN: a failure shown beyond the context, by the theorem of the line."""
     grade: Grade | None = None
     """FAILS: how many of random questions are answered at the context, at the most."""
-
-    @property
-    def answer(self) -> str:
-        """The status as people read it: what a theorem forbids only beyond the context is not
-        excluded.
-        """
-        return self.status if self.bound is None else NOT_EXCLUDED
+    key: str = ""
+    """The question's name: "recall"; see `cards.short`."""
 
     @property
     def where(self) -> str:

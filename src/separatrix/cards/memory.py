@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.outline import Outline, Part
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import ATTENTION
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.outline import Outline, Part
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import ATTENTION
 
 KINDS = {
     "state": "recurrent state",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from separatrix.architecture import Architecture
-from separatrix.mechanisms import Mechanism
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 
 _BESIDE = {
     "embedded": "learned embeddings",

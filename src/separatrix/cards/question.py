@@ -4,15 +4,15 @@ say what an answer means. The reason behind an answer is told by the theorem tha
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from separatrix.architecture import Architecture
 from separatrix.cards.line import Bound, CardLine, Grade
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.base import size_in_words
+from separatrix.theory.base import at_most, number, size_in_words
 from separatrix.theory.judge import THEOREMS, graded, judge
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.words import Words
@@ -25,6 +25,9 @@ UNDECIDED = (
 )
 
 
+NOTHING = Words("no theorem here decides it", UNDECIDED)
+
+
 class AfterThought(NamedTuple):
     """The same question where the model may write a chain of thought first, and what it means
     that the model fails all the same.
@@ -34,49 +37,41 @@ class AfterThought(NamedTuple):
     failed: str
 
 
-class Question(ABC):
-    """One question about a model at a context. Subclasses are final frozen dataclasses."""
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question about a model at a context."""
 
-    after_thought: ClassVar[AfterThought | None] = None
+    title: str
+    task: Task
+    """The task at the context."""
+    at: Callable[[int], Task]
+    """The task at the n that a verdict names."""
+    solved: str
+    """What SOLVABLE means, in a sentence."""
+    failed: str
+    """What FAILS from n on means: "{n}" is the n, "{s}" its plural, "{half}" its half, "{most}" n
+    where it may be too long to write.
+    """
+    least: Task | None = None
+    """A task like it, which is asked for the n from which the model fails; None for itself."""
+    n: int | None = None
+    """The n of the question at the context, as verdicts count it; None for that of its task."""
+    unknown: Words = NOTHING
+    """What is said where no theorem decides."""
+    after_thought: AfterThought | None = None
     """Asked as well where the theorem that says FAILS speaks of chains of thought."""
-    keeps_nothing_known: ClassVar[bool] = True
+    keeps_nothing_known: bool = True
     """Whether a line that no theorem decides holds the record that says so."""
 
     @property
-    @abstractmethod
-    def title(self) -> str:
-        """The question as the card asks it."""
-
-    @property
-    @abstractmethod
-    def task(self) -> Task:
-        """The task at the context."""
-
-    @property
     def size(self) -> int:
-        """The n of the question at the context, as verdicts count it."""
-        return size_in_words(self.task)[1]
+        """The n at the context."""
+        return size_in_words(self.task)[1] if self.n is None else self.n
 
-    @property
-    def least(self) -> Task:
-        """A task like it, which is asked for the n from which the model fails."""
-        return self.task
-
-    @abstractmethod
-    def at(self, n: int) -> Task:
-        """The task at the n that a verdict names."""
-
-    @abstractmethod
-    def solved(self) -> str:
-        """What SOLVABLE means, in a sentence."""
-
-    @abstractmethod
-    def failed(self, n: int) -> str:
-        """What FAILS from n on means, in a sentence."""
-
-    def nothing_known(self, architecture: Architecture) -> Words:
-        """What is said where no theorem decides."""
-        return Words("no theorem here decides it", UNDECIDED)
+    def fails(self, n: int) -> str:
+        """What FAILS from n on means."""
+        plural = "" if n == 1 else "s"
+        return self.failed.format(n=number(n), s=plural, half=number(n // 2), most=at_most(n))
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
         """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
@@ -85,8 +80,9 @@ class Question(ABC):
         here = judge(architecture, self.task)[0]
         if here.status == "SOLVABLE":
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
-            return [self._line(here, words.text, f"{self.solved()} {words.why}")]
-        least = here if self.least == self.task else judge(architecture, self.least)[0]
+            return [_line(self.title, here, words.text, f"{self.solved} {words.why}")]
+        other = self.least if self.least != self.task else None
+        least = here if other is None else judge(architecture, other)[0]
         for n in (least.n, here.n):
             record = None if n is None else failure(architecture, self.at(n))
             if n is None or record is None:
@@ -103,13 +99,12 @@ class Question(ABC):
     ) -> list[CardLine]:
         theorem = THEOREMS[record.theorem]
         words = theorem.told(record, task, architecture)
-        line = self._line(record, words.text, f"{self.failed(n)} {words.why}", n=n)
+        line = _line(self.title, record, words.text, f"{self.fails(n)} {words.why}", n=n)
         lines = [replace(line, grade=grade(architecture, self.task))]
         after = self.after_thought
         if after is not None and theorem.after_thought:
             words = theorem.told(record, task, architecture, thought=True)
-            explain = f"{after.failed} {words.why}"
-            lines.append(self._line(record, words.text, explain, n=n, title=after.title))
+            lines.append(_line(after.title, record, words.text, f"{after.failed} {words.why}", n=n))
         return lines
 
     def _beyond(
@@ -120,7 +115,7 @@ class Question(ABC):
         bound = Bound(theorem.key, n, self.size, verdict=record)
         kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
         words = theorem.told(record, self.at(n), architecture)
-        lines = [beyond(self.title, bound, kept, words, f"{self.failed(n)} {words.why}")]
+        lines = [beyond(self.title, bound, kept, words, f"{self.fails(n)} {words.why}")]
         after = self.after_thought
         if after is not None and theorem.after_thought:
             words = theorem.told(record, self.at(n), architecture, thought=True)
@@ -133,17 +128,9 @@ class Question(ABC):
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
             bound = Bound(here.theorem, None, self.size, log2_n=here.log2_n or "")
             return beyond(self.title, bound, here, words, words.why)
-        words = self.nothing_known(architecture)
-        if here.statement != NothingKnown.title:
-            words = Words(here.statement, words.why)
+        text = self.unknown.text if here.statement == NothingKnown.title else here.statement
         record = here if self.keeps_nothing_known else None
-        return CardLine(self.title, "OPEN", None, words.text, here.theorem, record, words.why)
-
-    def _line(
-        self, record: Verdict, text: str, explain: str, *, n: int | None = None, title: str = ""
-    ) -> CardLine:
-        question = title or self.title
-        return CardLine(question, record.status, n, text, record.theorem, record, explain)
+        return CardLine(self.title, "OPEN", None, text, here.theorem, record, self.unknown.why)
 
 
 def beyond(title: str, bound: Bound, here: Verdict | None, words: Words, why: str) -> CardLine:
@@ -165,3 +152,9 @@ def failure(architecture: Architecture, task: Task) -> Verdict | None:
     """The strongest verdict that says FAILS, or None."""
     found = judge(architecture, task)
     return next((verdict for verdict in found if verdict.status == "FAILS"), None)
+
+
+def _line(
+    title: str, record: Verdict, text: str, explain: str, *, n: int | None = None
+) -> CardLine:
+    return CardLine(title, record.status, n, text, record.theorem, record, explain)

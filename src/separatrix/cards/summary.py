@@ -6,19 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.architecture import Architecture, bounded_bits
-from separatrix.cards import card
-from separatrix.evidence.records import Evidence, Verdict
+from separatrix.cards.card import card
+from separatrix.cards.memory import KINDS
+from separatrix.core.evidence.records import Evidence, Verdict
+from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.tasks import parse_task
 from separatrix.theory.base import counted, number, size_in_words
 from separatrix.theory.judge import THEOREMS
-
-KINDS = {
-    "state": "recurrent state",
-    "convolution": "convolution buffers",
-    "window": "windows",
-    "kv": "keys and values",
-}
 
 
 def decisive(verdict: Verdict) -> str:

@@ -4,35 +4,25 @@ token and which cannot, and what follows from that, or would under a conjecture.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from separatrix.architecture import Architecture, Layer
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.theory.fails.p_parity import layer_settles, standstill
 from separatrix.theory.words import Words, counted_as
 
-
-class _Does(NamedTuple):
-    """What layers of a kind do, said of one and of several."""
-
-    one: str
-    several: str
-
-
-_TURNS = _Does("turns its state over", "turn their state over")
-_ONE_WAY = _Does(
-    "only moves one way while a token repeats", "only move one way while a token repeats"
-)
-_NEAR = _Does("sees the last tokens only", "see the last tokens only")
-_READS = _Does("reads the prompt at a fixed depth", "read the prompt at a fixed depth")
-_DIAGONAL = _Does(
+_Does = tuple[str, str]
+"""What layers of a kind do, said of one and of several."""
+_TURNS = ("turns its state over", "turn their state over")
+_ONE_WAY = ("only moves one way while a token repeats", "only move one way while a token repeats")
+_NEAR = ("sees the last tokens only", "see the last tokens only")
+_READS = ("reads the prompt at a fixed depth", "read the prompt at a fixed depth")
+_DIAGONAL = (
     "is a diagonal recurrence that Theorem P does not cover",
     "are diagonal recurrences that Theorem P does not cover",
 )
-_SHRINKS = _Does(
+_SHRINKS = (
     "shrinks its state along a key, and is not shown to turn it over",
     "shrink their state along a key, and are not shown to turn it over",
 )
-_OTHER = _Does("looks at places, or is not covered", "look at places, or are not covered")
+_OTHER = ("looks at places, or is not covered", "look at places, or are not covered")
 
 
 def tracked_by(architecture: Architecture) -> str:
@@ -45,7 +35,7 @@ def tracked_by(architecture: Architecture) -> str:
             kind = (_titles(layer), _does(layer))
             kinds[kind] = kinds.get(kind, 0) + times
     return "; ".join(
-        f"{counted_as(times, f'{titles} layer')} {does.one if times == 1 else does.several}"
+        f"{counted_as(times, f'{titles} layer')} {does[times != 1]}"
         for (titles, does), times in kinds.items()
     )
 

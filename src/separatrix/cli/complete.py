@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 def models(incomplete: str) -> list[str]:
     """Presets; a file or a spec is not completed."""
-    from separatrix.architecture.presets import PRESETS
+    from separatrix.stacks.architecture.released import PRESETS
 
     return _beginning(PRESETS, incomplete)
 
@@ -23,20 +23,20 @@ def tasks(incomplete: str) -> list[str]:
 
 
 def mechanisms(incomplete: str) -> list[str]:
-    from separatrix.mechanisms import MECHANISMS
+    from separatrix.stacks.mechanisms import MECHANISMS
 
     return _beginning(MECHANISMS, incomplete)
 
 
 def theorems(incomplete: str) -> list[str]:
     """Keys of theorems, further statements and counts."""
-    from separatrix.report.listing import list_theorems
+    from separatrix.cli.report.listing import list_theorems
 
     return _beginning([row["key"] for row in list_theorems()], incomplete)
 
 
 def experiments(incomplete: str) -> list[str]:
-    from separatrix.experiments import EXPERIMENTS
+    from separatrix.findings import EXPERIMENTS
 
     return _beginning(EXPERIMENTS, incomplete)
 

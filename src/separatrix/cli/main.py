@@ -17,24 +17,27 @@ import typer
 import typer.core
 
 from separatrix import __version__
-from separatrix.cli.analyze import analyze, presets
-from separatrix.cli.compare import compare
-from separatrix.cli.constructions import constructions
-from separatrix.cli.design import design
-from separatrix.cli.evaluate import evaluate
-from separatrix.cli.evidence import construct, refute, verify
-from separatrix.cli.experiment import experiment
-from separatrix.cli.mechanisms import check_mechanism, mechanisms_app
+from separatrix.cli.commands.analyze import analyze, presets
+from separatrix.cli.commands.compare import compare
+from separatrix.cli.commands.constructions import constructions
+from separatrix.cli.commands.design import design
+from separatrix.cli.commands.evaluate import evaluate
+from separatrix.cli.commands.evidence import construct, refute, verify
+from separatrix.cli.commands.experiment import experiment
+from separatrix.cli.commands.mechanisms import check_mechanism, mechanisms_app
+from separatrix.cli.commands.precision import precision
+from separatrix.cli.commands.reproduce import reproduce
+from separatrix.cli.commands.runs import runs_app
+from separatrix.cli.commands.sweep import sweep
+from separatrix.cli.commands.tasks import audit_command, tasks_app
+from separatrix.cli.commands.theorems import theorems_app
+from separatrix.cli.commands.train import train
+from separatrix.cli.commands.trial import trial
 from separatrix.cli.options import SIZES
-from separatrix.cli.precision import precision
-from separatrix.cli.reproduce import reproduce
-from separatrix.cli.runs import runs_app
-from separatrix.cli.sweep import sweep
-from separatrix.cli.tasks import audit_command, tasks_app
-from separatrix.cli.theorems import theorems_app
-from separatrix.cli.train import train
-from separatrix.errors import CheckFailed, SeparatrixError, Stopped, printable
+from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printable
 
+RENAMED = {"--explain": "--why QUESTION, or --why all"}
+"""Options of earlier versions, and what replaced them."""
 BROKEN = 70
 INTERRUPTED = 130
 MOST_SHOWN = 2_000
@@ -96,6 +99,7 @@ app.command()(verify)
 app.command()(precision)
 app.command()(sweep)
 app.command()(experiment)
+app.command()(trial)
 app.command(context_settings=SIZES)(train)
 app.command(context_settings=SIZES)(evaluate)
 app.command()(presets)
@@ -117,7 +121,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         message = " ".join(error.format_message().split())
         message = message.replace(" (env var: 'None')", "")
-        return _fail(f"{message} `separatrix --help` lists the commands.", 2)
+        now = next((new for old, new in RENAMED.items() if old in message), None)
+        hint = f"It is now {now}." if now else "`separatrix --help` lists the commands."
+        return _fail(f"{message} {hint}", 2)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise

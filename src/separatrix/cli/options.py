@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli import complete
-from separatrix.errors import SpecError
+from separatrix.core.errors import SpecError
 
 if TYPE_CHECKING:
-    from separatrix.architecture import Architecture
-    from separatrix.architecture.settings import Settings
+    from separatrix.stacks.architecture import Architecture
+    from separatrix.stacks.architecture.settings import Settings
 
 WAYS = "a preset or its id on the Hugging Face hub, a config.json or its folder, a spec, or -"
 """What names a model."""
@@ -58,14 +58,27 @@ STORE = Path("sweeps.sqlite")
 StoreFile = Annotated[
     Path, typer.Option("--store", metavar="FILE", help="The SQLite file that keeps the runs.")
 ]
-Explain = Annotated[
-    bool, typer.Option("--explain", help="Two sentences of plain English with every verdict.")
+Engine = Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="Processes (default: one per core or GPU).")
 ]
+Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
+Address = Annotated[
+    str, typer.Option(help="The head of the Ray cluster, host:port (default: found by Ray).")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would be trained, and how long.")
+]
+WHY_HELP = (
+    "What stands behind an answer (theorem, numbers, assumptions, source): recall, composition,"
+    " 2sum, pairs, equality, brackets, parity, s5, memory, costs, assumptions or all."
+)
+Why = Annotated[str | None, typer.Option("--why", metavar="QUESTION", help=WHY_HELP)]
 
 
 def _import_all(modules: list[str] | None) -> list[str] | None:
     if modules:
-        from separatrix.plugins.load import import_module
+        from separatrix.mixers.plugins.load import import_module
 
         for module in modules:
             import_module(module)
@@ -85,7 +98,7 @@ Imports = Annotated[
 
 def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]:
     """The context that a card answers at, and who chose it, in words; "" where it was asked for."""
-    from separatrix.numbers.amounts import DEFAULT_CONTEXT, parse_context
+    from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
     if asked is not None:
         return parse_context(asked), ""
@@ -98,7 +111,7 @@ def stack(
     """The architecture that a text names; `-` is a config.json or a spec on standard input. Raises
     what `resolve` raises, and SpecError for an input that is empty or too long.
     """
-    from separatrix.architecture.resolve import resolve
+    from separatrix.stacks.architecture.resolve import resolve
 
     return resolve(named(text), settings=settings, pattern=pattern)
 
@@ -107,7 +120,7 @@ def chosen_sizes(sizes: Sequence[str] | None, kv: str | None) -> Settings:
     """The sizes set by hand, and the format of keys and values. Raises what `Settings.parse`
     raises.
     """
-    from separatrix.architecture.settings import Settings
+    from separatrix.stacks.architecture.settings import Settings
 
     return Settings.parse([*(sizes or ()), *(() if kv is None else (f"kv={kv}",))])
 
@@ -118,7 +131,7 @@ def named(text: str) -> str:
 
 
 def _read_input() -> str:
-    from separatrix.architecture.hf.file import LARGEST_FILE
+    from separatrix.stacks.architecture.hf.file import LARGEST_FILE
 
     # None where a program was started without a standard input
     if sys.stdin is None:

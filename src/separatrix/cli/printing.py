@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from separatrix.errors import printable
+from separatrix.core.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from separatrix.report.parts import Part
+    from separatrix.cli.report.parts import Part
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 GAP = 2

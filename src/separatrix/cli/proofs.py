@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from separatrix.cli.checkpoints import stock_named
+from separatrix.cli.commands.checkpoints import stock_named
 from separatrix.cli.printing import print_rows, print_text
-from separatrix.errors import SizeError, SpecError
-from separatrix.numbers.formats import NumberFormat
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.numbers.formats import NumberFormat
 
 if TYPE_CHECKING:
-    from separatrix.architecture import Architecture
     from separatrix.constructions import Built
+    from separatrix.stacks.architecture import Architecture
     from separatrix.tasks import Task
 
 FORMAT_HELP = "Number format to build and prove it in (fp64, fp32, bf16, fp16 or pN); or"
@@ -105,7 +105,7 @@ def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
 
 def print_proof(proof: Mapping[str, Any]) -> None:
     """A proof object: a table of its layers, and what follows from them."""
-    from separatrix.report.facts import from_one
+    from separatrix.cli.report.facts import from_one
 
     rest = dict(proof)
     rows = [_row(from_one(layer)) for layer in rest.pop("layers", [])]

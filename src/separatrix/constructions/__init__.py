@@ -2,14 +2,13 @@
 task; each with a proof object.
 
 Each registers once, as the `RECIPE` of its file. Its proof is derived from the weights by
-`separatrix.derivations`, for the record here and again by the checker.
+`separatrix.proofs.derivations`, for the record here and again by the checker.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import (
     automaton,
     brackets,
@@ -43,8 +42,9 @@ from separatrix.constructions import (
 from separatrix.constructions.parts.built import Built, load
 from separatrix.constructions.parts.in_format import declared_by, in_format
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, Task
 
 __all__ = ["CONSTRUCTIONS", "Built", "Recipe", "construct", "load"]

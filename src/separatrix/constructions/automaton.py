@@ -7,13 +7,14 @@ and are enough; after the query V classes are left, which are the answers.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.machines import MOST_INPUTS, machine, too_many
+from separatrix.constructions.parts.machines import machine, too_many
 from separatrix.constructions.parts.recipe import Recipe
-from separatrix.derivations.retrieval import ids
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.retrieval import ids
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva
+from separatrix.theory.fits import MOST_LISTED
 
 
 def automaton(
@@ -24,7 +25,7 @@ def automaton(
     many inputs to be listed.
     """
     # its inputs are no fewer than its arguments
-    if task.n > MOST_INPUTS:
+    if task.n > MOST_LISTED:
         raise too_many(task)
     model = machine(task, ids(task), architecture)
     return built(task, model, name="automaton", arithmetic=arithmetic)

@@ -27,7 +27,6 @@ afterwards the flag stays. Everything is a small integer.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import (
     empty_model,
@@ -37,12 +36,13 @@ from separatrix.constructions.parts.placement import (
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.reflections import keep
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
-from separatrix.errors import SizeError
-from separatrix.mechanisms import DeltaNet, Linear
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.model import MLP, Model
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.exact import SATURATED
+from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.mechanisms import DeltaNet, Linear
 from separatrix.tasks import Dyck
 from separatrix.theory.solves.brackets import Needed, stacked
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.carriers import carrier_places, write_carrier
 from separatrix.constructions.parts.chain import SCALE, fits
@@ -41,10 +40,11 @@ from separatrix.constructions.seqcomp import (
     write_embeddings,
     write_level,
 )
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full, Linear
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.mechanisms import Full, Linear
 from separatrix.tasks import SeqComp
 
 

@@ -4,12 +4,12 @@ convolutions that brings every place the token before: parts/lookups.py derives 
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.lookups import carried_lookup
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.recall import of
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Recall
 
 

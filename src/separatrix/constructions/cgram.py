@@ -25,15 +25,15 @@ numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import empty_model, mlp_after, softmax_head
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
-from separatrix.mechanisms import Full, ShortConvolution
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import CGram
 
 

@@ -38,15 +38,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Counting
 
 SCALE = 4.0

@@ -45,7 +45,6 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.placement import (
@@ -58,10 +57,11 @@ from separatrix.constructions.parts.placement import (
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.model import MLP, Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
 
 SCALE = 8

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.comparing import two_comparing
@@ -38,9 +37,10 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
-from separatrix.mechanisms import Full
-from separatrix.model import MLP, Model
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Equality
 
 _HIDDEN = 4

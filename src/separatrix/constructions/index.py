@@ -14,11 +14,11 @@ The query's own key is s (0, -1) as there, and scores s^2 (D + 2) below the plac
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.retrieval import retrieved
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Index
 
 

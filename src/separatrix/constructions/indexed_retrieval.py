@@ -12,7 +12,6 @@ retrieval.py derives. Other heads of the indexer have a weight of 0.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import places, softmax_head, wide_enough
@@ -20,10 +19,11 @@ from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Indexed
+from separatrix.core.errors import SizeError
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, Mechanism, stack
+from separatrix.stacks.mechanisms import Indexed
 from separatrix.tasks import Eva
 
 

@@ -54,7 +54,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import (
     empty_model,
@@ -65,11 +64,12 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.model import MLP, Model
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import KHop
 
 STEP = 16

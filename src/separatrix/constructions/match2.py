@@ -39,25 +39,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, padded
 from separatrix.constructions.parts.readers import last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.numbers.formats import DIGITS
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import DIGITS
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import cos_bounds, log_upper
 from separatrix.proofs.softmax import Match, gamma
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import TwoSum
+from separatrix.theory.fits import LARGEST_MODULUS
 
-LARGEST_MODULUS = 5754
-"""About pi / sqrt(5 u) for float32's u = 2^-24 (theory.md, section 6): beyond, rounding of
-scores eats the gap.
-"""
 LARGEST_WIDE = 1 << 24
 """In wider formats, where u would allow more, memory ends it: weights and proof take gigabytes."""
 THRESHOLD = Fraction(1, 4)

@@ -23,7 +23,6 @@ and the logits are (weight + own, 85/128). Nothing here knows places, and no wei
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.comparing import last_comparing
 from separatrix.constructions.parts.flags import (
@@ -35,9 +34,10 @@ from separatrix.constructions.parts.flags import (
 from separatrix.constructions.parts.placement import empty_model
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import TwoSum
 
 

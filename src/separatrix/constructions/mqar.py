@@ -7,11 +7,11 @@ behind it has a key of `shut` = D + 1, which no code outweighs. So filler may be
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.lookups import Asked, lookup
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR
 
 

@@ -28,7 +28,6 @@ places, and no weight depends on n.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.comparing import two_comparing
 from separatrix.constructions.parts.flags import (
@@ -41,10 +40,11 @@ from separatrix.constructions.parts.flags import (
 from separatrix.constructions.parts.placement import empty_model, mlp_after
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.model import MLP
+from separatrix.core.errors import SizeError
+from separatrix.models.model import MLP
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import TwoSum
 
 _HIDDEN = 2

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.reflections import reflections
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Parity
 
 

@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
@@ -51,10 +50,11 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.model import MLP, Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import QSA
 
 MOST_READ = 1 << 24

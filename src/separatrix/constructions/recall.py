@@ -8,11 +8,12 @@ weights.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.lookups import Asked, lookup
 from separatrix.constructions.parts.recipe import Recipe
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Recall
 from separatrix.tasks.recall import PROMISED
 
@@ -31,7 +32,11 @@ def recall(
 
 
 def of(task: Recall) -> Asked:
-    """What is looked up."""
+    """What is looked up. Raises SizeError where the question stands before the pairs."""
+    if task.question == "first":
+        raise SizeError(
+            f"{task.spec}: what keeps a key and waits for it is not built yet; leave out question"
+        )
     return Asked(
         keys=range(task.V, task.vocabulary),
         values=range(task.V),

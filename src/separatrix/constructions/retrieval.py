@@ -35,16 +35,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid, padded
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
-from separatrix.mechanisms import Full
-from separatrix.model import Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Eva
 from separatrix.tasks.functions.lookup import Lookup
 

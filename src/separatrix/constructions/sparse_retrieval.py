@@ -16,7 +16,6 @@ fetched.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture, Mechanism, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.placement import places, softmax_head, wide_enough
@@ -24,10 +23,11 @@ from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import bits_for
 from separatrix.constructions.retrieval import head_sizes, write_retrieval
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Sparse
+from separatrix.core.errors import SizeError
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, Mechanism, stack
+from separatrix.stacks.mechanisms import Sparse
 from separatrix.tasks import Eva
 
 SHUT_GATE = -32.0

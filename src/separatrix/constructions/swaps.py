@@ -24,7 +24,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
 from separatrix.constructions.parts.recipe import Recipe
@@ -39,12 +38,13 @@ from separatrix.constructions.parts.reflections import (
     write_query,
 )
 from separatrix.constructions.parts.spaces import Spaces, pick
-from separatrix.errors import SizeError
-from separatrix.mechanisms import DeltaNet
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.model import MLP
+from separatrix.models.model import MLP
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.exact import SATURATED
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import DeltaNet
 from separatrix.tasks import Permutation
 from separatrix.tasks.functions.arrangements import arrangements
 

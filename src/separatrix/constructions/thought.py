@@ -44,7 +44,6 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
@@ -55,10 +54,11 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp, Thought
 
 

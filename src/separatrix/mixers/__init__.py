@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
@@ -36,6 +35,7 @@ from separatrix.mixers.rwkv6 import RWKV6Mixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.mixers.window import WindowMixer
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 
 __all__ = [
     "DECLARED_ONLY",

@@ -17,9 +17,9 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Automaton
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+from separatrix.stacks.mechanisms import Automaton
 
 MOST_BITS = 20
 """A table has a column for each of 2^bits states."""

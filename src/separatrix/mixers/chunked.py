@@ -16,10 +16,10 @@ from __future__ import annotations
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.mechanisms import Chunked
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
 from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.stacks.mechanisms import Chunked
 
 
 class ChunkedMixer(SoftmaxMixer):

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import DeltaNet
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import linear
 from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.stacks.mechanisms import DeltaNet
 
 
 class DeltaNetMixer(RecurrentMixer):

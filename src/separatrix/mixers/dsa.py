@@ -25,13 +25,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import DSA
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.latent import EPS, LatentMixer, scaled
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.ops.block_choice import ranked
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
 from separatrix.mixers.ops.rope import rotate
+from separatrix.stacks.mechanisms import DSA
 
 
 class DSAMixer(LatentMixer):

@@ -22,12 +22,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.mechanisms import Fox
 from separatrix.mixers.base.mixer import DTYPES, Shapes, State, taken, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
 from separatrix.mixers.ops.decay import after, after_at
 from separatrix.mixers.ops.parted_softmax import parted_softmax
 from separatrix.mixers.ops.softmax import KEPT, capped, softmax
+from separatrix.stacks.mechanisms import Fox
 
 
 class FoxMixer(SoftmaxMixer):

@@ -20,13 +20,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.running_softmax import RunningSoftmax
 from separatrix.mixers.ops.softmax import masked_softmax
+from separatrix.stacks.mechanisms import Full
 
 
 class FullMixer(SoftmaxMixer):

@@ -17,12 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import GatedDeltaNet
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import linear
 from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
 from separatrix.mixers.ops.gates import draw_steps, log_decay
+from separatrix.stacks.mechanisms import GatedDeltaNet
 
 
 class GDNMixer(RecurrentMixer):

@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import GLA
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.gates import LowRank
+from separatrix.stacks.mechanisms import GLA
 
 RANK = 16
 TEMPERATURE = 16

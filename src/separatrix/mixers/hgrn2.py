@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import HGRN2
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.stacks.mechanisms import HGRN2
 
 
 class HGRN2Mixer(RecurrentMixer):

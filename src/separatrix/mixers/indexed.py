@@ -24,12 +24,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Indexed
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import ranked
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
+from separatrix.stacks.mechanisms import Indexed
 
 
 class IndexedMixer(SoftmaxMixer):

@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Lightning
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.stacks.mechanisms import Lightning
 
 
 class LightningMixer(RecurrentMixer):

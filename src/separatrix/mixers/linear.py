@@ -20,13 +20,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.mechanisms import Linear
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
 from separatrix.mixers.ops.places import later
+from separatrix.stacks.mechanisms import Linear
 
 
 class Sums(Recurrence):

@@ -24,7 +24,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import LogLinear
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
@@ -41,6 +40,7 @@ from separatrix.mixers.ops.fenwick import (
     split_runs,
     to_odd_runs,
 )
+from separatrix.stacks.mechanisms import LogLinear
 
 
 class Fenwick(Recurrence):

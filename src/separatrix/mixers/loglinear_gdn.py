@@ -22,7 +22,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import LogLinear
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, linear, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
@@ -38,6 +37,7 @@ from separatrix.mixers.ops.fenwick import (
     to_odd_runs,
 )
 from separatrix.mixers.ops.gates import draw_steps, log_decay
+from separatrix.stacks.mechanisms import LogLinear
 
 
 class FenwickDelta(Recurrence):

@@ -20,11 +20,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import Mamba
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.gates import LowRank, draw_steps
 from separatrix.mixers.ops.selective_scan import final_state, selective_scan
+from separatrix.stacks.mechanisms import Mamba
 
 PER_RANK = 16
 """Numbers of the model width for each of the step size's rank, where no rank is given."""

@@ -16,10 +16,10 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import Mamba2
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.stepped import SteppedMixer
+from separatrix.stacks.mechanisms import Mamba2
 
 
 class Mamba2Mixer(SteppedMixer):

@@ -24,11 +24,11 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import Latent
 from separatrix.mixers.base.heads import merge_heads
 from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.mixer import State
 from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.stacks.mechanisms import Latent
 
 
 class MLAMixer(LatentMixer):

@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import MLSTM
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
+from separatrix.stacks.mechanisms import MLSTM
 
 FORGET = (3.0, 6.0)
 """`reset` draws the forget gates' biases uniformly between these, the range of the reference

@@ -25,7 +25,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import MoBA
 from separatrix.mixers.base.mixer import Shapes, State, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import (
@@ -38,6 +37,7 @@ from separatrix.mixers.ops.block_choice import (
 )
 from separatrix.mixers.ops.block_tiles import block_softmax
 from separatrix.mixers.ops.softmax import masked_softmax
+from separatrix.stacks.mechanisms import MoBA
 
 
 class MoBAMixer(SoftmaxMixer):

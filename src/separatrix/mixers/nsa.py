@@ -41,7 +41,6 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from separatrix.mechanisms import NSA
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import ROOM, is_short, largest, spans, tokens_of
@@ -49,6 +48,7 @@ from separatrix.mixers.ops.block_tiles import block_softmax
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import masked_softmax, softmax
 from separatrix.mixers.sparse import windowed
+from separatrix.stacks.mechanisms import NSA
 
 
 class Pool(nn.Module):

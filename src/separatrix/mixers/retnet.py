@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.rope import rotate
-from separatrix.numbers.rotary import Rotation
 
 BASE = 10_000
 

@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import RGLRU
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.scan import scan
+from separatrix.stacks.mechanisms import RGLRU
 
 SCALE = 8.0
 DECAY = (0.9, 0.999)

@@ -28,7 +28,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import RWKV
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import State, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
@@ -37,6 +36,7 @@ from separatrix.mixers.base.shifted import ShiftedMixer, mixes
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
 from separatrix.mixers.ops.gates import LowRank
+from separatrix.stacks.mechanisms import RWKV
 
 RANK = 32
 INPUTS = 5

@@ -25,13 +25,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import RWKV
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import State, linear, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.shifted import ShiftedMixer
 from separatrix.mixers.kernels import decayed
 from separatrix.mixers.ops.gates import LowRank
+from separatrix.stacks.mechanisms import RWKV
 
 RANK = 32
 DECAY_RANK = 64

@@ -12,9 +12,9 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import ShortConvolution
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
 from separatrix.mixers.ops.convolution import Convolution
+from separatrix.stacks.mechanisms import ShortConvolution
 
 
 class ShortConvolutionMixer(Mixer):

@@ -45,7 +45,6 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mechanisms import Sparse
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.ops.block_choice import (
@@ -60,6 +59,7 @@ from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.softmax import masked_softmax
 from separatrix.mixers.window import banded_softmax
+from separatrix.stacks.mechanisms import Sparse
 
 
 class SparseMixer(SoftmaxMixer):

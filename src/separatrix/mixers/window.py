@@ -18,12 +18,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Window
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.softmax import masked_softmax
+from separatrix.stacks.mechanisms import Window
 
 
 class WindowMixer(SoftmaxMixer):

@@ -19,8 +19,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.errors import SizeError
-from separatrix.numbers.formats import DIGITS
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import DIGITS
 
 _FEWEST_BITS = 12
 _MOST_BITS = 64

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq, fmpz
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 
 _STEEPEST = Fraction(1000)
 _PRECISION = 128

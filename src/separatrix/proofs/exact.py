@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.errors import CheckFailed
-from separatrix.numbers.formats import DIGITS
+from separatrix.core.errors import CheckFailed
+from separatrix.core.numbers.formats import DIGITS
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.machine import Array, lowest_bits
 

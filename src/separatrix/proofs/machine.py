@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.errors import CheckFailed
+from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 
 Array = NDArray[np.float64]

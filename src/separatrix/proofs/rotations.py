@@ -19,10 +19,10 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from separatrix.errors import SizeError
-from separatrix.numbers.formats import DIGITS
-from separatrix.numbers.rotary import Rotation
-from separatrix.numbers.turns import turns
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import DIGITS
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.core.numbers.turns import product, turns
 from separatrix.proofs.arithmetic import FP32, NAMED, Arithmetic
 from separatrix.proofs.machine import Array
 
@@ -77,7 +77,7 @@ def _turned(
     block, within = np.divmod(asked - first, _BLOCK)
     rest = turns(balls, range(first, first + min(count, _BLOCK)))
     starts = turns(balls, range(0, int(block.max()) * _BLOCK + 1, _BLOCK))
-    unit = starts[block] * rest[within] * small(angle - exact)
+    unit = product(product(starts[block], rest[within]), small(angle - exact))
     return unit.real.copy(), unit.imag.copy()
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import exp_upper
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.errors import CheckFailed
+from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.machine import above
 from separatrix.proofs.softmax import growth, off_target

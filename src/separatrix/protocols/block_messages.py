@@ -14,8 +14,7 @@ from itertools import combinations, product
 from math import comb
 from typing import Generic
 
-from separatrix.errors import SizeError
-from separatrix.protocols.satisfy import Unknown, UnknownTables
+from separatrix.core.errors import SizeError
 from separatrix.protocols.tables import Tables, Value, written
 
 Block = tuple[int, ...]
@@ -116,23 +115,6 @@ def respond(line: BlockMessages[int], blocks: tuple[Block, ...], query: int) -> 
     """A protocol's answer to a prompt."""
     messages = line.messages(blocks)
     return line.answer(messages, query, line.opened(messages, query), blocks)
-
-
-def find_block_messages(sizes: BlockMessageSizes) -> BlockMessages[int] | None:
-    """A protocol that is right on every prompt, or None if there is none, by search over all of
-    them.
-    """
-    unknown = UnknownTables(interchangeable=("message",))
-    line: BlockMessages[Unknown] = BlockMessages(sizes, unknown)
-    for blocks, query in product(product(sizes.contents, repeat=sizes.T), range(sizes.N)):
-        messages = line.messages(blocks)
-        opened = line.opened(messages, query)
-        wrong = 1 - any(query in block for block in blocks)
-        for opening, literal in enumerate(opened):
-            # if this opening is chosen, the answer after it must not be the wrong one
-            unknown.forbid([literal, line.answer(messages, query, opening, blocks)[wrong]])
-    tables = unknown.solve()
-    return None if tables is None else BlockMessages(sizes, tables)
 
 
 def cyclic(sizes: BlockMessageSizes) -> BlockMessages[int]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from separatrix.errors import CheckFailed, SeparatrixError
+from separatrix.core.errors import CheckFailed, SeparatrixError
 from separatrix.protocols.one_reading import Entries, Transcript
 from separatrix.tasks import SeqComp
 

@@ -6,13 +6,12 @@ Source: theory.md, section 3, Theorem I'; [Peng24] for composition.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from itertools import product
 from typing import Generic
 
 import numpy as np
 
-from separatrix.protocols.satisfy import Unknown, UnknownTables, satisfy
 from separatrix.protocols.tables import Tables, Value
 from separatrix.tasks import TwoSum
 
@@ -75,17 +74,3 @@ class FixedQuery(Generic[Value]):
         return self._tables(
             "answer", B, (self._tables("reads", (A,), (), self.reads),), self.answers
         )
-
-
-def find_fixed_query(answers: Answers, reads: int) -> FixedQuery[int] | None:
-    """A protocol with so many values to read that is right on every (A, B), or None if there is
-    none.
-    """
-    size = 1 + max(answers.values())
-
-    def run(tables: UnknownTables) -> Iterator[tuple[Unknown, int]]:
-        line = FixedQuery(reads, size, tables)
-        return ((line.run(A, B), right) for (A, B), right in answers.items())
-
-    tables = satisfy(run, interchangeable=("reads",))
-    return None if tables is None else FixedQuery(reads, size, tables)

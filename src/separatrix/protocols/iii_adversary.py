@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed, Collision, collide
 from separatrix.protocols.one_reading import Entries, OneReading, prompt
 from separatrix.protocols.steps import every_z_2, most_frequent, same_key, spread

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, NamedTuple
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.protocols.tables import Tables, Value
 from separatrix.tasks import SeqComp
 

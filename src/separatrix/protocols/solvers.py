@@ -1,9 +1,8 @@
 """Protocols that are right on every prompt, by hand: what must be sent, and to whom. With fewer
 values than they need they clip, and do their best.
 
-Each sends one thing whole. Some send z_1 to w, so that w can ask for its one entry: through the
-first caches ("carried") or, with two reading layers, through layer 1's reads ("gathered"). The
-others send what w needs of z_2: its row ("rows"), the column of i_1 through the last caches
+Each sends one thing whole: z_1 to w, so that w can ask for its one entry ("carried"). The others
+send what w needs of z_2: its row ("rows"), the column of i_1 through the last caches
 ("column"), or all of it ("cache").
 """
 
@@ -15,9 +14,6 @@ from typing import Any
 
 from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSizes
 from separatrix.protocols.tables import Message, written
-from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
-
-LineSizes = OneReadingSizes | TwoReadingsSizes
 
 
 def number(digits: Sequence[int], base: int) -> int:
@@ -44,24 +40,9 @@ def enough(sizes: OneReadingSizes, way: str) -> OneReadingSizes:
     }[way]
 
 
-def enough_two(sizes: TwoReadingsSizes, way: str) -> TwoReadingsSizes:
-    """The values that a way with two reading layers needs; every other message is silent."""
-    m = sizes.m
-    N_1 = sizes.N_1
-    n_1 = sizes.n_1
-    silent = replace(sizes, reads_1=1, reads_2=1, caches_1=1, caches_2=1)
-    return {
-        "rows": replace(silent, reads_2=N_1**m),
-        "carried": replace(silent, caches_1=m**sizes.t, reads_2=N_1),
-        "gathered": replace(silent, reads_1=m**sizes.t, reads_2=N_1),
-        "column": replace(silent, reads_2=N_1**n_1, caches_2=N_1**n_1),
-        "cache": replace(silent, caches_2=N_1**N_1),
-    }[way]
-
-
 def one_reading_solver(sizes: OneReadingSizes, way: str) -> OneReading[int]:
     """The protocol with one reading layer of a way in `enough`, clipped to these sizes."""
-    p = _Parts(sizes)
+    p = Parts(sizes.m, sizes.n_1, sizes.N_1, sizes.t)
     ways: dict[str, dict[str, Message]] = {
         "rows": {
             "w reads": lambda known, carried: p.row(known),
@@ -82,48 +63,14 @@ def one_reading_solver(sizes: OneReadingSizes, way: str) -> OneReading[int]:
     return OneReading(sizes, written(ways[way]))
 
 
-def two_readings_solver(sizes: TwoReadingsSizes, way: str) -> TwoReadings[int]:
-    """The protocol with two reading layers of a way in `enough_two`, clipped to these sizes."""
-    p = _Parts(sizes)
-    ways: dict[str, dict[str, Message]] = {
-        "rows": {
-            "w reads again": lambda known, carried, gathered: p.row(known),
-            "answer": lambda known, first, late, gathered, again, *outputs: p.in_row(again, known),
-        },
-        "carried": {
-            "carried": lambda B, first: number(B, sizes.m),
-            "w reads again": lambda known, carried, gathered: p.entry(known, carried),
-            "answer": lambda known, first, late, gathered, again, *outputs: again,
-        },
-        "gathered": {
-            "gathered": lambda known, reads: number(known[1], sizes.m),
-            "w reads again": lambda known, carried, gathered: p.entry(known, gathered),
-            "answer": lambda known, first, late, gathered, again, *outputs: again,
-        },
-        "column": {
-            "z_0 reads again": lambda known, first, output: p.column(
-                known[0][p.place(known[1])], known[2]
-            ),
-            "late": lambda known, first, early, *reads: reads[-1],
-            "answer": lambda known, first, late, gathered, again, *outputs: digit(
-                late, known[2], sizes.N_1
-            ),
-        },
-        "cache": p.cache(
-            lambda known, first, late, gathered, again, *outputs: p.in_whole(late, known)
-        ),
-    }
-    return TwoReadings(sizes, written(ways[way]))
-
-
-class _Parts:
+class Parts:
     """What the messages are made of, at one size."""
 
-    def __init__(self, sizes: LineSizes) -> None:
-        self.m = sizes.m
-        self.n_1 = sizes.n_1
-        self.N_1 = sizes.N_1
-        self.lead = sizes.m - sizes.t
+    def __init__(self, m: int, n_1: int, N_1: int, t: int) -> None:
+        self.m = m
+        self.n_1 = n_1
+        self.N_1 = N_1
+        self.lead = m - t
 
     def place(self, z_0: int) -> int:
         """z_0, counted from B's start."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.protocols.one_reading import Entries
 
 MOST_CONTENTS = 1 << 20

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 
 Value = TypeVar("Value")
 """A message: an int, or the unknowns that stand for one."""

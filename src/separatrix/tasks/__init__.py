@@ -4,9 +4,9 @@ apart.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from separatrix.errors import SpecError, UnknownNameError
+from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.tasks.base.family import Family as Family
 from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
@@ -17,6 +17,9 @@ from separatrix.tasks.base.task import Task as Task
 from separatrix.tasks.chain_of_thought import Thought as Thought
 from separatrix.tasks.questions import QUESTIONS
 from separatrix.tasks.questions import Questions as Questions
+
+if TYPE_CHECKING:
+    from separatrix.tasks.text.base import TextTask
 
 # A task is one file and one of these lines; their order is that of all lists of tasks.
 # isort: off
@@ -70,7 +73,7 @@ PROBES: dict[str, str] = {
         " without being equal"
     ),
 }
-"""What a shortcut to any task may look at: spelling -> in words. `separatrix.audits` has the
+"""What a shortcut to any task may look at: spelling -> in words. `separatrix.tasks.audits` has the
 probes, `Task.level` what each may reach.
 """
 SHORTCUTS: dict[str, str] = {
@@ -126,7 +129,7 @@ def parse_task(text: str) -> Task:
             " tasks` lists all)"
         )
     if name not in TASKS:
-        from separatrix.tasks.text import TEXT_TASKS  # it stands above this package
+        from separatrix.tasks.text import TEXT_TASKS
 
         if name in TEXT_TASKS:
             raise SpecError(
@@ -148,6 +151,20 @@ def parse_task(text: str) -> Task:
             )
         return several.of(task, own)
     return task if thought == PLAIN else Thought(task=task, form=thought)
+
+
+def parse_any_task(text: str) -> Task | TextTask:
+    """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both
+    kinds are known.
+    """
+    from separatrix.tasks.text import TEXT_TASKS, parse_text_task
+
+    name = name_of(text)
+    if name in TEXT_TASKS:
+        return parse_text_task(text)
+    if name and name not in TASKS:
+        raise UnknownNameError.of("task", name, TASKS | TEXT_TASKS, listing="separatrix tasks")
+    return parse_task(text)
 
 
 def usage(name: str) -> str:

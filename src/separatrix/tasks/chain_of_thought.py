@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-
-from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.numbers.counts import Count
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.counts import Count
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -235,6 +234,10 @@ class Thought(Task):
     def prefix_classes(self) -> Count | None:
         """Those of the task."""
         return self.task.prefix_classes()
+
+    def table(self) -> Table | None:
+        # what is written follows the prompt, and so the question
+        return self.task.table()
 
     def two_runs(self) -> TwoRuns | None:
         # the prompt is the task's, and so is the answer that the chain ends in

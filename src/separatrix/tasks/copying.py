@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -140,6 +140,10 @@ class Copying(Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.V, self.n)
+
+    def table(self) -> Table:
+        """The string; behind the mark and a blank its first value is due, the others later."""
+        return Table(self.n, self.V, shared=1)
 
     def family(self) -> Family[Copying]:
         """V stays."""

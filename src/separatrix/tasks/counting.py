@@ -8,11 +8,10 @@ from functools import lru_cache
 from math import comb, isqrt
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-
-from separatrix.errors import SizeError, UnknownNameError
-from separatrix.numbers.binomials import Binomial
-from separatrix.numbers.counts import Count, Exact
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.numbers.binomials import Binomial
+from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import AlternatePowers, Count
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import AlternatePowers, Count
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
@@ -343,7 +341,7 @@ class Dyck(Decision):
                 tokens[rows, run + step] = self.k + shown
         return tokens
 
-    def _mates(self, opens: NDArray[np.bool_]) -> Tokens:
+    def _mates(self, opens: Bools) -> Tokens:
         """The place (batch, n) of the bracket that each closing one of a balanced shape closes,
         -1 for opening ones.
         """

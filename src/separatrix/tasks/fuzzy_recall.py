@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -258,7 +256,7 @@ class FuzzyRecall(Task):
     def _laid(
         self,
         pairs: Tokens,
-        held: NDArray[np.bool_],
+        held: Bools,
         key: Tokens,
         key_length: Tokens,
         value: Tokens,

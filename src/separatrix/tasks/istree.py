@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Exact, Sum
-from separatrix.numbers.partitions import Partitions
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Exact, Sum
+from separatrix.core.numbers.lazy import np
+from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words

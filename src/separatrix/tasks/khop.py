@@ -10,9 +10,8 @@ from functools import lru_cache
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words

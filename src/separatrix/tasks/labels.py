@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from separatrix.errors import UnknownNameError
+from separatrix.core.errors import UnknownNameError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Task, Tokens
 
 IGNORED = -100

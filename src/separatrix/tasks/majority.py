@@ -7,10 +7,9 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.numbers.binomials import Binomial
-from separatrix.numbers.counts import Count
+from separatrix.core.numbers.binomials import Binomial
+from separatrix.core.numbers.counts import Count
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens

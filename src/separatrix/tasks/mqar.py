@@ -7,12 +7,10 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -195,6 +193,10 @@ class MQAR(Task):
         """The count that `words.counted` derives."""
         return Power(self.answers, self.num_kv_pairs)
 
+    def table(self) -> Table:
+        """The pairs, of which the token behind them may ask for any."""
+        return Table(self.num_kv_pairs, self.answers, tokens=2)
+
     def facts(self) -> Facts | None:
         """The values of the pairs, of which the next query asks for one; different ones unless a
         shift draws them independently.
@@ -311,7 +313,7 @@ class MQAR(Task):
             raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
         row, place = np.divmod(np.flatnonzero(pair >= 0), pair.shape[1])
         pair = pair[row, place]
-        asked: NDArray[np.bool_] = np.zeros(keys.shape, np.bool_)
+        asked: Bools = np.zeros(keys.shape, np.bool_)
         asked[row, pair] = True
         if len(row) != keys.size or not asked.all() or (place % 2).any():
             raise SizeError(

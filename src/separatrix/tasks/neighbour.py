@@ -11,10 +11,8 @@ from itertools import combinations
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -95,7 +93,6 @@ _PATTERNS = 20_000
 """Patterns of flips over which the level is an exact mean."""
 _ENTRIES = 1 << 16
 """Pairs of strings compared at once."""
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +279,7 @@ class Neighbour(Task):
             if tried and tried % _PLACES == 0:
                 flipped[left] = np.maximum(flipped[left] - np.where(flipped[left] > 2, 2, 1), 1)
             tried += 1
-            order = rng.random((len(left), self.d)).argsort(axis=1)
+            order = rng.random((len(left), self.d)).argsort(axis=1, kind="stable")
             flips = np.where(np.arange(self.d) < flipped[left, None], 1 << order, 0).sum(axis=1)
             drawn = chosen[left] ^ flips
             # the chosen one alone lies within as many bits as were flipped

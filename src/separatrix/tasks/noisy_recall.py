@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.balanced import balanced, share
-from separatrix.tasks.drawing.distinct import distinct
+from separatrix.tasks.drawing.distinct import distinct, smallest, zipf
 
 WORDS = Words(
     asks="""
@@ -146,6 +146,10 @@ class NoisyRecall(Task):
         """The count that `words.counted` derives."""
         return Power(self.V, self.n)
 
+    def table(self) -> Table:
+        """All pairs may stand before all noise, which says nothing."""
+        return Table(self.n, self.V, tokens=2, shared=2 * self.noise)
+
     def family(self) -> Family[NoisyRecall]:
         """V, N and the slots of noise stay; there are as many more keys as pairs."""
         V = self.V
@@ -170,10 +174,8 @@ class NoisyRecall(Task):
             asked = rng.integers(self.n, size=batch)
         else:
             values = rng.integers(self.V, size=(batch, self.n))
-            weights = 1 / np.arange(1, self.n + 1)
-            asked = rng.choice(self.n, size=batch, p=weights / weights.sum())
-        slots = np.argsort(rng.random((batch, self.slots)), axis=1)[:, : self.n]
-        slots.sort(axis=1)
+            asked = zipf(self.n, batch, rng)
+        slots = smallest(lambda: rng.random((batch, self.slots)), self.n)
         tokens = np.empty((batch, self.length), np.int64)
         tokens[:] = self.V + self.K + rng.integers(self.N, size=tokens.shape)
         np.put_along_axis(tokens, 2 * slots, self.V + keys, axis=1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
@@ -110,7 +110,7 @@ class Parity(Decision):
         shape = (self._batch(batch), self.n)
         tokens = rng.integers(2, size=shape)
         if self.shift == "few":
-            ones = rng.random(shape) < self.n**-0.5
+            ones = rng.random(shape) < 1 / sqrt(self.n)
             ones[:, 0] = tokens[:, 0]
             tokens = ones.astype(np.int64)
         return Batch(tokens, tokens.sum(axis=1) % 2)

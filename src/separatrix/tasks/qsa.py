@@ -7,10 +7,9 @@ from fractions import Fraction
 from math import comb, gcd
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Exact, Power, Product
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Exact, Power, Product
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-
-from separatrix.errors import SizeError, UnknownNameError
-from separatrix.numbers.binomials import Binomial, BinomialSum
-from separatrix.numbers.counts import Count, Power, Product
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.numbers.binomials import Binomial, BinomialSum
+from separatrix.core.numbers.counts import Count, Power, Product
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -40,6 +39,10 @@ WORDS = Words(
                                           input      3   0   2   1   3   1   3
                                           target     .   .   .   .   .   .   1
         key 3 was written twice; query 4 would be answered 2, "none"
+
+        question=first:   position   0   1     2     ...   2n-1   2n
+                          input      q   k_1   v_1   ...   k_n    v_n
+                          target     .   .     .     ...   .      value of q
     """,
     rules="""
         Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
@@ -73,6 +76,10 @@ WORDS = Words(
         value is right with probability E[max_v |values v|]/n, naming any one of them with 1/V + (1
         - 1/V)/n, as in eva.
 
+        question=first puts the key asked for before the pairs, and changes nothing else: the answer
+        is due after the last pair. The last token is then a value of them, which is the answer with
+        probability 1/m.
+
         Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
         fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing
         above the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
@@ -83,7 +90,7 @@ WORDS = Words(
         each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n)
         V^n, the keys
         and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
-        keys.
+        keys. None is known with question=first: a key and a value are all that need be kept.
     """,
     origin="[Bha24], [Wen25]; theory.md, section 3",
 )
@@ -97,6 +104,12 @@ FORMS: dict[str, str] = {
         "keys differ and the one asked for is there; values are drawn independently of each other"
     ),
 }
+Place = Literal["last", "first"]
+PLACES: dict[str, str] = {
+    "last": "the key asked for stands behind the pairs",
+    "first": "it stands before them",
+}
+USUAL = ("question", "last")
 PROMISED = ("present", "independent")
 """The forms in which the key asked for is there."""
 
@@ -109,7 +122,8 @@ class Recall(Task):
     words: ClassVar[Words] = WORDS
     title: ClassVar[str] = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
     usage: ClassVar[str] = (
-        "n, K, V, form=present|absent|last|independent (default present), shift=zipf|few|repeats"
+        "n, K, V, form=present|absent|last|independent (default present), question=first,"
+        " shift=zipf|few|repeats"
     )
     source: ClassVar[str] = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
@@ -132,11 +146,14 @@ class Recall(Task):
     K: int
     V: int
     form: Form = "present"
+    question: Place = "last"
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
         if not isinstance(self.form, str) or self.form not in FORMS:
             raise UnknownNameError.of("form of recall", str(self.form), FORMS)
+        if not isinstance(self.question, str) or self.question not in PLACES:
+            raise UnknownNameError.of("question of recall", str(self.question), PLACES)
         last = self.form == "last"
         require(self.name, "n", self.n, 3 if last else 2, LARGEST_SIZE)
         require(
@@ -154,6 +171,11 @@ class Recall(Task):
                 f"{self.name}: shift=repeats writes keys again, but form={self.form} has different"
                 " keys; add form=last"
             )
+
+    def sizes(self) -> dict[str, Any]:
+        """Where the question stands is told only where it stands first."""
+        sizes = super().sizes()
+        return {name: value for name, value in sizes.items() if (name, value) != USUAL}
 
     @property
     def length(self) -> int:
@@ -228,6 +250,9 @@ class Recall(Task):
             seen = last + (1 - last) * Fraction(1, min(V, D))
             return 1 - self._asked + self._asked * seen
         known = 1 - self._asked if probe == "counts" else Fraction(0)
+        if self.question == "first":
+            # no probe knows which key is asked for: each names a value that stands there, or any
+            return max(self.chance, known + self._asked * Fraction(1, min(V, D)))
         if V <= D:
             return max(
                 self.chance,
@@ -245,18 +270,25 @@ class Recall(Task):
     def prefix_length(self) -> int:
         return 2 * self.n
 
-    def prefix_classes(self) -> Count:
+    def prefix_classes(self) -> Count | None:
         """The count that `words.counted` derives."""
+        if self.question == "first":
+            return None
         if self.form == "last":
             return BinomialSum(self.K, min(self.n, self.K), self.V)
         values = Power(self.V, self.n)
         return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
 
+    def table(self) -> Table | None:
+        """The pairs, where no key is written twice and the one asked for is not known before."""
+        known = self.form == "last" or self.question == "first"
+        return None if known else Table(self.n, self.V, tokens=2)
+
     def facts(self) -> Facts | None:
         """The values of the pairs where keys differ and the place asked for is uniform: with V > n,
         when values differ, and where they are independent. Else the answer is drawn first.
         """
-        if self.form == "last" or self.shift == "zipf":
+        if self.table() is None or self.shift == "zipf":
             return None
         among = "whose key is there" if self.form == "absent" else ""
         if self.shift == "few":
@@ -266,25 +298,22 @@ class Recall(Task):
         return Facts(self.n, self.V, different=True, among=among) if self.n < self.V else None
 
     def family(self) -> Family[Recall]:
-        """V stays, and K/n where it is a whole number, else K - n, or for form=last K."""
+        """V stays, and K/n where it is a whole number, else K - n, or for form=last K; and where
+        the question stands.
+        """
         V = self.V
-        form = self.form
         low = 3 if self.form == "last" else 2
         ratio, more = divmod(self.K, self.n)
+
+        def at(n: int, K: int) -> Recall:
+            return Recall(n=n, K=K, V=V, form=self.form, question=self.question)
+
         if more == 0 and ratio > 0:
-            return Family(
-                f"K = {ratio}n, V = {V:,}", lambda n: Recall(n=n, K=ratio * n, V=V, form=form), low
-            )
-        if form == "last":
-            return Family(
-                f"K = {self.K:,}, V = {V:,}", lambda n: Recall(n=n, K=self.K, V=V, form=form), low
-            )
+            return Family(f"K = {ratio}n, V = {V:,}", lambda n: at(n, ratio * n), low)
+        if self.form == "last":
+            return Family(f"K = {self.K:,}, V = {V:,}", lambda n: at(n, self.K), low)
         beyond = self.K - self.n
-        return Family(
-            f"K = n + {beyond:,}, V = {V:,}",
-            lambda n: Recall(n=n, K=n + beyond, V=V, form=form),
-            low,
-        )
+        return Family(f"K = n + {beyond:,}, V = {V:,}", lambda n: at(n, n + beyond), low)
 
     def label_ids(self, answers: Tokens) -> Tokens:
         """Values are tokens; "none" has an id behind all others."""
@@ -307,6 +336,8 @@ class Recall(Task):
         tokens[:, 0:-1:2] = np.take_along_axis(keys, which, axis=1)
         tokens[:, 1:-1:2] = written
         tokens[:, -1] = keys[rows, np.where(absent, D, asked)]
+        if self.question == "first":
+            tokens = np.roll(tokens, 1, axis=1)
         return Batch(tokens, np.where(absent, self.V, values[rows, asked]))
 
     @property
@@ -356,6 +387,10 @@ class Recall(Task):
         np.put_along_axis(written, last, values, axis=1)
         return which, written
 
+    def pairs_first(self, tokens: Tokens) -> Tokens:
+        """The same prompts with the question behind the pairs."""
+        return np.roll(tokens, -1, axis=1) if self.question == "first" else tokens
+
     def word(self, token: int) -> str:
         return str(token) if token < self.V else f"k{token - self.V}"
 
@@ -365,7 +400,7 @@ class Recall(Task):
         return f"Id {self.V} + j, a key, is written kj.{none}"
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
+        tokens = self.pairs_first(self._checked(tokens))
         keys = tokens[:, 0:-1:2]
         values = tokens[:, 1:-1:2]
         query = tokens[:, -1]

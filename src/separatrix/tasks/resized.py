@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from separatrix.errors import SeparatrixError, SizeError, SpecError
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.base.sizes import read_sizes
 from separatrix.tasks.base.task import PLAIN, Task
 

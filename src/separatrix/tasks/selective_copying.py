@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.balanced import balanced, other, share
+from separatrix.tasks.drawing.distinct import smallest
 
 WORDS = Words(
     asks="Selective copying: values scattered among blanks, then all of them in order.",
@@ -135,6 +136,10 @@ class SelectiveCopying(Task):
         """The count that `words.counted` derives."""
         return Power(self.V, self.n)
 
+    def table(self) -> Table:
+        """All values may stand before the blanks; the first is due first, the others later."""
+        return Table(self.n, self.V, shared=self.T - self.n)
+
     def family(self) -> Family[SelectiveCopying]:
         """V stays, and how many tokens there are besides the values."""
         V = self.V
@@ -159,8 +164,8 @@ class SelectiveCopying(Task):
         else:
             values = rng.integers(self.V, size=(batch, self.n))
             among = max(self.n, self.T // 2)
-        chosen = np.argsort(rng.random((batch, among)), axis=1)[:, : self.n]
-        np.put_along_axis(tokens, np.sort(chosen, axis=1), values, axis=1)
+        chosen = smallest(lambda: rng.random((batch, among)), self.n)
+        np.put_along_axis(tokens, chosen, values, axis=1)
         targets[:, self.T :] = values
         return Batch(tokens, targets)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.numbers.counts import Count, Power
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import PLAIN, FirstPart
@@ -95,6 +95,15 @@ class SeqComp(Functions):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.N(self.L - 1), self.entries(self.L))
+
+    def table(self) -> Table:
+        """The entries of z_L: where z_{L-1}, ..., z_1 are the identity, z_0 and w reach each."""
+        return Table(
+            self.entries(self.L),
+            self.N(self.L - 1),
+            shared=self.offset(0) - self.entries(self.L),
+            question=self.length - self.offset(0),
+        )
 
     def facts(self) -> Facts | None:
         """The entries of z_L, independent and uniform unless a shift or values=permutations draws

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from separatrix.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError
 from separatrix.tasks.base.task import Task
 from separatrix.tasks.questions.base import Questions
 from separatrix.tasks.resized import Resized, resized

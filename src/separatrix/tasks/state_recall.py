@@ -10,10 +10,10 @@ from functools import lru_cache
 from itertools import combinations
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
@@ -206,6 +206,10 @@ class StateRecall(Composition, Task):
     def prefix_classes(self) -> Count:
         """The count that `words.counted` derives."""
         return Power(self.V, self.n)
+
+    def table(self) -> Table:
+        """The cells; where the pointers stand decides which one is asked for."""
+        return Table(self.n, self.V, question=self.P + self.K + 1)
 
     def family(self) -> Family[StateRecall]:
         """V, K and P stay."""

@@ -7,10 +7,8 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -275,9 +273,7 @@ class ThreeSum(Decision):
             f"{self.spec}: prompts with both answers are too rare to be drawn; use a larger M"
         )
 
-    def _without_triples(
-        self, rows: int, rng: np.random.Generator
-    ) -> tuple[Tokens, NDArray[np.bool_], NDArray[np.bool_]]:
+    def _without_triples(self, rows: int, rng: np.random.Generator) -> tuple[Tokens, Bools, Bools]:
         """Tokens (n-1, rows) no three of which cancel, the table of their pair sums, and whether
         the row could be filled.
         """
@@ -305,7 +301,7 @@ class ThreeSum(Decision):
         start = 2 * self.M * np.arange(values.shape[-1]) if start is None else start
         return start + self.M - values, start + (2 * self.M - values) % (2 * self.M)
 
-    def _completing(self, x: Tokens, others: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
+    def _completing(self, x: Tokens, others: Bools, rng: np.random.Generator) -> Tokens:
         """Shape (rows,): a value that cancels a pair of `x` and none whose sums are in the table
         `others`; -1 where a few tries find none.
         """

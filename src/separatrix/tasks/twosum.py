@@ -7,11 +7,10 @@ from fractions import Fraction
 from math import comb
 from typing import ClassVar, Literal
 
-import numpy as np
-
-from separatrix.errors import UnknownNameError
-from separatrix.numbers.binomials import BinomialSum
-from separatrix.numbers.counts import Count, Exact, Sum
+from separatrix.core.errors import UnknownNameError
+from separatrix.core.numbers.binomials import BinomialSum
+from separatrix.core.numbers.counts import Count, Exact, Sum
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
@@ -32,6 +31,7 @@ from separatrix.tasks.drawing.classes_modulo import (
     one_per_class,
     told_by_residues,
 )
+from separatrix.tasks.drawing.distinct import independent
 
 WORDS = Words(
     asks="2-Sum modulo M, per query (Match2) or as a decision.",
@@ -284,11 +284,7 @@ class TwoSum(Decision):
         if self.shift == PLAIN:
             return avoiding(values, holes, n, rng)
         kept = min(n, 4) if self.shift == "few" else n
-        weights = np.ones(kept) if self.shift == "few" else 1 / np.arange(1, n + 1)
-        # without the last end: where rounding leaves it below 1, nothing falls beyond it
-        chosen = np.searchsorted(
-            np.cumsum(weights / weights.sum())[:-1], rng.random((len(holes), n))
-        )
+        chosen = independent(len(holes), n, kept, self.shift, rng)
         return np.take_along_axis(avoiding(values, holes, kept, rng), chosen, axis=1)
 
     def answer(self, tokens: Tokens) -> Tokens:

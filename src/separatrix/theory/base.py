@@ -9,18 +9,21 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
-from separatrix.evidence.records import Status, Verdict
-from separatrix.numbers.amounts import format_count
-from separatrix.numbers.counts import Count
-from separatrix.numbers.first_size import first_size
-from separatrix.numbers.logs import LogSign
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Status, Verdict
+from separatrix.core.numbers.amounts import rounded_up
+from separatrix.core.numbers.counts import Count
+from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.functions.composed import Functions
 from separatrix.theory.words import Words, WordsByTask, kept, layers_of
 
 REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
+
+SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attention"
+"""What a construction takes for granted that is written into such layers."""
 
 FAILS: frozenset[Status] = frozenset({"FAILS"})
 SOLVABLE: frozenset[Status] = frozenset({"SOLVABLE"})
@@ -89,6 +92,8 @@ class Theorem(ABC):
     """Whether its failures say how badly: `ceiling_millionths` among the numbers of a verdict is
     the highest accuracy that any weights reach on random questions.
     """
+    start_token: ClassVar[bool] = True
+    """Whether a token may stand before the prompt where it is built."""
     words: ClassVar[WordsByTask] = {}
     """How its verdicts are told, by the name of the task."""
     words_after_thought: ClassVar[WordsByTask] = {}
@@ -106,6 +111,12 @@ class Theorem(ABC):
     def begins(self, architecture: Architecture) -> int:
         """It says nothing about this stack on compositions of fewer functions."""
         return self.least_steps
+
+    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
+        """Whether it is about compositions of so many functions, and is known without a search to
+        show no failure in prompts of so many tokens or fewer. False says nothing.
+        """
+        return False
 
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -131,11 +142,14 @@ class Theorem(ABC):
         """Where this theorem shows failure, given the n of a verdict: "from n = 58 on", or "at n =
         282" where larger sizes may be open. Every text that names such an n has it from here.
         """
-        return f"from {_sized(n, of)} on" if self.larger_fail_too else f"at {_sized(n, of)}"
+        return f"from {sized(n, of)} on" if self.larger_fail_too else f"at {sized(n, of)}"
 
     def failing_briefly(self, n: int) -> str:
-        """The same for the cell of a table: "n >= 58" or "n = 282"."""
-        return f"n {'>=' if self.larger_fail_too else '='} {number(n)}"
+        """The same for the cell of a table: "n >= 58", "n = 282" or "n <= 5.97e23"."""
+        shown = at_most(n)
+        if shown.startswith("at most"):
+            return f"n {'>=' if self.larger_fail_too else '<='} {shown.removeprefix('at most ')}"
+        return f"n {'>=' if self.larger_fail_too else '='} {shown}"
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
@@ -156,8 +170,9 @@ class Theorem(ABC):
         """The numbers that words may name, as people read them."""
         numbers = task.sizes() | verdict.numbers
         if verdict.n is not None:
-            numbers |= {"n": verdict.n, "fewer": verdict.n - 1}
-        return {name: number(value) for name, value in numbers.items() if type(value) is int}
+            numbers |= {"fewer": verdict.n - 1}
+        told = {name: number(value) for name, value in numbers.items() if type(value) is int}
+        return told if verdict.n is None else told | {"n": at_most(verdict.n)}
 
     def again(
         self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
@@ -219,7 +234,8 @@ class CacheTheorem(Theorem):
 
 
 _MOST_JUMPS = 500
-_NEVER_SHORTENED = 10**15
+_LONG = 10**15
+"""Sizes of more digits are shortened."""
 
 
 def counted(task: Task) -> Count:
@@ -309,10 +325,10 @@ def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int)
     return high
 
 
-def _sized(n: int, of: str) -> str:
-    """A size by its name: "n = 7,675,932", "n of about 10^25"."""
-    shown = format_count(n, shorten_from=_NEVER_SHORTENED)
-    return f"{of} {'of' if shown.startswith('about') else '='} {shown}"
+def sized(n: int, of: str = "n") -> str:
+    """A size by its name: "n = 7,675,932", "n of at most 5.97e23"."""
+    shown = at_most(n)
+    return f"{of} of {shown}" if shown.startswith("at most") else f"{of} = {shown}"
 
 
 def readers(architecture: Architecture) -> tuple[int, ...]:
@@ -326,9 +342,20 @@ def one_token_per_value(task: Task) -> str:
 
 
 def number(value: int) -> str:
-    """An integer for people: with separators, or as a power of ten when it is long."""
+    """An integer for people: with separators, or about a power of ten when it is long: no bound is
+    read off four digits.
+    """
     text = f"{value:,}"
     if len(text) <= 20:
         return text
     # floats end near 1.8 * 10^308
-    return f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"
+    near = f"{float(value):.4g}" if value < 10**300 else f"2^{value.bit_length() - 1}"
+    return f"about {near}"
+
+
+def at_most(n: int) -> str:
+    """A size of a failing prompt for people: with separators, or three digits rounded up where it
+    is long ("at most 5.97e23"), for a search finds no more than a bound of the smallest.
+    """
+    text = f"{n:,}" if n < _LONG else ""
+    return text or f"at most {rounded_up(n)}"

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.errors import SizeError
-from separatrix.numbers.binomials import Binomial, BinomialSum
-from separatrix.numbers.counts import Count, Exact, Power, Product
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.binomials import Binomial, BinomialSum
+from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.dyck import stack_classes
 
 

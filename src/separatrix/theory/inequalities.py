@@ -1,25 +1,22 @@
 """The two inequalities that Theorems III, IV and V are made of, each written once.
 
-Their terms are exact integers, and then certified, or arrays of floats, and then searched over.
+Their terms are exact integers, and then certified, or floats, and then searched over.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import expm1, log1p, log2
+from math import ceil, floor, inf
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import Undecided
-from separatrix.numbers.logs import LogSign, log_difference
-from separatrix.theory.search.integers import LN2, Floats, least_factor, settle
-from separatrix.theory.search.logs import Logs
+from separatrix.core.errors import Undecided
+from separatrix.core.numbers.logs import LogSign, log_difference
+from separatrix.theory.search.integers import LARGEST, least_factor, settle
+from separatrix.theory.search.reals import LN2, exp, expm1, ln, log1p, log2
 
 
 class Number(Protocol):
-    """What an inequality is written in: exact integers, or arrays of integers kept as floats."""
+    """What an inequality is written in: exact integers, or integers kept as floats."""
 
     def __add__(self, other: Any, /) -> Self: ...
     def __radd__(self, other: Any, /) -> Self: ...
@@ -29,16 +26,11 @@ class Number(Protocol):
 
 
 N = TypeVar("N", bound=Number)
-Mask = NDArray[np.bool_]
 
 
 def smaller(a: N, b: N) -> N:
-    """The smaller of two numbers, or of two arrays elementwise."""
-    if isinstance(a, int) and isinstance(b, int):
-        return cast(N, min(a, b))
-    if isinstance(a, Logs) and isinstance(b, Logs):
-        return cast(N, a.capped(b))
-    return cast(N, np.minimum(cast(Floats, a), cast(Floats, b)))
+    """The smaller of two numbers."""
+    return cast(N, min(cast(float, a), cast(float, b)))
 
 
 def ceil_ratio(a: N, b: N) -> N:
@@ -46,7 +38,7 @@ def ceil_ratio(a: N, b: N) -> N:
     if isinstance(a, int) and isinstance(b, int):
         return cast(N, -(-a // b))
     # floats only propose points: an error of one here may cost a find, never a proof
-    return cast(N, np.ceil(cast(Floats, a) / cast(Floats, b)))
+    return cast(N, float(ceil(cast(float, a) / cast(float, b))))
 
 
 class Certified(Protocol):
@@ -89,36 +81,33 @@ class Pigeonhole(Generic[N]):
         terms = [(self.places, self.values), (-self.places, self.kept - 1)]
         return log_difference(terms, self.bits)
 
-    def slack(self: Pigeonhole[Floats]) -> Floats:
-        """Left minus right side, as floats; infinite where kept = 1."""
-        return np.where(self.kept <= 1, np.inf, self.places * self._gain() - self.bits)
-
-    def share(self: Pigeonhole[Floats]) -> Floats:
+    def share(self: Pigeonhole[float]) -> float:
         """What part of the values is kept, one value more or less: 2^(-bits / places)."""
-        return np.exp2(-self.bits / self.places)
+        return exp(-self.bits / self.places * LN2)
 
-    def most_kept(self: Pigeonhole[Floats]) -> Floats:
-        """The largest `kept` with which it holds, as floats."""
+    def most_kept(self: Pigeonhole[float]) -> float:
+        """The largest `kept` with which it holds, as a float."""
         # kept - 1 < values * share, strictly, so the largest integer kept is the ceiling
-        return np.minimum(np.ceil(self.values * self.share()), self.values)
+        return min(float(ceil(self.values * self.share())), self.values)
 
-    def places_needed(self: Pigeonhole[Floats]) -> Floats:
-        """The number that `places` must exceed, as floats."""
-        return self.bits / self._gain()
+    def places_needed(self: Pigeonhole[float]) -> float:
+        """The number that `places` must exceed, as a float; infinite where nothing is gained."""
+        gain = self._gain()
+        return self.bits / gain if gain > 0 else inf
 
-    def least_places(self: Pigeonhole[Floats]) -> Floats:
-        """The smallest `places` with which it holds, as floats."""
-        if isinstance(self.bits, int) and self.bits == 0:
-            return np.ones_like(self.kept)
-        return np.where(self.kept <= 1, 1, np.floor(self.places_needed()) + 1)
+    def least_places(self: Pigeonhole[float]) -> float:
+        """The smallest `places` with which it holds, as a float; infinite beyond `LARGEST`."""
+        if self.bits == 0 or self.kept <= 1:
+            return 1.0
+        needed = self.places_needed()
+        return floor(needed) + 1.0 if needed < LARGEST else inf
 
-    def _gain(self: Pigeonhole[Floats]) -> Floats:
-        """log2(values / (kept - 1))."""
+    def _gain(self: Pigeonhole[float]) -> float:
+        """log2(values / (kept - 1)), kept > 1."""
         if self.gap is None:
-            # 1e-300 in place of 0: kept = 1 gains without bound and divides by no zero
-            return np.log2(self.values / np.maximum(self.kept - 1, 1e-300))
+            return log2(self.values / (self.kept - 1))
         # (kept - 1) / values = 1 - (gap + 1) / values, where the small term keeps its digits
-        return -np.log1p(-(self.gap + 1) / self.values) / LN2
+        return -log1p(-(self.gap + 1) / self.values) / LN2
 
     def certified_places(self: Pigeonhole[int]) -> int | None:
         """The smallest `places` with which it certainly holds; None if none is found."""
@@ -126,16 +115,19 @@ class Pigeonhole(Generic[N]):
             return 1
         lost = self.values - self.kept + 1
         if 2 * lost > self.values:
-            gain = log2(self.values / (self.kept - 1))
+            gain = (ln(self.values) - ln(self.kept - 1)) / LN2
         else:  # values and kept - 1 may agree in all digits of a float, so take what is lost
             gain = -log1p(-lost / self.values) / LN2
-        return settle(self.bits / gain + 1, lambda places: certainly(replace(self, places=places)))
+        return settle(
+            self.bits / gain + 1 if gain > 0 else inf,
+            lambda places: certainly(replace(self, places=places)),
+        )
 
     def certified_kept(self: Pigeonhole[int]) -> int | None:
         """The largest `kept` of at least 2 with which it certainly holds; None if none is found."""
         values = self.values
         # values (1 - share): expm1 keeps the digits where nearly all values are kept
-        lost = -values * expm1(-LN2 * self.bits / self.places)
+        lost = -values * expm1(-LN2 * (self.bits / self.places))
 
         # `settle` looks for a smallest integer, so it is given how many values go
         def holds(fewer: int) -> bool:
@@ -176,16 +168,18 @@ class Counting(Generic[N]):
             values = min(values, self.most)
         return log_difference([(self.x * self.r, values)], self.right())
 
-    def slack(self: Counting[Floats]) -> Floats:
-        """Left minus right side, as floats."""
-        return self.left() - self.right()
+    def in_floats(self: Counting[int]) -> Counting[float]:
+        """The same, to be searched over."""
+        g = None if self.g is None else float(self.g)
+        r, base, owed = float(self.r), float(self.base), float(self.owed)
+        return replace(cast(Counting[float], self), r=r, base=base, owed=owed, g=g)
 
-    def left(self: Counting[Floats]) -> Floats:
-        """What can be asked for, as floats."""
+    def left(self: Counting[float]) -> float:
+        """What can be asked for, as a float."""
         values = self.x * self.base
         if self.most is not None:
-            values = np.minimum(values, self.most)
-        return self.x * self.r * np.log2(values)
+            values = min(values, float(self.most))
+        return self.x * self.r * log2(values)
 
     def right(self) -> N:
         """What was fixed."""
@@ -198,46 +192,44 @@ class Counting(Generic[N]):
             owed = owed + smaller(cast(N, self.few), groups) * self.more
         return owed + groups * self.r * self.caches
 
-    def in_groups(self: Counting[Floats], x: Floats) -> Mask:
-        """Whether a group has at most x values, for each x."""
-        return np.isfinite(x) if self.g is None else self.g <= x
-
-    def least(self: Counting[Floats], rounds: int) -> Floats:
-        """The smallest x with which it holds, as floats; infinite where none is found.
+    def least(self: Counting[float], rounds: int) -> float:
+        """The smallest x with which it holds, as a float; infinite where none is found.
 
         Whole groups are counted at most `rounds` times, up from a lower bound that counts parts of
         groups: the number of groups that x makes decides what x must be.
         """
         # points out of range may owe less than nothing, which `least_factor` does not take
-        owed = np.maximum(self.owed, 0)
+        owed = max(self.owed, 0.0)
         if self.g is None:
             return self._least_within(owed)
-        x = groups = np.ones_like(self.r)
-        each = np.full_like(self.r, self.each)
-        part = each + self.r * self.caches / self.g
+        x = groups = 1.0
+        part = self.each + self.r * self.caches / self.g
         for _ in range(2 if self.more else 1):
-            begun = owed + np.minimum(self.few, groups) * self.more if self.more else owed
+            begun = owed + min(self.few, groups) * self.more if self.more else owed
             x = least_factor(self.base, self.r, part, begun)
-            groups = np.ceil(x / self.g)
+            groups = ceil(x / self.g) if x < LARGEST else inf
         # then the number of groups costs nothing, and the first x is final
         constant = not self.more and not self.caches
         for _ in range(0 if constant else rounds):
-            whole = self._with_groups(owed, groups)
-            x = np.maximum(x, least_factor(self.base, self.r, each, whole))
+            if groups == inf:
+                return inf
+            whole = self._with_groups(owed, float(groups))
+            x = max(x, least_factor(self.base, self.r, float(self.each), whole))
             before = groups
-            groups = np.ceil(x / self.g)
-            if np.array_equal(before, groups):
+            groups = ceil(x / self.g) if x < LARGEST else inf
+            if before == groups:
                 break
         return x
 
-    def _least_within(self: Counting[Floats], owed: Floats) -> Floats:
+    def _least_within(self: Counting[float], owed: float) -> float:
         """The smallest x where there are no groups, and at most `most` answers."""
-        x = least_factor(self.base, self.r, np.full_like(self.r, self.each), owed)
-        if self.most is None:
+        x = least_factor(self.base, self.r, float(self.each), owed)
+        if self.most is None or x * self.base <= self.most:
             return x
-        gain = self.r * np.log2(self.most) - self.each  # by each x once x base >= most
-        past = np.maximum(np.floor(owed / gain) + 1, np.ceil(self.most / self.base))
-        return np.where(x * self.base <= self.most, x, np.where(gain > 0, past, np.inf))
+        gain = self.r * log2(float(self.most)) - self.each  # by each x once x base >= most
+        if not gain > 0:
+            return inf
+        return max(floor(owed / gain) + 1.0, float(ceil(self.most / self.base)))
 
 
 Inequality = Pigeonhole[int] | Counting[int]

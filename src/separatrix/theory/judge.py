@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, EvidenceError, Undecided
-from separatrix.evidence.canonical import canonical
-from separatrix.evidence.records import Verdict
+from separatrix.core.errors import CheckFailed, EvidenceError, Undecided
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.among import answers_after_thought, answers_at_once, grades
-from separatrix.theory.base import Theorem
+from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
 from separatrix.theory.fails.i_bounded_caches import TheoremI
@@ -24,6 +24,8 @@ from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
 from separatrix.theory.fails.lifting import Lifting
 from separatrix.theory.fails.p_parity import TheoremP
+from separatrix.theory.fails.r_depth import TheoremRDepth
+from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
 from separatrix.theory.fails.vii_prime_closed_form import TheoremVIIPrime
@@ -33,15 +35,19 @@ from separatrix.theory.solves.block_retrieval import BlockRetrieval
 from separatrix.theory.solves.brackets import Brackets
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition
+from separatrix.theory.solves.copying import TwoLayerCopying
 from separatrix.theory.solves.counting import StartTokenCounts
 from separatrix.theory.solves.encoder import Encoder
 from separatrix.theory.solves.equality import TwoLayerEquality
 from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.khop import DoubledHops
 from separatrix.theory.solves.last_layer import LastLayer
+from separatrix.theory.solves.lookup import TwoLayerLookup
 from separatrix.theory.solves.match2 import Match2
 from separatrix.theory.solves.neighbour import TwoLayerNeighbour
 from separatrix.theory.solves.pairs import TwoLayerPairs
+from separatrix.theory.solves.products import TheoremS
+from separatrix.theory.solves.question_first import QuestionFirst
 from separatrix.theory.solves.recall import ConvolvedRecall
 from separatrix.theory.solves.retrieval import Retrieval
 from separatrix.theory.solves.sparse_averaging import SparseAveraging
@@ -62,6 +68,9 @@ THEOREMS: dict[str, Theorem] = {
         TheoremVII(),
         TheoremVIIPrime(),
         TheoremP(),
+        TheoremR(),
+        TheoremRAccuracy(),
+        TheoremRDepth(),
         Lifting(),
         ChenPengWu(),
         YeEtAl(),
@@ -70,6 +79,8 @@ THEOREMS: dict[str, Theorem] = {
         IndexedRetrieval(),
         ConvolvedRecall(),
         LastLayer(),
+        TwoLayerLookup(),
+        TwoLayerCopying(),
         StartTokenCounts(),
         SparseAveraging(),
         Composition(),
@@ -82,6 +93,8 @@ THEOREMS: dict[str, Theorem] = {
         Tightness(),
         StateTracking(),
         Brackets(),
+        TheoremS(),
+        QuestionFirst(),
         Thought(),
         NothingKnown(),
     )
@@ -145,7 +158,8 @@ def graded(architecture: Architecture, task: Task) -> Verdict | None:
     facts = task.facts()
     if facts is None or facts.among:
         return None
-    return next(iter(judge(architecture, task, among=grades)), None)
+    found = judge(architecture, task, among=grades)
+    return min(found, key=lambda verdict: verdict.numbers["ceiling_millionths"], default=None)
 
 
 def _about(task: Task) -> Callable[[Theorem], bool]:
@@ -162,17 +176,40 @@ def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdic
     if not theorem.speaks_of(architecture):
         return None
     try:
-        return theorem.judge(architecture, task)
+        return _evaluated(theorem, architecture, task, lambda seen: theorem.judge(seen, task))
     except Undecided:
         return None
 
 
-def recheck(verdict: Verdict) -> None:
+def _evaluated(
+    theorem: Theorem,
+    architecture: Architecture,
+    task: Task,
+    ask: Callable[[Architecture], Verdict | None],
+) -> Verdict | None:
+    """What a theorem says of the stack. What it does not build into the stack as it is, it may
+    build where long windows are full attention; failures need no such look, since they hold for
+    whatever a layer reads.
+    """
+    found = ask(architecture)
+    solved = found is not None and found.status == "SOLVABLE"
+    if solved or theorem.shows != SOLVABLE or not theorem.at_once:
+        return found
+    wide = architecture.within(task.length + theorem.start_token)
+    seen = None if wide is architecture else ask(wide)
+    if seen is None or seen.status != "SOLVABLE":
+        return found
+    assumed = (SEEN_WHOLE, *seen.assumptions)
+    return replace(seen, architecture=architecture.spec, assumptions=assumed)
+
+
+def recheck(verdict: Verdict) -> str:
     """Derives a verdict again from its architecture and task, in exact or ball arithmetic; a
     theorem whose parameters were searched for takes them from the verdict's numbers.
 
-    Raises CheckFailed when any field but the notes of a file's reader differs, or where the verdict
-    says OPEN and some theorem decides; UnknownNameError, SpecError or SizeError when architecture
+    Returns what is known now where a verdict says OPEN and this program says more, else "": such a
+    record claims nothing, and was true of an earlier version. Raises CheckFailed when any field but
+    the notes of a file's reader differs; UnknownNameError, SpecError or SizeError when architecture
     or task do not parse.
     """
     if verdict.theorem not in THEOREMS:
@@ -181,7 +218,13 @@ def recheck(verdict: Verdict) -> None:
     task = parse_task(verdict.task)
     theorem = THEOREMS[verdict.theorem]
     about = theorem.speaks_of(architecture)
-    again = theorem.again(architecture, task, verdict.numbers) if about else None
+    again = (
+        _evaluated(
+            theorem, architecture, task, lambda seen: theorem.again(seen, task, verdict.numbers)
+        )
+        if about
+        else None
+    )
     if again is None:
         raise CheckFailed(
             f"theorem {verdict.theorem} says nothing about {verdict.architecture} on {verdict.task}"
@@ -189,24 +232,29 @@ def recheck(verdict: Verdict) -> None:
     mine = again.body()
     theirs = verdict.body()
     wrong = [name for name in mine if canonical(mine[name]) != canonical(theirs[name])]
+    if wrong == ["statement"] and verdict.status == "OPEN":
+        raise CheckFailed(
+            "its numbers hold, but its sentence is not what this version says of them: it was"
+            f" edited, or another version wrote it (now: {again.statement[:120]})"
+        )
     if wrong:
         raise CheckFailed(
             f"theorem {verdict.theorem}, evaluated again, gives another {wrong[0]}:"
             f" {str(mine[wrong[0]])[:120]}"
         )
-    if verdict.status == "OPEN":
-        _stays_open(architecture, task, verdict)
+    return _known_now(architecture, task, verdict) if verdict.status == "OPEN" else ""
 
 
-def _stays_open(architecture: Architecture, task: Task, verdict: Verdict) -> None:
-    """Raises CheckFailed where some theorem decides, or where the verdict says that nothing is
-    known and a theorem knows something.
+def _known_now(architecture: Architecture, task: Task, verdict: Verdict) -> str:
+    """What some theorem decides of an OPEN verdict, or knows where the verdict says that nothing is
+    known; "" where none does.
     """
     # a theorem about models that write first leaves open what such models can do
     among = None if THEOREMS[verdict.theorem].at_once else answers_after_thought
     for other in judge(architecture, task, among=among):
-        if other.status != "OPEN" or verdict.theorem == NothingKnown.key != other.theorem:
-            raise CheckFailed(
-                f"it says OPEN, but theorem {other.theorem} says {other.status}:"
-                f" {other.statement[:120]}"
-            )
+        told = f"theorem {other.theorem} says {other.status}: {other.statement}"
+        if other.status != "OPEN":
+            return f"OPEN then; decided now: {told}"
+        if verdict.theorem == NothingKnown.key != other.theorem:
+            return f"nothing known then; known now: {told}"
+    return ""

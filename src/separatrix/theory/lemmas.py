@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from flint import arb, ctx
 
-from separatrix.numbers.binomials import Binomial
-from separatrix.numbers.logs import LogSign, floor_log2, log2_ball, log_difference
-from separatrix.numbers.occupancy import Occupancy, sign_of, whole
+from separatrix.core.numbers.binomials import Binomial
+from separatrix.core.numbers.logs import LogSign, floor_log2, log2_ball, log_difference
+from separatrix.core.numbers.occupancy import Occupancy, sign_of, whole
 
 _WRITTEN = 64
 """Binomials of so few are written out, and ties settled exactly."""

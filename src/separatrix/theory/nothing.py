@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from collections.abc import Mapping
+
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
+from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.base import NEITHER, Theorem
+from separatrix.theory.solves.fan_in import mlp_of, numbers_of, with_mlp
 from separatrix.theory.solves.lacking import why_open
 
 BOTH_WAYS = "tokens see later ones (causal=false), and theorems here are about causal attention"
@@ -31,4 +35,10 @@ class NothingKnown(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
         why = why_open(architecture, task) if architecture.causal else BOTH_WAYS
         sentence = f"{self.title}: {why}" if why else self.title
-        return self.verdict(architecture, task, "OPEN", sentence)
+        told = architecture.mlp is not None and tracked(task) is not None
+        numbers = numbers_of(mlp_of(architecture)) if told else {}
+        return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
+
+    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict:
+        """With the width that the verdict states, which the spec does not hold."""
+        return self.judge(with_mlp(architecture, numbers), task)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed
-from separatrix.numbers.accuracy import WHOLE, highest_accuracy, luck, percent, stored_accuracy
+from separatrix.core.errors import CheckFailed
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, luck, percent, stored_accuracy
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 
 TRAINED_BITS = 32

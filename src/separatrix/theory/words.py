@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 
 
 class Words(NamedTuple):

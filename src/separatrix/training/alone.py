@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from separatrix.errors import SizeError
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import Measurement
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import Measurement
+from separatrix.models.model import Model
 from separatrix.training.engine import Trainer
 from separatrix.training.folder import write_folder
 from separatrix.training.packs import Pack

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Mechanism
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 
 
 def check_stack(stack: Architecture, *, width: int, prompt: int) -> None:

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from separatrix.errors import EvidenceError
-from separatrix.evidence.code import code_version
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.code import code_version
 from separatrix.training.packs import Pack
 
 FORMAT = 1

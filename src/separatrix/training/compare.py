@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from separatrix.evidence.records import Measurement
+from separatrix.core.evidence.records import Measurement
 from separatrix.training.flops import training_flops
 from separatrix.training.run import Run
 

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture
-from separatrix.errors import EvidenceError
-from separatrix.evidence.outcome import FormatOutcome, Outcome, Stopped
-from separatrix.model import Model, build
-from separatrix.stored.accuracy import Tally, prompt_stream, tally
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome, Stopped
+from separatrix.models.model import Model, build
+from separatrix.models.stored.accuracy import Tally, prompt_stream, tally
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory.trained import check_answers
 from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked

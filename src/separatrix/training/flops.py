@@ -19,8 +19,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Mechanism
+from separatrix.core.errors import SizeError
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task
 from separatrix.training.run import Run
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from separatrix.evidence.atomic import write_atomic
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.code import code_version
-from separatrix.evidence.folder import new_folder
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import enveloped
-from separatrix.stored.description import CONFIG, description
-from separatrix.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
-from separatrix.stored.weights import weight_bytes
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.folder import new_folder
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import enveloped
+from separatrix.models.stored.description import CONFIG, description
+from separatrix.models.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
+from separatrix.models.stored.weights import weight_bytes
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
 
 if TYPE_CHECKING:
-    from separatrix.model import Model
+    from separatrix.models.model import Model
 
 
 def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 
-from separatrix.model import Model
+from separatrix.models.model import Model
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.training.stacked import Layout
 from separatrix.training.stream import Prompts

@@ -10,7 +10,7 @@ from hashlib import sha256
 from itertools import pairwise
 from math import ceil
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks.base.asked import most_asked
 from separatrix.training.run import Run
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from separatrix.errors import SizeError
-from separatrix.evidence.outcome import FormatOutcome, Outcome
-from separatrix.evidence.records import Measurement
-from separatrix.numbers.wilson import wilson, wilson_of_answers
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.core.evidence.records import Measurement
+from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.repeats import repeats
 from separatrix.tasks.stages import read_stages

@@ -7,10 +7,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError, SpecError, UnknownNameError
-from separatrix.evidence.canonical import canonical, json_object, sha256
-from separatrix.evidence.outcome import ROUNDED
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.evidence.canonical import canonical, json_object, sha256
+from separatrix.core.evidence.outcome import ROUNDED
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
@@ -21,7 +21,7 @@ from separatrix.training.buildable import check_stack
 MOST = 10**12
 """No size of a run is larger."""
 MOST_NUMBERS = 1 << 31
-"""Most numbers in a model's embeddings and head together: as `separatrix.model` has it."""
+"""Most numbers in a model's embeddings and head together: as `separatrix.models.model` has it."""
 MOST_SEED = (1 << 63) - 1
 INTEGERS = {
     "seed": (0, MOST_SEED),

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from separatrix.errors import EvidenceError, OutputError
-from separatrix.evidence.atomic import write_atomic
-from separatrix.evidence.code import code_version
+from separatrix.core.errors import EvidenceError, OutputError
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.code import code_version
 from separatrix.training.checkpoint import unpacked
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack

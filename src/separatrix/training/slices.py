@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from separatrix.evidence.outcome import Outcome
+    from separatrix.core.evidence.outcome import Outcome
     from separatrix.training.packs import Pack
 
 

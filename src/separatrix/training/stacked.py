@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from separatrix.model import Model
+from separatrix.models.model import Model
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from separatrix.evidence.outcome import Stopped
+from separatrix.core.evidence.outcome import Stopped
 from separatrix.training.run import Run
 
 WINDOW = 20

@@ -6,8 +6,8 @@ import time
 
 import torch
 
-from separatrix.errors import SizeError
-from separatrix.plugins.load import import_module
+from separatrix.core.errors import SizeError
+from separatrix.mixers.plugins.load import import_module
 from separatrix.training.checkpoint import halved
 from separatrix.training.engine import Trainer
 from separatrix.training.slices import Slice, Update

@@ -67,11 +67,13 @@ EXAMPLES: list[Task] = [task for case in CASES.values() for task in case.example
 TINY: list[Task] = [task for case in CASES.values() for task in case.tiny]
 
 
-def few(tasks: Iterable[Any], *, sizes: int = 2, shifts: bool = True) -> list[Any]:
-    """Tasks, or their texts, as parameters named by their texts; those that are like an earlier one
-    are slow.
+def few(
+    tasks: Iterable[Any], *, sizes: int = 2, shifts: bool = True, rest: bool = False
+) -> list[Any]:
+    """Tasks, or their texts, as parameters named by their texts, without those that are like an
+    earlier one; with `rest` these are slow.
 
-    Fast are, of every kind of task, the first `sizes`, the first of every form and of every other
+    Unlike are, of every kind of task, the first `sizes`, the first of every form and of every other
     set of names, and with `shifts` one shift.
     """
     met: Counter[object] = Counter()
@@ -85,5 +87,7 @@ def few(tasks: Iterable[Any], *, sizes: int = 2, shifts: bool = True) -> list[An
         kind = (name, "a shift") if shifted else (name, *names, *re.findall("form=[a-z]+", given))
         fast = shifts and not met[kind] if shifted else met[name] < sizes or not met[kind]
         met.update([kind] if shifted else [kind, name])
-        chosen.append(pytest.param(task, marks=[] if fast else [pytest.mark.slow], id=str(task)))
+        if fast or rest:
+            marks = [] if fast else [pytest.mark.slow]
+            chosen.append(pytest.param(task, marks=marks, id=str(task)))
     return chosen

@@ -10,6 +10,8 @@ from support.task_cases import Case, Prompt
 
 
 def recalled(task: Recall, prompt: list[int]) -> int:
+    if task.question == "first":
+        prompt = [*prompt[1:], prompt[0]]
     table: dict[int, int] = {}
     for place in range(task.n):
         table[prompt[2 * place]] = prompt[2 * place + 1]
@@ -26,7 +28,8 @@ def instances(task: Recall) -> Iterable[Prompt]:
     for keys in rows:
         for values in itertools.product(range(task.V), repeat=task.n):
             for query in keys if task.form in ("present", "independent") else every:
-                yield (*itertools.chain.from_iterable(zip(keys, values, strict=True)), query)
+                pairs = itertools.chain.from_iterable(zip(keys, values, strict=True))
+                yield (query, *pairs) if task.question == "first" else (*pairs, query)
 
 
 CASE = Case(
@@ -44,6 +47,13 @@ CASE = Case(
             Recall(n=5, K=9, V=7, form="last"),
             Recall(n=3, K=3, V=2, form="last"),
         ),
+        *(
+            Recall(n=4, K=6, V=3, question="first"),
+            Recall(n=4, K=4, V=6, question="first"),
+            Recall(n=5, K=7, V=3, form="absent", question="first"),
+            Recall(n=4, K=6, V=3, form="independent", question="first"),
+            Recall(n=6, K=5, V=3, form="last", question="first"),
+        ),
     ],
     tiny=[
         *(
@@ -59,6 +69,9 @@ CASE = Case(
             Recall(n=n, K=K, V=V, form="last")
             for n, K, V in ((3, 3, 2), (3, 3, 3), (3, 4, 2), (4, 3, 2))
         ),
+        Recall(n=2, K=3, V=2, question="first"),
+        Recall(n=2, K=3, V=2, form="absent", question="first"),
+        Recall(n=3, K=3, V=2, form="last", question="first"),
     ],
     by_hand=recalled,
     instances=instances,
@@ -72,5 +85,6 @@ CASE = Case(
         ("recall:n=4,K=8,V=1", "V is 1; it must be an integer from 2"),
         ("recall:n=4,K=8,V=2,form=first", "unknown form of recall 'first'"),
         ("recall:n=4,K=8,V=2,shift=repeats", "add form=last"),
+        ("recall:n=4,K=8,V=2,question=before", "unknown question of recall 'before'"),
     ],
 )

@@ -8,13 +8,14 @@ from fractions import Fraction
 
 import pytest
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.hf import from_config
-from separatrix.architecture.presets import PRESETS, preset
-from separatrix.architecture.settings import Settings
 from separatrix.cards.costs import Crossing, Serving, costs, crossings
-from separatrix.errors import SeparatrixError, UnknownNameError
-from separatrix.numbers.growth import Since
+from separatrix.core.errors import SeparatrixError, UnknownNameError
+from separatrix.core.numbers.growth import Since
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.settings import Settings
 
 MIB = 8 * 2**20
 GIB = 1024 * MIB
@@ -207,7 +208,7 @@ def test_keys_and_values_get_a_format_of_their_own() -> None:
     assert not [note for note in model.notes if note.startswith("keys and values")]
     with pytest.raises(UnknownNameError, match="no layer of this model keeps keys and values"):
         preset("mamba-2.8b", settings=Settings.parse(["kv=fp8"]))
-    with pytest.raises(SeparatrixError, match="unknown number format 'fp9'"):
+    with pytest.raises(SeparatrixError, match="'fp9'"):
         Settings.parse(["kv=fp9"])
     # a size by name wins
     both = preset("llama-3.1-8b", settings=Settings.parse(["kv=fp8", "full.format=p4"]))

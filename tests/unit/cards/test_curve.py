@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.architecture.resolve import resolve
 from separatrix.cards import card
 from separatrix.cards.curve import few_contexts, many_contexts, recall_curve
 from separatrix.cli.main import run
-from separatrix.report.curve_plot import curves_spec
+from separatrix.cli.report.curve_plot import curves_spec
+from separatrix.stacks.architecture.resolve import resolve
 
 MAMBA, GEMMA, QWEN = "mamba2-2.7b", "recurrentgemma-2b", "qwen3-next-80b"
 
 
 def test_a_point_is_what_the_card_says_at_that_context() -> None:
     model = resolve(GEMMA)
-    for context in (8192, 7_675_932, 7_675_933, 10_000_001):
+    for context in (8192, 98_507, 98_508, 10_000_001):
         (point,) = recall_curve(model, [context])
         grade = card(model, context)[0].grade
         assert point.context == context
         assert point.at_most == (None if grade is None else grade.ceiling)
-        # 7,675,931 facts fit (ux.md), and the context holds one question besides
-        assert (grade is not None) == (context - 1 > 7_675_931)
-        assert (point.stored < 10**6) == (context - 1 > 7_675_931)
+        # 98,506 facts fit (theory.md, section 12), and the context holds one question besides
+        assert (grade is not None) == (context - 1 > 98_506)
+        assert (point.stored < 10**6) == (context - 1 > 98_506)
 
 
 def test_the_contexts_lie_around_those_at_which_stacks_begin_to_fail() -> None:
@@ -35,10 +35,10 @@ def test_the_contexts_lie_around_those_at_which_stacks_begin_to_fail() -> None:
     assert 262_144 in few
     assert len(few) <= 9
     assert few == sorted(set(few))
-    # 7,675,932 and 86,995,694 facts fail (ux.md)
-    assert many[0] < 7_675_932 < 86_995_694 < many[-1]
-    assert few[1] < 7_675_932 < 86_995_694 < few[-1]
-    for model, begins in zip(models, (86_995_694, 7_675_932, None), strict=True):
+    # 64 states of 5,120 x 128 fp32 numbers / log2 50,288, and 64 convolutions of 3 tokens before
+    assert many[0] < 98_507 < 85_938_443 < many[-1]
+    assert few[0] < 98_507 < 85_938_443 < few[-1]
+    for model, begins in zip(models, (85_938_443, 98_507, None), strict=True):
         curve = recall_curve(model, many)
         bounded = [point.context for point in curve if point.at_most is not None]
         assert (bounded[0] > begins) if begins else not bounded
@@ -53,16 +53,19 @@ def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", GEMMA, "full", "--context", "10000001", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     at = data["recall"]["contexts"].index(10_000_001)
-    assert [each[at] for each in data["recall"]["at_most"]] == [0.806987, None]
-    assert [each[at] for each in data["recall"]["stored"]] == [0.767594, 1.0]
+    assert [each[at] for each in data["recall"]["at_most"]] == [0.015827, None]
+    assert [each[at] for each in data["recall"]["stored"]] == [0.009853, 1.0]
     rows = {row["row"]: row for row in data["rows"]}
-    # storing the 7,675,931 that fit
-    assert rows["10,000,001"]["cells"] == ["80.7 % (76.7 %)", "no bound"]
+    # 16,430 facts within reach and 82,076 that fit in the states, of 10,000,000
+    assert rows["10,000,001"]["cells"] == ["1.59 % (0.985 %)", "no bound"]
     assert rows["10,000,001"]["differs"]
     lines = data["models"][0]["verdicts"]
-    assert lines[0]["accuracy"]["at_most"] == 0.806987
+    assert lines[0]["accuracy"]["at_most"] == 0.015827
     assert lines[0]["accuracy"]["sizes"]["facts"] == 10_000_000
-    assert not any("accuracy" in line for line in lines[1:])
+    assert [line["question"].split()[0] for line in lines if "accuracy" in line] == [
+        "recall",
+        "composition,",
+    ]
 
 
 def test_the_drawing_holds_both_curves_of_every_model() -> None:

@@ -7,10 +7,10 @@ from dataclasses import fields
 
 import pytest
 
-from separatrix.architecture import MECHANISMS, Architecture, mechanism
-from separatrix.architecture.presets import preset
 from separatrix.cards.defaults import taken_by_default
 from separatrix.cli.main import run
+from separatrix.stacks.architecture import MECHANISMS, Architecture, mechanism
+from separatrix.stacks.architecture.presets import preset
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_they_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", "full*2 + gdn", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["defaults"] == said.partition(": ")[2].split(", ")
     assert run(["compare", "full", "qwen3-8b", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    (row,) = (row for row in rows if row["row"] == "by default")
-    assert row["cells"] == ["heads=4, head_dim=64, kv_heads=heads, fp32", "-"]
+    models = json.loads(capsys.readouterr().out)["models"]
+    wanted = ["heads=4", "head_dim=64", "kv_heads=heads", "fp32"]
+    assert [model["defaults"] for model in models] == [wanted, []]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
 from separatrix.cards import card
 from separatrix.cards.summary import model_summary
-from separatrix.evidence.records import Evidence
-from separatrix.numbers.accuracy import highest_accuracy, percent
-from separatrix.numbers.counts import Power
+from separatrix.core.evidence.records import Evidence
+from separatrix.core.numbers.accuracy import highest_accuracy, percent
+from separatrix.core.numbers.counts import Power
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.theory import recheck
 
 CONTEXT = 20_000_000
@@ -17,18 +17,22 @@ CONTEXT = 20_000_000
 def test_recall_and_composition_are_graded_at_the_context() -> None:
     model = preset("recurrentgemma-2b")
     graded = {line.question: line.grade for line in card(model, CONTEXT) if line.grade}
-    bits = 137_904_128  # ux.md
+    # theory.md, section 12: what passes beyond the windows' reach
+    bits, reach = 1_474_560, 16_430
     # all but the question are facts; two functions of one size and two tokens fill the context
     n, m = CONTEXT - 1, (CONTEXT - 2) // 2
-    recalled = highest_accuracy(Power(256_000, n), n, 256_000, bits)
-    composed = highest_accuracy(Power(m, m), m, m, bits)
+    far, farther = n - reach, m - reach
+    recalled = highest_accuracy(Power(256_000, far), far, 256_000, bits)
+    recalled = -(-(reach * 10**6 + far * recalled) // n)
+    composed = highest_accuracy(Power(m, farther), farther, m, bits)
+    composed = -(-(reach * 10**6 + farther * composed) // m)
     assert {question: grade.ceiling for question, grade in graded.items()} == {
         "recall of one of n facts (vocabulary 256,000)": recalled,
         "composition, 2 steps": composed,
     }
     for grade in graded.values():
         recheck(grade.verdict)
-        assert grade.why.startswith("It keeps states and windows of 137,904,128 bits")
+        assert grade.why.startswith("All layers together reach back 16,430 tokens")
         assert grade.said.endswith(f"more than {percent(grade.ceiling)} of random questions")
 
 

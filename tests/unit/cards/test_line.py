@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.architecture import Architecture
 from separatrix.cards import CardLine, card
 from separatrix.cards.line import Bound
-from separatrix.numbers.amounts import format_times
+from separatrix.core.numbers.amounts import format_times
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, SeqComp, parse_task
 
 
@@ -30,7 +30,7 @@ from separatrix.tasks import Equality, SeqComp, parse_task
             "the bound is out of reach",
             "at n = 1,000,000,000,001",
         ),
-        (Bound("V", 5 * 10**25, 8192), "the bound is out of reach", "at n of about 10^25"),
+        (Bound("V", 5 * 10**25, 8192), "the bound is out of reach", "at n of at most 5.00e25"),
         (Bound("CPW-1.1", None, 8192, log2_n="4096"), "the bound is out of reach", ""),
         (Bound("CPW-1.1", None, 8192, log2_n="log2(3) x 2^5000"), "the bound is out of reach", ""),
         (Bound("CPW-1.1", None, 8192, log2_n="16"), "the bound is asymptotic", ""),
@@ -39,7 +39,7 @@ from separatrix.tasks import Equality, SeqComp, parse_task
 def test_how_far_away_a_bound_is(bound: Bound, said: str, where: str) -> None:
     assert (bound.said, bound.where) == (said, where)
     line = CardLine("asked", "OPEN", None, "why", bound.theorem, bound=bound)
-    assert (line.answer, line.where) == ("not excluded", where)
+    assert line.where == where
     assert line.reason == f"{said}, {where}: why" if where else f"{said}: why"
 
 

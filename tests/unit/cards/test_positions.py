@@ -7,12 +7,12 @@ import io
 import pytest
 from rich.console import Console
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
 from separatrix.cards import card_facts
 from separatrix.cards.positions import positions_text
-from separatrix.report.card import render_card
-from separatrix.report.card_json import card_json
+from separatrix.cli.report.card import render_why
+from separatrix.cli.report.card_json import card_json
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_card_prints_it_and_json_holds_it() -> None:
     line = "rotary in the windows, base 10,000, 128 numbers of each head"
     assert card_json(facts)["positions"] == line
     console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(render_card(facts))
+    console.print(render_why(facts, "memory"))
     assert isinstance(console.file, io.StringIO)
     assert f"positions: {line}" in console.file.getvalue()
     # a file of a model without attention says it by its type

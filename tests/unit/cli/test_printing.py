@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 from support.report_bundle import fake_bundle
 
-from separatrix.architecture.presets import PRESETS
-from separatrix.cli import reproduce
+from separatrix.cli.commands import reproduce
 from separatrix.cli.main import run
 from separatrix.cli.printing import print_rows, show, table, wrap, wrapped_line
+from separatrix.stacks.architecture.released import PRESETS
 
 COLUMNS = 80
 WIDER = (1000, 120)
@@ -30,10 +30,11 @@ COMMANDS = (
     "mechanisms gdn",
     "presets",
     "analyze qwen3-next-80b",
-    "analyze recurrentgemma-2b --explain",
+    "analyze recurrentgemma-2b --why all",
     "analyze deepseek-v3.2 --context 128k",
     "compare qwen3-next-80b recurrentgemma-2b nemotron-3-super-120b",
     "compare deepseek-v3.2 mamba-2.8b",
+    "compare qwen3-next-80b recurrentgemma-2b --why all",
     "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 200MiB --base lfm2-1.2b",
     "audit eva:n=8,V=8 --fitted 100 --tested 100",
 )
@@ -87,7 +88,7 @@ def test_no_word_is_broken_and_no_line_ends_in_blanks(
 def test_the_table_of_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("separatrix.reproduce.reproduce_table", lambda *_, **__: fake_bundle())
+    monkeypatch.setattr("separatrix.cli.reproduce.reproduce_table", lambda *_, **__: fake_bundle())
     texts = []
     for columns in (COLUMNS, 100):
         monkeypatch.setenv("COLUMNS", str(columns))

@@ -107,7 +107,7 @@ def test_the_main_job_asks_for_its_extra_before_it_starts(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(
-        "separatrix.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started")
+        "separatrix.cli.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started")
     )
     assert run(["reproduce", "--quick", "--out", str(tmp_path / "report")]) == 2
     assert (

@@ -7,17 +7,20 @@ from __future__ import annotations
 import io
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 import typer
 from support.hf_configs import NEMOTRON
 
-from separatrix.architecture.hf import file as limits
+from separatrix import cli, constructions
 from separatrix.cli.main import app, run
 from separatrix.cli.options import joined
-from separatrix.errors import SpecError
+from separatrix.core.errors import SpecError
+from separatrix.stacks.architecture.hf import file as limits
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -238,6 +241,10 @@ def test_sizes_are_written_in_any_way(
     command: list[str], sizes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # what is imported for the first time while it is replaced would keep the replacement
+    for room in (constructions, cli):
+        for module in walk_packages(room.__path__, f"{room.__name__}."):
+            import_module(module.name)
     seen = []
 
     def parse(text: str) -> Any:
@@ -245,8 +252,8 @@ def test_sizes_are_written_in_any_way(
         raise SpecError("seen")
 
     monkeypatch.setattr("separatrix.tasks.parse_task", parse)
-    monkeypatch.setattr("separatrix.tasks.text.parse_any_task", parse)
-    monkeypatch.setattr("separatrix.audits.audit_texts", lambda text, **_: parse(text))
+    monkeypatch.setattr("separatrix.tasks.parse_any_task", parse)
+    monkeypatch.setattr("separatrix.tasks.audits.audit_texts", lambda text, **_: parse(text))
     own = {"refute": ["full", "--task"]}.get(command[0], [])
     more = ["--out", "there"] if command[0] in ("construct", "refute") else []
     assert run([*command, *own, *sizes, *more]) == 2
@@ -293,6 +300,6 @@ def test_sizes_by_hand_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_plain_english_in_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     short = " ".join(printed(capsys, "compare", "gdn", "full").split())
-    long = " ".join(printed(capsys, "compare", "gdn", "full", "--explain").split())
+    long = " ".join(printed(capsys, "compare", "gdn", "full", "--why", "all").split())
     assert "Whatever" not in short
     assert "Whatever" in long

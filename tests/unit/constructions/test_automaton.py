@@ -13,13 +13,13 @@ import pytest
 from support.construction_tools import refused, wrong
 
 import separatrix as sx
-from separatrix.architecture import Architecture
-from separatrix.checks.construction import verify_construction
+from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import Built, construct
 from separatrix.constructions.parts.machines import Quotient, machine
-from separatrix.derivations.parts.machines import derive_machine
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs.arithmetic import BF16, FP32
+from separatrix.proofs.derivations.parts.machines import derive_machine
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 
 TASKS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum, parse_task
 
 

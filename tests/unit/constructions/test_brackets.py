@@ -12,11 +12,11 @@ import pytest
 import torch
 from support.task_cases.dyck import balanced
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import Built, construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import CheckFailed, SizeError
-from separatrix.model import Model
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.models.model import Model
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
 
 SIZES = [(2, 1, 1), (8, 1, 2), (8, 1, 9), (6, 2, 1), (6, 2, 2), (6, 2, 3), (4, 3, 2)]

@@ -12,13 +12,13 @@ import pytest
 import torch
 from support.construction_tools import every, refused, wrong
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify
+from separatrix.checks.verify import verify
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.counting import lines
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs.arithmetic import FP32, arithmetic
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Counting
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge

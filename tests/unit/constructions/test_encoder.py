@@ -13,14 +13,14 @@ import torch
 from support.construction_tools import every, wrong
 from support.task_cases.seqcomp import CASE
 
-from separatrix.architecture import Architecture
 from separatrix.cards import card
 from separatrix.constructions import Built, construct
 from separatrix.constructions.encoder import spaces
 from separatrix.constructions.parts.built import built as recorded
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.mixers import mixer
-from separatrix.model import build
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.model import Model
+from separatrix.models.model import Model
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.base.task import Tokens
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from support.construction_tools import every, wrong
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Task, TwoSum, parse_task
 from separatrix.tasks.base.task import Tokens
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from support.construction_tools import every, refused, wrong
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify
+from separatrix.checks.verify import verify
 from separatrix.constructions import construct
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Index
 from separatrix.theory import judge
 

@@ -11,14 +11,14 @@ import pytest
 import torch
 from support.construction_tools import every, refused, wrong
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify
+from separatrix.checks.verify import verify
 from separatrix.constructions import construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.ops.indexed_softmax import index_scores
 from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva
 from separatrix.theory import judge
 
@@ -45,7 +45,8 @@ def test_every_input_is_answered_right_and_proved(
     assert "1 indexed layer" in built.record.statement
     # two tags for the theorem, one for the weights
     wide = Architecture.parse(stack or "indexed(topk=1)")
-    assert judge(wide, built.task)[0].theorem == "indexed-retrieval"
+    # a window that sees the whole prompt retrieves as well
+    assert "indexed-retrieval" in {found.theorem for found in judge(wide, built.task)}
 
 
 def test_the_indexers_scores_are_those_derived_by_hand() -> None:

@@ -9,11 +9,11 @@ import pytest
 from support.construction_tools import every, wrong
 from support.task_cases.khop import hopped
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import Built, construct
 from separatrix.constructions.khop import spaces
 from separatrix.constructions.parts.built import built as recorded
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, parse_task
 from separatrix.theory.solves.khop import DoubledHops
 
@@ -141,8 +141,9 @@ def test_edited_weights_are_refused(name: str, row: int, space: str, value: floa
         recorded(task, model, name="khop")
 
 
-@pytest.mark.parametrize("name", ["q.weight", "k.weight", "v.weight", "o.weight"])
-@pytest.mark.parametrize("layer", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("layer", "name"), [(0, "q.weight"), (1, "k.weight"), (2, "v.weight"), (2, "o.weight")]
+)
 def test_a_layer_without_one_of_its_maps_is_refused(layer: int, name: str) -> None:
     task = random(6, 3, 3)
     model = construct(task).model

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from separatrix.constructions import construct
-from separatrix.model import Model
+from separatrix.models.model import Model
 from separatrix.tasks import SeqComp, TwoSum, parse_task
 from separatrix.tasks.base.task import Tokens
 

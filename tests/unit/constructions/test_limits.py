@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.limits import Limit, family, largest_proved, limit, limit_below
-from separatrix.errors import SizeError
-from separatrix.precision import FAMILIES
+from separatrix.constructions.precision import FAMILIES
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import FP32, arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 from support.construction_tools import every, refused, wider, wrong
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify
+from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge

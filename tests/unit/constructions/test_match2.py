@@ -13,18 +13,19 @@ import pytest
 import torch
 from support.construction_tools import every, refused, wrong
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
 from separatrix.constructions import match2 as builder
-from separatrix.constructions.match2 import LARGEST_MODULUS, LARGEST_WIDE, Circle
-from separatrix.derivations import DERIVATIONS
-from separatrix.derivations import match2 as derivation
-from separatrix.derivations.parts.inputs import adversarial
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.constructions.emulated import wrong_in
+from separatrix.constructions.match2 import LARGEST_WIDE, Circle
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs import softmax
 from separatrix.proofs.arithmetic import BF16, FP64, arithmetic
-from separatrix.searches.in_format import wrong_in
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations import match2 as derivation
+from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum
+from separatrix.theory.fits import LARGEST_MODULUS
 
 
 def cancels(tokens: np.ndarray, M: int) -> np.ndarray:
@@ -297,5 +298,5 @@ def test_the_largest_modulus_of_a_wide_format() -> None:
     assert builder.largest_modulus(FP64) == LARGEST_WIDE
     # pi / sqrt(5 u) by hand: 29 digits, sqrt(2^29 / 5) = 10362.2
     assert builder.largest_modulus(arithmetic("p40")) == 32_553
-    with pytest.raises(SizeError, match="in p40 the circle code tells at most M = 32,553"):
+    with pytest.raises(SizeError, match="32,553"):
         construct(TwoSum(n=2, M=32_554), None, "match2", arithmetic("p40"))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from support.construction_tools import wrong
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.derivations.neighbour import asked, closest
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.proofs.derivations.neighbour import asked, closest
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Neighbour, parse_task
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge

@@ -11,11 +11,11 @@ import pytest
 import torch
 from support.construction_tools import every, refused
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify
+from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
-from separatrix.derivations import DERIVATIONS
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, QSA
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge

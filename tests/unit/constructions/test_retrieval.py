@@ -12,10 +12,10 @@ import pytest
 import torch
 from support.construction_tools import every, wrong
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import CONSTRUCTIONS, construct, load
-from separatrix.errors import EvidenceError, OutputError, SizeError
+from separatrix.core.errors import EvidenceError, OutputError, SizeError
 from separatrix.mixers.full import FullMixer
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from support.construction_tools import every, wrong
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
 from separatrix.constructions.carried import carried
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 
 SMALL = [(1, 2, ()), (1, 4, ()), (2, 2, (1,)), (2, 2, (2,)), (2, 3, (1,)), (3, 2, (1, 1))]

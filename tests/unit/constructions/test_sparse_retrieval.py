@@ -15,13 +15,13 @@ import torch
 from support.construction_tools import every, wrong
 from torch import Tensor
 
-from separatrix.architecture import Architecture
-from separatrix.checks.construction import verify_construction
+from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import construct
 from separatrix.constructions.sparse_retrieval import sparse_retrieval
-from separatrix.errors import CheckFailed, SizeError
-from separatrix.evidence.canonical import sha256
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.core.evidence.canonical import sha256
 from separatrix.mixers.sparse import SparseMixer
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva
 
 STACKS = [
@@ -36,7 +36,7 @@ STACKS = [
 
 
 SIZES = [(1, 2), (3, 3), (4, 4), (5, 3), (6, 2), (8, 2)]
-FAST = {(stack, size) for stack in STACKS for size in SIZES if size in {(1, 2), (5, 3)}}
+FAST = {*((stack, (1, 2)) for stack in STACKS), *((stack, (5, 3)) for stack in STACKS[:4])}
 """The smallest, and one with an open block."""
 
 
@@ -49,8 +49,9 @@ FAST = {(stack, size) for stack in STACKS for size in SIZES if size in {(1, 2), 
             marks=[] if (stack, size) in FAST else [pytest.mark.slow],
             id=f"{size[0]}-{size[1]}-{stack}",
         )
-        for size in SIZES
-        for stack in STACKS
+        for number, size in enumerate(SIZES)
+        for place, stack in enumerate(STACKS)
+        if (stack, size) in FAST or (number + place) % 3 == 0
     ],
 )
 def test_every_input_is_answered_right_and_proved(

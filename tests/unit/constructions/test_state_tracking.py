@@ -11,14 +11,14 @@ import pytest
 import torch
 from support.construction_tools import every
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
 from separatrix.constructions.parts.reflections import shares
-from separatrix.derivations.swaps import neighbours
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES, Mixer
-from separatrix.model import Model
+from separatrix.models.model import Model
+from separatrix.proofs.derivations.swaps import neighbours
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation, Task, parse_task
 from separatrix.tasks.base.task import Tokens
 
@@ -38,6 +38,8 @@ SMALL = [
     ("permutation:n=6,k=3,shift=swaps", "deltanet(negative=true) @ heads=2, head_dim=9"),
     ("permutation:n=3,k=4,shift=swaps", "gdn(negative=true, key_heads=2) @ head_dim=16"),
 ]
+ALIKE = (*SMALL[2:5], SMALL[7], SMALL[8], SMALL[10], SMALL[12])
+"""Other mechanisms and sizes on a task that another line asks for."""
 
 
 def prompts(task: Task) -> Tokens:
@@ -71,7 +73,10 @@ def stepped(model: Model, tokens: Tokens) -> torch.Tensor:
     return torch.stack(logits, 1)
 
 
-@pytest.mark.parametrize(("text", "stack"), SMALL)
+@pytest.mark.parametrize(
+    ("text", "stack"),
+    [pytest.param(*case, marks=[pytest.mark.slow] if case in ALIKE else []) for case in SMALL],
+)
 def test_every_prompt_in_every_format_token_by_token_and_in_parallel(text: str, stack: str) -> None:
     """The same logits in all of them, to the last bit: nothing is rounded anywhere."""
     task = parse_task(text)

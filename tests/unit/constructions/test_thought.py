@@ -12,10 +12,10 @@ import torch
 from support.construction_tools import every
 from support.thought_case import TINY, chain
 
-from separatrix.architecture import Architecture
-from separatrix.checks import verify, verify_path
+from separatrix.checks.verify import verify, verify_path
 from separatrix.constructions import Built, construct
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Thought, parse_task
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.mixers import one_head
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from support.mixers import TOKENS, Array, Heads, both_forms, one_head, softmax, tokens_of
 
-from separatrix.laws import stream
+from separatrix.mixers.laws import stream
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 23, 100])

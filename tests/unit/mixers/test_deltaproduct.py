@@ -24,7 +24,7 @@ from support.mixers import (
 
 
 @options
-@pytest.mark.parametrize(("householders", "negative"), [(1, True), (2, True), (3, False)])
+@pytest.mark.parametrize(("householders", "negative"), [(2, True), (3, False)])
 def test_deltaproduct(options: dict[str, Any], householders: int, negative: bool) -> None:
     # S_i = S_{i-1} A_i + B_i, A_i = a_i H_1 ... H_n and B_i = sum_j b_j v_j k_j^T H_{j+1} ... H_n,
     # H_j = I - b_j k_j k_j^T

@@ -8,12 +8,12 @@ import pytest
 import torch
 from support.hf_recurrent_configs import RECURRENT
 
-from separatrix.architecture.hf import from_config
-from separatrix.architecture.presets import preset
-from separatrix.laws import drawn, inputs
-from separatrix.laws.tools import stream
+from separatrix.core.numbers.bits import sum_bits
 from separatrix.mixers import mixer, state_numbers
-from separatrix.numbers.bits import sum_bits
+from separatrix.mixers.laws import drawn, inputs
+from separatrix.mixers.laws.tools import stream
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.presets import preset
 
 FAMILIES = (
     "mamba",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
+from separatrix.stacks.mechanisms import mechanism
 
 
 @pytest.mark.parametrize("name", ["rwkv", "gdn", "kda", "gla", "mlstm", "full", "sparse"])

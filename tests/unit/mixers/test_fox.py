@@ -9,10 +9,10 @@ import pytest
 import torch
 from support.mixers import Array, Heads, sigmoid, softmax
 
-from separatrix.laws import drawn, inputs, stream
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
+from separatrix.mixers.laws import drawn, inputs, stream
+from separatrix.stacks.mechanisms import mechanism
 
 SIZES: dict[str, Any] = {"heads": 4, "kv_heads": 2, "head_dim": 3, "value_dim": 2}
 

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from separatrix.errors import BackendError, UnknownNameError
-from separatrix.laws import drawn
-from separatrix.mechanisms import mechanism
+from separatrix.core.errors import BackendError, UnknownNameError
 from separatrix.mixers import Mixer, kernels, mixer
 from separatrix.mixers.kernels import backend, backends, chosen
+from separatrix.mixers.laws import drawn
+from separatrix.stacks.mechanisms import mechanism
 
 WIDTH = 12
 TOKENS = 70
@@ -304,9 +304,7 @@ def test_bfloat16_layers_run_kernels_of_themselves(case: str) -> None:
     assert called == [CASES[case][2]]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "runs"), [(torch.float16, True), (torch.float32, False), (torch.float64, False)]
-)
+@pytest.mark.parametrize(("dtype", "runs"), [(torch.float16, True), (torch.float32, False)])
 @pytest.mark.parametrize("case", CASES)
 def test_other_formats(case: str, dtype: torch.dtype, runs: bool) -> None:
     """float32 is left alone where PyTorch may not round its products; RG-LRU multiplies no
@@ -562,6 +560,6 @@ def test_backend_is_set_and_set_back() -> None:
     backend("torch")
     assert backend.current == "torch"
     backend("auto")
-    with pytest.raises(UnknownNameError, match="unknown backend 'cuda'"):
+    with pytest.raises(UnknownNameError, match="'cuda'"):
         backend("cuda")
     assert backend.current == "auto"

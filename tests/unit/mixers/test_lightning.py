@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from support.mixers import TOKENS, RecurrentHeads, made_with, options, outputs_of, tokens_of
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
+from separatrix.stacks.mechanisms import mechanism
 
 
 @options
@@ -50,5 +50,5 @@ def test_lightning_decays_of_four_heads() -> None:
 
 
 def test_rotated_keys_are_declared_only() -> None:
-    with pytest.raises(SizeError, match="rotated=true: no mixer here rotates its keys"):
+    with pytest.raises(SizeError, match="rotated=true"):
         mixer(mechanism("lightning", heads=1, head_dim=2, rotated=True), width=2)

@@ -21,11 +21,11 @@ from support.mixers import (
     unit,
 )
 
-from separatrix.errors import SizeError
-from separatrix.laws import close, drawn, inputs, stream
-from separatrix.mechanisms import mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
+from separatrix.mixers.laws import close, drawn, inputs, stream
 from separatrix.mixers.ops.fenwick import levels
+from separatrix.stacks.mechanisms import mechanism
 
 
 def buckets(i: int) -> list[tuple[int, range]]:

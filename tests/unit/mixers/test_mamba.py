@@ -10,11 +10,11 @@ import pytest
 import torch
 from support.mixers import TOKENS, Array, Layer, made_with, outputs_of, softplus, tokens_of
 
-from separatrix.laws import close, drawn, gradients, inputs, stream
-from separatrix.laws.tools import all_close
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
+from separatrix.mixers.laws import close, drawn, gradients, inputs, stream
+from separatrix.mixers.laws.tools import all_close
 from separatrix.mixers.ops import selective_scan
+from separatrix.stacks.mechanisms import mechanism
 
 
 def normed(x: Array) -> Array:

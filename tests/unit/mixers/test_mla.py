@@ -7,10 +7,10 @@ import pytest
 import torch
 from support.mixers import SIZES, TOKENS, WIDTH, Array, rotated, softmax
 
-from separatrix.errors import SizeError
-from separatrix.laws import drawn, inputs, stream
-from separatrix.mechanisms import mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
+from separatrix.mixers.laws import drawn, inputs, stream
+from separatrix.stacks.mechanisms import mechanism
 
 
 @pytest.mark.parametrize("rope_dim", [0, 2, 4])
@@ -51,5 +51,5 @@ def test_mla_step_does_not_need_the_keys() -> None:
 
 
 def test_odd_rotated_part_is_refused() -> None:
-    with pytest.raises(SizeError, match="rope_dim=3 is odd"):
+    with pytest.raises(SizeError, match="rope_dim=3"):
         mechanism("mla", rope_dim=3)

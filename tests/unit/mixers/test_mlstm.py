@@ -20,8 +20,8 @@ from support.mixers import (
     with_weights,
 )
 
-from separatrix.laws import stream
 from separatrix.mixers import Mixer
+from separatrix.mixers.laws import stream
 
 
 def mlstm_of(forget: float) -> Mixer:

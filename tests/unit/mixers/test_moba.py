@@ -19,8 +19,8 @@ from support.mixers import (
     tokens_of,
 )
 
-from separatrix.architecture import Architecture
-from separatrix.mechanisms import MoBA, mechanism
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import MoBA, mechanism
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from support.mixers import TOKENS, RecurrentHeads, turned
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva
 from separatrix.theory import judge
 
 
 @pytest.mark.parametrize("size", [None, 1, 7, 100])
 @pytest.mark.parametrize(
-    ("kv_heads", "conv", "base"), [(4, 0, 10_000), (2, 3, 100), (1, 1, 500_000)]
+    ("kv_heads", "conv", "base", "sink"),
+    [(4, 0, 10_000, True), (2, 3, 100, False), (1, 1, 500_000, True)],
 )
-@pytest.mark.parametrize("sink", [True, False])
 def test_softmax_with_rope(
     size: int | None, kv_heads: int, conv: int, base: int, sink: bool
 ) -> None:

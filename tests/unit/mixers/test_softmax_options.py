@@ -12,11 +12,11 @@ import pytest
 import torch
 from support.mixers import Array, Heads, sigmoid, softmax
 
-from separatrix.errors import SizeError
-from separatrix.laws import drawn, inputs
-from separatrix.mechanisms import mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES
+from separatrix.mixers.laws import drawn, inputs
+from separatrix.stacks.mechanisms import mechanism
 
 
 def normed(x: Array, weight: Array) -> Array:

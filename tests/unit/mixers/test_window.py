@@ -7,9 +7,9 @@ import pytest
 import torch
 from support.mixers import TOKENS, Array, Heads, softmax
 
-from separatrix.laws import close, drawn, inputs
-from separatrix.mechanisms import mechanism
 from separatrix.mixers import mixer
+from separatrix.mixers.laws import close, drawn, inputs
+from separatrix.stacks.mechanisms import mechanism
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 23, 100])

@@ -12,10 +12,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from separatrix.derivations.parts.softmax import averaged
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.ops.softmax import fused_softmax, softmax
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
+from separatrix.proofs.derivations.parts.softmax import averaged
 from separatrix.proofs.machine import Array, Enclosure, Scores, add, linear, mlp
 from separatrix.proofs.softmax import off_target
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import CheckFailed
+from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
 from separatrix.proofs.machine import (

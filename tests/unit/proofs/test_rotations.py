@@ -9,9 +9,9 @@ import pytest
 import torch
 from flint import arb, ctx
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.ops.rope import rotate
-from separatrix.numbers.rotary import Rotation
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.rotations import MOST_PLACES, single_angles, trig_off, turned
 

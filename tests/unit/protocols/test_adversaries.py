@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adversaries.iv_adversary import adversary_iv
+from adversaries.two_readings import TwoReadings, TwoReadingsSizes
+from adversaries.two_solvers import enough_two, two_readings_solver
 
-from separatrix.errors import CheckFailed, SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.protocols.collision import AdversaryFailed, Collision, check_collision
 from separatrix.protocols.iii_adversary import adversary_iii
-from separatrix.protocols.iv_adversary import adversary_iv
 from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSizes
-from separatrix.protocols.solvers import enough, enough_two, one_reading_solver, two_readings_solver
+from separatrix.protocols.solvers import enough, one_reading_solver
 from separatrix.protocols.tables import random_tables, within
-from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 from separatrix.tasks import SeqComp
 
 FEW = range(3)

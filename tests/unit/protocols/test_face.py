@@ -11,17 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from adversaries.iv_adversary import adversary_iv
+from adversaries.two_readings import TwoReadings, TwoReadingsSizes
 
 from separatrix import protocols
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.protocols import (
     Collision,
     OneReading,
     OneReadingSizes,
-    TwoReadings,
-    TwoReadingsSizes,
     adversary_iii,
-    adversary_iv,
     check_collision,
     enough,
     one_reading_solver,

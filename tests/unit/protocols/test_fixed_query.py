@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 import pytest
-
-pytest.importorskip("pysat", reason="a search over all protocols needs the extra 'sat'")
+from adversaries.existence import find_fixed_query
 
 from separatrix.protocols.fixed_query import (
     Answers,
@@ -16,7 +15,6 @@ from separatrix.protocols.fixed_query import (
     composition,
     disjointness,
     equality,
-    find_fixed_query,
     two_sum,
 )
 from separatrix.protocols.one_reading import OneReadingSizes

@@ -10,23 +10,23 @@ from dataclasses import replace
 from itertools import product
 from random import Random
 
+import adversaries
 import numpy as np
 import pytest
+from adversaries.classes_of_z_1 import spread_over
+from adversaries.ledger import StepBroken
+from adversaries.many_readings import ManyReadings, ManyReadingsSizes
+from adversaries.many_solvers import enough_many, many_readings_solver
+from adversaries.many_steps import Adversary, Play
+from adversaries.prices import Choice
+from adversaries.rectangles import rectangle
+from adversaries.trials import TORN, WAYS, play, plays
+from adversaries.vi_adversary import AdversaryVI, adversary_vi
+from adversaries.vii_adversary import AdversaryVII, adversary_vii
 
-from separatrix import protocols
-from separatrix.errors import SizeError
-from separatrix.protocols.classes_of_z_1 import spread_over
+from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed
-from separatrix.protocols.ledger import StepBroken
-from separatrix.protocols.many_readings import ManyReadings, ManyReadingsSizes
-from separatrix.protocols.many_solvers import enough_many, many_readings_solver
-from separatrix.protocols.many_steps import Adversary, Play
-from separatrix.protocols.prices import Choice
-from separatrix.protocols.rectangles import rectangle
 from separatrix.protocols.tables import Tables, random_tables, skewed_tables, within
-from separatrix.protocols.trials import TORN, WAYS, play, plays
-from separatrix.protocols.vi_adversary import AdversaryVI, adversary_vi
-from separatrix.protocols.vii_adversary import AdversaryVII, adversary_vii
 
 TWOS = list(product(range(2), repeat=2))
 FOURS = [(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), *product((0, 3), (1, 2), (0, 1), (2, 0))]
@@ -300,6 +300,6 @@ def test_a_rectangle_by_hand() -> None:
 
 @pytest.mark.slow
 def test_the_example_of_the_module() -> None:
-    results = doctest.testmod(protocols)
+    results = doctest.testmod(adversaries)
     assert results.attempted > 0
     assert results.failed == 0

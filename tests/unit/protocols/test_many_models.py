@@ -13,15 +13,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from adversaries.knowledge import Known
+from adversaries.many_readings import ManyReadings, ManyReadingsSizes
+from adversaries.many_steps import Adversary
+from adversaries.prices import Choice
+from adversaries.vi_adversary import AdversaryVI
+from adversaries.vii_adversary import AdversaryVII
 
-from separatrix.protocols.knowledge import Known
-from separatrix.protocols.many_readings import ManyReadings, ManyReadingsSizes
-from separatrix.protocols.many_steps import Adversary
 from separatrix.protocols.one_reading import Entries
-from separatrix.protocols.prices import Choice
 from separatrix.protocols.tables import random_tables, within
-from separatrix.protocols.vi_adversary import AdversaryVI
-from separatrix.protocols.vii_adversary import AdversaryVII
 
 VI = ManyReadingsSizes(m=2, branching=(1, 2), t=1, reads=(2, 3), caches=(2, 3, 2))
 VII = ManyReadingsSizes(m=2, branching=(1, 2), t=2, reads=(2, 3, 2), caches=(1, 2, 3, 2))

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adversaries.iv_adversary import adversary_iv
+from adversaries.two_readings import TwoReadings, TwoReadingsSizes
 
 from separatrix.protocols.iii_adversary import adversary_iii
-from separatrix.protocols.iv_adversary import adversary_iv
 from separatrix.protocols.one_reading import Entries, OneReading, OneReadingSizes
 from separatrix.protocols.tables import random_tables, within
-from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 
 
 class Model:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from adversaries.many_readings import ManyReadingsSizes
+from adversaries.prices import Choice, Prices, fewer_than
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.errors import SizeError
-from separatrix.protocols.many_readings import ManyReadingsSizes
-from separatrix.protocols.prices import Choice, Prices, fewer_than
+from separatrix.core.errors import SizeError
 from separatrix.theory.fails import many_prices
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from adversaries.two_readings import TwoReadings, TwoReadingsSizes
+from adversaries.two_solvers import enough_two, two_readings_solver
 from hypothesis import given
 from hypothesis import strategies as st
 
-from separatrix.errors import MissingExtraError, SizeError
+from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import oracle
 from separatrix.protocols.one_reading import OneReading, OneReadingSizes, prompt
-from separatrix.protocols.satisfy import UnknownTables
-from separatrix.protocols.solvers import enough, enough_two, one_reading_solver, two_readings_solver
+from separatrix.protocols.solvers import enough, one_reading_solver
 from separatrix.protocols.tables import random_tables, within, written
-from separatrix.protocols.two_readings import TwoReadings, TwoReadingsSizes
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 
@@ -173,7 +173,7 @@ def test_every_message_has_its_declared_size_and_nothing_else_knows_z_2(
 
 def test_a_message_outside_its_size_is_refused() -> None:
     line = OneReading(ONE, within(lambda name, known, told, size: size if name == "early" else 0))
-    with pytest.raises(SizeError, match="message 'early' is 2; it was declared to have 2 values"):
+    with pytest.raises(SizeError, match="'early'"):
         line.run(prompt(2, (0,) * 4, (0, 0), 0, 0))
 
 
@@ -196,14 +196,6 @@ def test_parameters_out_of_range() -> None:
     for r, q, g in [(1, 2, 1), (3, 2, 1), (2, 4, 1), (2, 2, 2), (2, 2, 0)]:
         with pytest.raises(SizeError, match="Theorem IV takes"):
             TWO.holds(r, q, g)
-
-
-def test_without_the_solver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pysat.solvers", None)
-    with pytest.raises(MissingExtraError, match=r"separatrix\[sat\]"):
-        UnknownTables().solve()
 
 
 def test_the_contents_of_b_are_all_of_them() -> None:

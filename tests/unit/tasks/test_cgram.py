@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.audits import audit
-from separatrix.audits.shortcuts.lookups import near_misses
-from separatrix.audits.statistics import above
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks import CGram, parse_task
+from separatrix.tasks.audits import audit
+from separatrix.tasks.audits.shortcuts.lookups import near_misses
+from separatrix.tasks.audits.statistics import above
 
 
 def test_the_table_of_the_module() -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.paper_sizes import paper_sizes
 from support.task_cases import CASES
 
-from separatrix.architecture import Architecture
-from separatrix.audits import audit
-from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import (
     NO_ANSWER,
     PROBES,
@@ -28,6 +28,7 @@ from separatrix.tasks import (
     Thought,
     parse_task,
 )
+from separatrix.tasks.audits import audit
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.training.alone import train
 from separatrix.training.run import Run
@@ -51,7 +52,7 @@ def test_every_task_with_a_chain_is_here() -> None:
     }
 
 
-@pytest.mark.parametrize("task", CHAINS, ids=str)
+@each("task", CHAINS)
 def test_round_trip_and_shapes(task: Thought) -> None:
     assert parse_task(task.spec) == task
     assert task.spec == f"{task.task.spec},thought={task.form}"
@@ -64,7 +65,7 @@ def test_round_trip_and_shapes(task: Thought) -> None:
     assert 0 <= due.min() <= due.max() < task.answers
 
 
-@pytest.mark.parametrize("task", CHAINS, ids=str)
+@each("task", CHAINS)
 def test_what_is_written_is_what_was_due(task: Thought) -> None:
     """The prompt is one of the task, each answer stands behind it in the input, and the last is
     the task's own.
@@ -79,7 +80,7 @@ def test_what_is_written_is_what_was_due(task: Thought) -> None:
         assert (task.task.intermediate(tokens[:, :n]) == targets[:, n - 1 :]).all()
 
 
-@pytest.mark.parametrize("task", CHAINS, ids=str)
+@each("task", CHAINS)
 def test_a_wrong_written_token_is_refused(task: Thought) -> None:
     tokens = task.sample(3, np.random.default_rng(2)).tokens
     for place in range(task.task.length, task.length):
@@ -118,14 +119,13 @@ def test_pairs_of_three_functions() -> None:
     assert task.vocabulary == 12 + 36
 
 
-@pytest.mark.parametrize(
+@each(
     "task",
     [
         Thought(task=task, form=form)
         for task in [*CASES["seqcomp"].tiny, *CASES["seqcomp-forward"].tiny]
         for form in ("values", "pairs")
     ],
-    ids=str,
 )
 def test_chance_by_counting(task: Thought) -> None:
     """All instances are equally likely: the most frequent answer over all instances and places."""
@@ -199,8 +199,8 @@ COUNTED = [
 ]
 
 
-@pytest.mark.parametrize("text", COUNTED)
-@pytest.mark.parametrize(
+@each("text", COUNTED)
+@each(
     "architecture",
     [RECURRENT, "full*1 @ heads=1, head_dim=1, format=p1", "loglinear*1 @ heads=1, head_dim=1"],
 )
@@ -294,12 +294,12 @@ def test_a_family_of_chains_is_the_chains_of_the_family(text: str) -> None:
     assert family.at(30) == Thought(task=own.at(30))
 
 
-@pytest.mark.parametrize("task", CHAINS, ids=str)
+@each("task", CHAINS)
 def test_levels_are_those_of_the_answer_with_the_chain_hidden(task: Thought) -> None:
     assert [task.level(probe) for probe in PROBES] == [task.task.level(probe) for probe in PROBES]
 
 
-@pytest.mark.parametrize("task", CHAINS, ids=str)
+@each("task", CHAINS)
 def test_no_audit_of_a_chain(task: Thought) -> None:
     with pytest.raises(SpecError) as refused:
         audit(task, fitted=100, tested=100)

@@ -11,9 +11,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.audits.shortcuts.bags import quarters
-from separatrix.numbers.counts import Power
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Disjointness, parse_task
+from separatrix.tasks.audits.shortcuts.bags import quarters
 
 Prompt = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.drawing import distinct as drawing
 from separatrix.tasks.drawing import sieve

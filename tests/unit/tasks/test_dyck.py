@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks import Dyck, Task, parse_task
 from separatrix.tasks.dyck import stack_classes
 
@@ -206,7 +206,7 @@ def test_counters_are_equal_under_both_answers(n: int, k: int, D: int) -> None:
         assert seen(right) == seen(wrong)
 
 
-@pytest.mark.parametrize(("n", "k", "D"), [(96, 2, 5), (96, 3, 6)])
+@pytest.mark.parametrize(("n", "k", "D"), [(96, 3, 6)])
 def test_neighbours_have_one_law_when_kinds_are_wrong(n: int, k: int, D: int) -> None:
     """Chi-square of the last four tokens, of four in the middle, and of the first four, between
     the answers.
@@ -266,9 +266,7 @@ def classes(
         (2, 2, 1),
         (4, 2, 1),
         (4, 2, 2),
-        (6, 2, 1),
         (6, 2, 2),
-        (6, 2, 3),
         (4, 3, 2),
     ],
 )

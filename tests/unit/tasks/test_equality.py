@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Equality, parse_task
 
 
@@ -173,7 +173,7 @@ def test_one_bit_each() -> None:
     assert len(set(map(tuple, tokens.tolist()))) == 4
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("n", [2, 3])
 def test_strings_far_apart_are_uniform_with_the_same_ones(n: int) -> None:
     """shift=apart: chi-square of v given u over all strings with as many ones, but u itself;
     below freedom + 5 sigma.

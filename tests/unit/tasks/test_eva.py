@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Eva, parse_task
 
 

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 from support.task_cases import EXAMPLES
 
-from separatrix.numbers.accuracy import WHOLE, highest_accuracy
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.tasks import NO_ANSWER, TASKS, Batch, Eva, SeqComp, Task, parse_task
 from separatrix.tasks.base.facts import Facts
 from separatrix.tasks.base.task import Tokens
@@ -231,12 +232,12 @@ def test_no_tables_beat_the_ceiling(text: str) -> None:
         assert bits < 2 or reached > 1.25 / facts.values
 
 
-@pytest.mark.parametrize("text", DECLARED)
+@each("text", DECLARED)
 def test_what_tasks_declare(text: str) -> None:
     assert parse_task(text).facts() == DECLARED[text]
 
 
-@pytest.mark.parametrize("text", SILENT)
+@each("text", SILENT)
 def test_other_draws_declare_nothing(text: str) -> None:
     assert parse_task(text).facts() is None
 

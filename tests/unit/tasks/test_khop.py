@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 from support.task_cases.khop import hopped
 
-from separatrix.architecture import Architecture
-from separatrix.audits import audit
-from separatrix.audits.shortcuts.lookups import walks
-from separatrix.audits.statistics import above
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TASKS, KHop, Thought, parse_task
+from separatrix.tasks.audits import audit
+from separatrix.tasks.audits.shortcuts.lookups import walks
+from separatrix.tasks.audits.statistics import above
 from separatrix.tasks.drawing.chains import path
 from separatrix.theory.judge import judge
 
@@ -238,8 +239,8 @@ def test_neighbours_of_the_last_letter_say_no_more_than_a_single_place_at_the_si
     assert max(behind_the_last_letter(task, total)) < most + 3 * (most / total) ** 0.5
 
 
-@pytest.mark.parametrize("shift", [[], {}, None, 3])
-@pytest.mark.parametrize("name", [name for name, kind in TASKS.items() if kind.shifts])
+@each("shift", [[], {}, None, 3])
+@each("name", [name for name, kind in TASKS.items() if kind.shifts])
 def test_a_shift_that_is_no_word_is_refused_by_every_task(name: str, shift: Any) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown shift of {name}"):
         replace(parse_task(f"{name}:{TASKS[name].grid[0]}"), shift=shift)  # type: ignore[call-arg]

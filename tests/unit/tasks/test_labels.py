@@ -10,9 +10,9 @@ import pytest
 from support.task_cases import EXAMPLES, few
 
 from separatrix.cli.main import run
-from separatrix.errors import SpecError, UnknownNameError
-from separatrix.exports import export
+from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.tasks import NO_ANSWER, Batch, Task, parse_task
+from separatrix.tasks.exports import export
 from separatrix.tasks.labels import IGNORED, label_vocabulary, split_labels, token_labels
 from separatrix.tasks.text import parse_text_task
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks import MQAR, NO_ANSWER, parse_task
 
 LARGE = [MQAR(vocab_size=size, input_seq_len=64, num_kv_pairs=16) for size in (70_000, 1 << 32)]
@@ -101,7 +101,7 @@ def test_filler_has_every_other_id_alike() -> None:
     assert targets.shape == tokens.shape
 
 
-@pytest.mark.parametrize("power_a", [0.01, 1.0, 2.0])
+@pytest.mark.parametrize("power_a", [0.01, 2.0])
 def test_gaps_follow_the_power_law(power_a: float) -> None:
     """One pair, n = 22: the gap g of 0..9 has weight (g + 1)^(power_a - 1). Two pairs: drawn
     without replacement, the first with that law.

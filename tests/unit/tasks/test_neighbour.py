@@ -12,7 +12,7 @@ import networkx
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import Neighbour, parse_task
 from separatrix.tasks.neighbour import _first_by_bits
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError, UnknownNameError
+from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import Permutation, Thought, parse_task
 
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError, UnknownNameError
-from separatrix.numbers.counts import Exact, Power
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.numbers.counts import Exact, Power
 from separatrix.tasks import QSA, parse_task
 
 Values = tuple[int, ...]

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from support.question_cases import by_hand
 
-from separatrix.architecture import Architecture
-from separatrix.audits.probes import _behind_nearest  # pyright: ignore[reportPrivateUsage]
-from separatrix.audits.prompts import Prompts, cut
 from separatrix.constructions import construct
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Questions, parse_task
+from separatrix.tasks.audits.probes import _behind_nearest  # pyright: ignore[reportPrivateUsage]
+from separatrix.tasks.audits.prompts import Prompts, cut
 from separatrix.tasks.resized import resized
 from separatrix.theory.judge import THEOREMS, graded, judge, recheck
 

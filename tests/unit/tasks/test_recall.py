@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks import Index, Recall
 from separatrix.theory.counts import COUNTS
 

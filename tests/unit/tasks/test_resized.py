@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
-from separatrix.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.tasks import TASKS, Modular, Parity, Task, Thought, parse_task
 from separatrix.tasks.resized import resized, unreadable
 from separatrix.tasks.stages import read_longer
@@ -60,7 +61,7 @@ stands for.
 """
 
 
-@pytest.mark.parametrize("spec", READ)
+@each("spec", READ)
 def test_what_a_model_reads(spec: str) -> None:
     task = parse_task(spec)
     reads, refuses = READ[spec]
@@ -113,8 +114,8 @@ def test_a_task_of_ones_own_is_read_at_its_own_ids_alone() -> None:
     assert super(Modular, Modular(n=8, m=3)).answer_ids == {"one of 3 answers": range(3)}
 
 
-@pytest.mark.parametrize(
-    ("spec", "text", "kind", "said"),
+@each(
+    "spec, text, kind, said",
     [
         ("eva:n=16", "n=64", SizeError, r"train on eva:n=16,V=64 \(V=64\)"),
         ("eva:n=16,V=32", "n=24,V=40", SizeError, r"leave V as it is \(V=32\)"),

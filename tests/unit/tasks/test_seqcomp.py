@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.task_cases import CASES
 
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Power
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks import SeqComp, SeqCompForward, parse_task
 
 TASK = SeqComp(L=3, m=8, branching=(4, 2))

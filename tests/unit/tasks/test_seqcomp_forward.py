@@ -9,7 +9,7 @@ import pytest
 from support.task_cases import CASES
 from support.task_cases.seqcomp_forward import backward
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, SeqCompForward, parse_task
 from separatrix.theory.judge import judge
 

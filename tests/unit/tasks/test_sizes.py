@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks import Eva
 from separatrix.tasks.base.sizes import add_sizes, check_names, name_of, read_sizes, require
 

@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks import StateRecall, parse_task
 from separatrix.tasks.drawing.swaps import kept
 

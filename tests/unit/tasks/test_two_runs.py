@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 from support.task_cases import CASES, EXAMPLES, TINY, few
 
 from separatrix.tasks import TASKS, Task, Thought, parse_task
@@ -17,7 +18,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("task", few({t.spec: t for t in (*TINY, *EXAMPLES)}.values(), sizes=4))
+@each("task", few({t.spec: t for t in (*TINY, *EXAMPLES)}.values(), sizes=4))
 def test_they_are_one_token_apart_and_answered_differently(task: Task) -> None:
     runs = task.two_runs()
     assert (runs is not None) == (task.name in KNOWN)

@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from support.each import each
 from support.two_sum import Distribution, described, says_nothing
 
 from separatrix.tasks import TwoSum, parse_task
@@ -128,7 +129,7 @@ def test_drawn_prompts_follow_the_description(n: int, M: int, form: str) -> None
     assert chi2 < len(exact) - 1 + 5 * (2 * (len(exact) - 1)) ** 0.5 + 5
 
 
-@pytest.mark.parametrize(("n", "M", "form"), CASES)
+@each("n, M, form", CASES)
 def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -> None:
     """Exact, in fractions: the label is independent of each token, per query of all the x's
     together, and (N' > 1) of which tokens are equal.
@@ -146,9 +147,7 @@ def test_no_part_of_the_description_tells_the_label(n: int, M: int, form: str) -
     assert not says_nothing(exact, lambda prompt: prompt)
 
 
-@pytest.mark.parametrize(
-    ("n", "M", "form"), [*CASES, (5, 6, "query"), (4, 8, "decision"), (5, 7, "decision")]
-)
+@each("n, M, form", [*CASES, (5, 6, "query"), (4, 8, "decision"), (5, 7, "decision")])
 def test_the_level_of_the_last_two_tokens_is_what_they_are_worth(n: int, M: int, form: str) -> None:
     """The best guess from the last two tokens, in the exact distribution: under label 1 they
     cancel often enough.

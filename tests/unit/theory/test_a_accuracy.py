@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
-from separatrix.errors import CheckFailed
-from separatrix.evidence.records import from_envelope
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.records import from_envelope
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.base import CacheTheorem
@@ -27,14 +27,18 @@ A = THEOREMS["A"]
 def test_the_issue_in_one_sentence() -> None:
     model = preset("recurrentgemma-2b")
     task = Eva(n=10_000_000, V=256_000)
-    verdict = graded(model, task)
-    assert verdict is not None
+    (verdict,) = judge(model, task, among=lambda theorem: theorem is A)
     assert "at 10,000,000 facts" in verdict.statement
     assert "no weights answer more than 80.7 % of random questions" in verdict.statement
     assert verdict.numbers["cache_bits"] == 137_904_128  # ux.md
     assert (verdict.status, verdict.theorem, verdict.n) == ("FAILS", "A", task.n)
     # from which n it fails comes first, how badly second
-    assert [(v.theorem, v.n) for v in judge(model, task)] == [("I", 7_675_932), ("A", task.n)]
+    assert [(v.theorem, v.n) for v in judge(model, task)] == [
+        ("R", 98_507),
+        ("I", 7_675_932),
+        ("A", task.n),
+        ("R-accuracy", task.n),
+    ]
     recheck(verdict)
     assert from_envelope(verdict.envelope()) == verdict
     words = A.told(verdict, task, model)
@@ -139,7 +143,8 @@ ASKED = st.one_of(
 @given(BOUNDED, ASKED)
 def test_it_fails_only_where_theorem_i_fails(architecture: Architecture, task: Task) -> None:
     """And wherever it does for independent facts of all values, all of which may be asked for."""
-    verdict = graded(architecture, task)
+    alone = judge(architecture, task, among=lambda theorem: theorem is A)
+    verdict = alone[0] if alone else None
     failing = {v.theorem for v in judge(architecture, task) if v.status == "FAILS"}
     facts = task.facts()
     if verdict is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import separatrix as sx
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
 from separatrix.theory.base import counted
 from separatrix.theory.solves.brackets import Brackets, most_counted

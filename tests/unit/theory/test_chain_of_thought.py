@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory.solves.chain_of_thought import Thought
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.paper_sizes import paper_sizes
 
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
 

@@ -8,7 +8,7 @@ from math import comb
 import pytest
 from flint import arb, ctx
 
-from separatrix.numbers.occupancy import Occupancy
+from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.lemmas import Asked, Class, Greedy, Hit
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from support.paper_sizes import paper_sizes
 
-from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, SeparatrixError
-from separatrix.evidence.records import Verdict, from_envelope
+from separatrix.core.errors import CheckFailed, SeparatrixError
+from separatrix.core.evidence.records import Verdict, from_envelope
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.many_layers import ManyLayers, closed_form, surely_silent

@@ -7,13 +7,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from separatrix.errors import SizeError
-from separatrix.numbers.occupancy import Occupancy
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.spelling import Spelling
@@ -93,18 +92,15 @@ def test_prices_are_those_of_the_theory(case: tuple[bool, Sizes, Choice[int]]) -
 def test_floats_and_integers_agree(case: tuple[bool, Sizes, Choice[int]]) -> None:
     vii, s, p = case
 
-    def array(value: int) -> np.ndarray:
-        return np.full(2, float(value))
-
     floats = Choice(
-        array(p.m),
-        tuple(array(n) for n in p.n),
-        *(array(value) for value in (p.part, p.G, p.g, p.t, p.x)),
-        contents=tuple(array(delta) for delta in p.contents),
+        float(p.m),
+        tuple(float(n) for n in p.n),
+        *(float(value) for value in (p.part, p.G, p.g, p.t, p.x)),
+        contents=tuple(float(delta) for delta in p.contents),
         flags=p.flags,
     )
     for exact, near in zip(prices(int(vii), s, p), prices(int(vii), s, floats), strict=True):
-        assert np.allclose(near, exact, rtol=1e-12)
+        assert near == pytest.approx(exact, rel=1e-12)
 
 
 @given(_cases(), st.integers(0, 4))

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
-from separatrix.architecture import Architecture
-from separatrix.architecture.presets import preset
-from separatrix.errors import CheckFailed
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import MECHANISMS, RWKV
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.mechanisms import MECHANISMS, RWKV
 from separatrix.tasks import Parity, Thought, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.p_parity import TheoremP, standstill

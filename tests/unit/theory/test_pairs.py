@@ -9,7 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum
 from separatrix.theory import judge, recheck
 

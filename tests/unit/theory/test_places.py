@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture
-from separatrix.mechanisms import GatedDeltaNet
-from separatrix.model import Model, ModelConfig
-from separatrix.numbers.rotary import Rotation
-from separatrix.numbers.selection import RATIOS, selection_lead, slow_turn
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.core.numbers.selection import RATIOS, selection_lead, slow_turn
+from separatrix.models.model import Model, ModelConfig
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import GatedDeltaNet
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
-from separatrix.theory.built import built_by
+from separatrix.theory.fits import built_by
 
 ROTATED = "rope=true, positions=none"
 LLAMA = f"{ROTATED}, rope_base=500000, rope_scaling=llama3_8_1_4_8192, head_dim=128, bf16"
@@ -109,7 +109,8 @@ def test_embeddings_beside_rotations_take_nothing_away(task: Task) -> None:
 @pytest.mark.parametrize("stack", ["sparse*2", "moba*2", "compressed*2", "full*2 @ fp8"])
 def test_rotations_are_no_reason_where_there_are_none(stack: str) -> None:
     status, sentence, _ = decided(stack, EQUAL)
-    assert (status, sentence) == ("OPEN", "no theorem here decides it")
+    assert status == "OPEN"
+    assert "rotation" not in sentence
 
 
 def test_a_start_token_needs_a_number_of_the_latent_beside_the_payload() -> None:

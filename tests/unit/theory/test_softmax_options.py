@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
-from separatrix.theory.built import built_by
 from separatrix.theory.fails.i_prime_one_layer import sole_full_layer
+from separatrix.theory.fits import built_by
 
 QUERY = TwoSum(n=64, M=128)
 PAIR = TwoSum(n=64, M=128, form="decision")

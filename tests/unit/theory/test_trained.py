@@ -11,14 +11,14 @@ import pytest
 from support.report_bundle import fake_bundle
 
 import separatrix.training.engine as engine
-from separatrix.architecture import Architecture
-from separatrix.checks.measurement import verify_measurement
-from separatrix.errors import CheckFailed
-from separatrix.evidence.outcome import Outcome
-from separatrix.evidence.records import Measurement, from_envelope
-from separatrix.numbers.accuracy import WHOLE, highest_accuracy
-from separatrix.numbers.wilson import wilson
-from separatrix.stored.accuracy import Tally
+from separatrix.checks.verify.measurement import verify_measurement
+from separatrix.core.errors import CheckFailed
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.records import Measurement, from_envelope
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy
+from separatrix.core.numbers.wilson import wilson
+from separatrix.models.stored.accuracy import Tally
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
 from separatrix.theory.trained import check_trained, trained_ceiling
 from separatrix.training.alone import train

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.training.alone import train
 from separatrix.training.run import Run
 

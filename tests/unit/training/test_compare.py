@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.evidence.outcome import Outcome
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.compare import APART, allowance, recorded, unequal
 from separatrix.training.record import measurement
 from separatrix.training.run import Run

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.architecture import Architecture
-from separatrix.errors import EvidenceError
-from separatrix.model import build
+from separatrix.core.errors import EvidenceError
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack

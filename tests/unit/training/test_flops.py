@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from separatrix.errors import SizeError
-from separatrix.model import Model, ModelConfig
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model, ModelConfig
 from separatrix.tasks import parse_task
 from separatrix.training.flops import Flops, forward_flops, training_flops
 from separatrix.training.run import Run

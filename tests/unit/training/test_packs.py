@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.training.packs import Pack, members_for, packed, remaining
 from separatrix.training.run import Run
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import separatrix.training.probe as probe
-from separatrix.architecture import Architecture
-from separatrix.model import build
+from separatrix.models.model import build
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.asked import asked, most_asked
 from separatrix.tasks.base.task import NO_ANSWER

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from separatrix.checks.measurement import verify_measurement
-from separatrix.errors import CheckFailed, EvidenceError, SizeError, SpecError
-from separatrix.evidence.outcome import FormatOutcome, Outcome
-from separatrix.evidence.records import from_envelope
-from separatrix.model import parameter_count, trained_config
-from separatrix.numbers.wilson import wilson, wilson_of_answers
-from separatrix.stored.accuracy import prompt_stream
+from separatrix.checks.verify.measurement import verify_measurement
+from separatrix.core.errors import CheckFailed, EvidenceError, SizeError, SpecError
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.core.evidence.records import from_envelope
+from separatrix.core.numbers.wilson import wilson, wilson_of_answers
+from separatrix.models.model import parameter_count, trained_config
+from separatrix.models.stored.accuracy import prompt_stream
 from separatrix.tasks import parse_task
 from separatrix.training.record import measurement
 from separatrix.training.run import Run

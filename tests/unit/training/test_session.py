@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from separatrix.errors import EvidenceError, OutputError
+from separatrix.core.errors import EvidenceError, OutputError
 from separatrix.training import session
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack

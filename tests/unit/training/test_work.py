@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import separatrix.training.work as module
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run

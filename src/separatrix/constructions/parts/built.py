@@ -8,20 +8,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from separatrix.derivations import DERIVATIONS
-from separatrix.derivations.parts.derivation import proof_object, record_sizes
-from separatrix.derivations.parts.live_parts import narrow_layer
-from separatrix.errors import CheckFailed, EvidenceError, SizeError
-from separatrix.evidence.atomic import write_atomic
-from separatrix.evidence.bundles import read_json
-from separatrix.evidence.canonical import canonical, sha256
-from separatrix.evidence.records import Construction, from_envelope
-from separatrix.model import Model, ModelConfig
+from separatrix.core.errors import CheckFailed, EvidenceError, SizeError
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.bundles import read_json
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Construction, from_envelope
+from separatrix.models.model import Model, ModelConfig
+from separatrix.models.stored.description import CONFIG, RECORD, description
+from separatrix.models.stored.weights import (
+    EITHER,
+    SINGLE,
+    described,
+    filled,
+    weight_bytes,
+    weight_file,
+)
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.arithmetic import arithmetic as named
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
+from separatrix.proofs.derivations.parts.live_parts import narrow_layer
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
-from separatrix.stored.description import CONFIG, RECORD, description
-from separatrix.stored.weights import EITHER, SINGLE, described, filled, weight_bytes, weight_file
 from separatrix.tasks import Task
 
 

@@ -44,10 +44,10 @@ from math import cos, exp, log, log1p, sqrt
 import torch
 from torch import Tensor, nn
 
-from separatrix.architecture import Architecture, Place
 from separatrix.constructions.parts.placement import mixer_at, places
 from separatrix.constructions.parts.readers import settle, write_norms
 from separatrix.constructions.parts.spaces import Spaces, pick, put
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
@@ -61,9 +61,9 @@ from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
 from separatrix.mixers.rwkv6 import RWKV6Mixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
-from separatrix.model import Model
-from separatrix.numbers.rotary import Rotation
-from separatrix.theory.built import hands_on
+from separatrix.models.model import Model
+from separatrix.stacks.architecture import Architecture, Place
+from separatrix.theory.fits import hands_on
 
 FAR = 8.0
 """Where silu is the identity, and 0 on the other side, up to 1/300."""

@@ -1,14 +1,14 @@
 """Chains of retrieval heads: each hop asks for an address, reads the bits stored there, and cleans
 them.
 
-The proof is derived from the weights (`separatrix.derivations`); here is what makes it hold.
+The proof is derived from the weights (`separatrix.proofs.derivations`); here is what makes it hold.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.softmax import mixing, off_target
 from separatrix.tasks import Task

@@ -4,11 +4,11 @@ not the stack knows places.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.placement import in_float32
 from separatrix.constructions.parts.readers import COVERED, Reader
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Fox, Full
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Fox, Full
 from separatrix.tasks import Task
 
 _AROUND = COVERED - {"qk_norm"}

@@ -21,7 +21,7 @@ import torch
 from separatrix.constructions.parts.chain import SCALE
 from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs
-from separatrix.model import Model
+from separatrix.models.model import Model
 from separatrix.tasks import TwoSum
 
 OWN = 0.25

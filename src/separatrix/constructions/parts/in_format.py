@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from separatrix.architecture import Architecture, Mechanism
 from separatrix.constructions.parts.built import Built, built
-from separatrix.errors import SizeError
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic, narrowest
+from separatrix.stacks.architecture import Architecture, Mechanism
 from separatrix.tasks import Task
 
 Build = Callable[[Any, Architecture | None, Arithmetic], Built]

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture
 from separatrix.constructions import construct
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 
 MOST = 1 << 20

@@ -46,7 +46,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from separatrix.architecture import Architecture, Mechanism, Place, stack
 from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
     empty_model,
@@ -57,10 +56,11 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full, ShortConvolution
-from separatrix.model import Model
+from separatrix.core.errors import SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture, Mechanism, Place, stack
+from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import Task
 
 

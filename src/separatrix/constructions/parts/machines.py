@@ -29,16 +29,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.architecture import Architecture, stack
 from separatrix.constructions.parts.placement import empty_model, mixer_at, places
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Automaton
+from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
-from separatrix.model import Model
+from separatrix.models.model import Model
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Automaton
 from separatrix.tasks import Task
+from separatrix.theory.fits import MOST_LISTED
 
-MOST_INPUTS = 1 << 20
 Classes = NDArray[np.int64]
 
 
@@ -57,7 +57,7 @@ class Quotient:
         SizeError where its inputs are too many to be listed.
         """
         # products of all lengths are not multiplied out
-        if any(count > MOST_INPUTS for count in accumulate(ids, mul)):
+        if any(count > MOST_LISTED for count in accumulate(ids, mul)):
             raise too_many(task)
         inputs = np.stack(np.unravel_index(np.arange(prod(ids)), ids), 1)
         answers, classes = np.unique(task.answer(inputs), return_inverse=True)
@@ -81,7 +81,7 @@ class Quotient:
 def too_many(task: Task) -> SizeError:
     """The refusal of a task whose inputs cannot be listed."""
     return SizeError(
-        f"{task.spec}: the automaton is found from all inputs, at most {MOST_INPUTS:,}; these are"
+        f"{task.spec}: the automaton is found from all inputs, at most {MOST_LISTED:,}; these are"
         " more: use a smaller n"
     )
 

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from separatrix.architecture import Architecture, Mechanism, Place
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Full, Indexed, Sparse
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import NumberFormat
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.model import MLP, Block, Model, ModelConfig
-from separatrix.numbers.formats import NumberFormat
-from separatrix.plugins import OwnMechanism
+from separatrix.mixers.plugins import OwnMechanism
+from separatrix.models.model import MLP, Block, Model, ModelConfig
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture, Mechanism, Place
+from separatrix.stacks.mechanisms import Full, Indexed, Sparse
 from separatrix.tasks import Task
 
 MOST_NUMBERS = 1 << 30

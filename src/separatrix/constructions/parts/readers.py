@@ -29,19 +29,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.architecture import Architecture, Place
 from separatrix.constructions.parts.chain import SCALE
 from separatrix.constructions.parts.placement import in_float32, mixer_at, places, softmax_head
 from separatrix.constructions.parts.spaces import pick, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Fox, Full, Latent
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
-from separatrix.model import Model
-from separatrix.numbers.rotary import Rotation
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.rotations import single_angles
+from separatrix.stacks.architecture import Architecture, Place
+from separatrix.stacks.mechanisms import Fox, Full, Latent
 from separatrix.tasks import Task
 from separatrix.theory.solves.places import place_lead
 

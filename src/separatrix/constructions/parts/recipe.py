@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from separatrix.architecture import Architecture
 from separatrix.constructions.parts.built import Built
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory import THEOREMS
 
@@ -19,7 +19,7 @@ TaskT = TypeVar("TaskT", bound=Task)
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[TaskT]):
     """One construction. The checker knows it by the same name and kind of task, from another table:
-    `separatrix.derivations`.
+    `separatrix.proofs.derivations`.
     """
 
     name: str

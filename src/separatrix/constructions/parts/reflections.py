@@ -26,18 +26,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.architecture import Architecture, Place, stack
 from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, places, recurrent_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import DeltaNet, DeltaProduct, Mechanism
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.deltanet import DeltaNetMixer
 from separatrix.mixers.kda import KDAMixer
-from separatrix.model import Model
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
+from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct, Mechanism
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.tracked import Tracked, tracked

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.model import MLP
+from separatrix.models.model import MLP
 
 
 class Spaces:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture, Mechanism, Place
 from separatrix.constructions.parts.placement import in_float32, last_full, mixer_at, places
 from separatrix.constructions.parts.spaces import pick, put
-from separatrix.errors import SizeError
-from separatrix.mechanisms import ShortConvolution
+from separatrix.core.errors import SizeError
 from separatrix.mixers.shortconv import ShortConvolutionMixer
-from separatrix.model import Model
+from separatrix.models.model import Model
+from separatrix.stacks.architecture import Architecture, Mechanism, Place
+from separatrix.stacks.mechanisms import ShortConvolution
 from separatrix.tasks import Task
 
 

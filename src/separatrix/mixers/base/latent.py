@@ -11,12 +11,12 @@ from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms import LatentCache
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.rope import rotate
 from separatrix.mixers.ops.softmax import softmax
+from separatrix.stacks.mechanisms import LatentCache
 
 EPS = 1e-6
 

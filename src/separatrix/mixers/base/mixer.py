@@ -16,8 +16,8 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Mechanism
+from separatrix.core.errors import SizeError
+from separatrix.stacks.mechanisms import Mechanism
 
 State = dict[str, Tensor]
 """What one mixer carries to later tokens: tensors whose first axis is the batch. The number of

@@ -11,10 +11,10 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.mechanisms import Mamba2, MatrixState
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, taken_heads, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
+from separatrix.stacks.mechanisms import Mamba2, MatrixState
 
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""

@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import RWKV
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
 from separatrix.mixers.base.recurrence import Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.stacks.mechanisms import RWKV
 
 EPSILON = 1e-6
 """Added to the mean square under the root of the norm before channel mixing."""

@@ -19,12 +19,12 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
-from separatrix.mechanisms import Softmax
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, wide
 from separatrix.mixers.ops.rope import rotate
 from separatrix.mixers.ops.softmax import KEPT, capped, masked_softmax, softmax
+from separatrix.stacks.mechanisms import Softmax
 
 EPSILON = 1e-6
 """Added to the mean square under the root of QK-norm."""

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.errors import BackendError
+from separatrix.core.errors import BackendError
 from separatrix.mixers.kernels.backends import backend, format_of, keeps_precision, why_not
 from separatrix.mixers.kernels.fla import KERNELS, Kernel
 from separatrix.mixers.ops import decay

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from separatrix.errors import UnknownNameError
+from separatrix.core.errors import UnknownNameError
 from separatrix.mixers.kernels.fla import Kernel
 
 BACKENDS = ("auto", "torch", "fla")

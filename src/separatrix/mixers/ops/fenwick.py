@@ -16,7 +16,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import wide
 
 LEVELS = 32

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.numbers.rotary import Rotation
+from separatrix.core.numbers.rotary import Rotation
 
 
 def rotate(

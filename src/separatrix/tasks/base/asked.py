@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
 
 Asked = tuple[Tokens | None, Tokens]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
+from separatrix.core.numbers.lazy import np
 
 MOST_ROWS = 256
 """Rows of a block, at most."""

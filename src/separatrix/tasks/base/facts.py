@@ -4,8 +4,38 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from separatrix.numbers.binomials import Arrangements
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.numbers.binomials import Arrangements
+from separatrix.core.numbers.counts import Count, Power
+
+
+class Table(NamedTuple):
+    """Facts that stand one behind the other from the first token on, any of which a question right
+    behind them may ask for, whatever their values are.
+    """
+
+    number: int
+    values: int
+    tokens: int = 1
+    """Tokens of a fact: 2 for a key and its value."""
+    shared: int = 0
+    """Tokens behind the facts that can be the same whichever of them is asked for."""
+    question: int = 1
+    """Tokens of the question; the answer is due after the last."""
+
+    @property
+    def length(self) -> int:
+        """Tokens of the facts."""
+        return self.number * self.tokens
+
+    @property
+    def asked(self) -> int:
+        """Tokens before the question."""
+        return self.length + self.shared
+
+    @property
+    def answered(self) -> int:
+        """The token after which the answer is due."""
+        return self.asked + self.question
 
 
 class Facts(NamedTuple):

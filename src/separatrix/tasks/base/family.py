@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from separatrix.errors import SizeError
-from separatrix.numbers.first_size import first_size
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.first_size import first_size
 
 LARGEST_SIZE = 10**12
 """Largest size of a task text, where a task does not say otherwise."""

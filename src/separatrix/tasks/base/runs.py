@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from separatrix.core.numbers.lazy import Ints, np
 
 _MOST_SHOWN = 12
 """Runs of a prompt that a line shows."""
@@ -43,7 +42,7 @@ class TwoRuns(NamedTuple):
         first = f"{self.a}^{self.j:,} {self.b}^{self.m - self.j:,}"
         return f"{first} and {self.a}^{self.j + 1:,} {self.b}^{self.m - self.j - 1:,}"
 
-    def prompts(self) -> NDArray[np.int64]:
+    def prompts(self) -> Ints:
         """Both prompts, token by token (2, length)."""
         end = [np.tile(np.array(pattern, np.int64), times) for pattern, times in self.end]
         rows = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 
 __all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require", "shown"]
 

@@ -1,5 +1,5 @@
 """The interface of tasks: sizes, a sampler, an oracle, a chance level, texts, and where known the
-number of prefix classes. NumPy only.
+number of prefix classes. NumPy is loaded when something is drawn or answered.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from separatrix.errors import SizeError, UnknownNameError
-from separatrix.numbers.counts import Count, Power
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.blocks import parts
-from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names
@@ -34,7 +32,7 @@ __all__ = [
     "Tokens",
 ]
 
-Tokens = NDArray[np.int64]
+Tokens = Ints
 NO_ANSWER = -1
 """Target of a place where no answer is due."""
 PLAIN = "none"
@@ -176,6 +174,12 @@ class Task(ABC):
     def facts(self) -> Facts | None:
         """The facts among which `sample` asks for one, which a test counts by brute force; None
         where it does not draw like that.
+        """
+        return None
+
+    def table(self) -> Table | None:
+        """The facts that prompts hold, each of which may be asked for; None where prompts hold
+        something else. Unlike `facts` it is about all prompts, and not about those that are drawn.
         """
         return None
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled
 

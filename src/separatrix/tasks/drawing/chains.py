@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Tokens
 
 __all__ = ["path", "with_end", "with_pair"]

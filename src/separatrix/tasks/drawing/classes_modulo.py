@@ -7,9 +7,7 @@ from fractions import Fraction
 from math import comb, gcd, isqrt
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.task import Family, Tokens
 
 Member = TypeVar("Member")
@@ -38,7 +36,7 @@ def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> To
     return x
 
 
-def one_per_class(classes: Tokens, rng: np.random.Generator) -> NDArray[np.bool_]:
+def one_per_class(classes: Tokens, rng: np.random.Generator) -> Bools:
     """A fair coin for every class of every row, shape as `classes`: equal entries of a row have
     equal coins.
     """

@@ -4,15 +4,15 @@ among those that qualify.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt, log, log1p, prod
+from math import isqrt, prod
 from typing import Any
 
-import numpy as np
 from flint import fmpq
-from numpy.typing import NDArray
 
+from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.first_different import enough_of_uniform, first_different
@@ -147,31 +147,36 @@ def shuffled(batch: int, number: int, rng: np.random.Generator) -> Tokens:
             return packed.view(np.int64)
 
 
-def one_of(qualified: NDArray[np.bool_], rng: np.random.Generator) -> Tokens:
+def smallest(draw: Callable[[], Floats], number: int) -> Tokens:
+    """Shape (batch, number): where the smallest numbers of each row drawn stand, in order of place.
+    Should the last of them be equal to another one in any row, all is drawn anew.
+    """
+    while True:
+        drawn = draw()
+        last = np.partition(drawn, number - 1, axis=1)[:, number - 1, None]
+        found = np.flatnonzero(drawn <= last)
+        if len(found) == len(drawn) * number:
+            return found.reshape(-1, number) % drawn.shape[1]
+
+
+def one_of(qualified: Bools, rng: np.random.Generator) -> Tokens:
     """Shape (batch,): in each row a uniform place among those that qualify; there is one."""
     # the largest of equally distributed numbers is each of them equally often
     return np.where(qualified, rng.random(qualified.shape), -1.0).argmax(axis=1)
 
 
 def zipf(values: int, size: int | tuple[int, ...], rng: np.random.Generator) -> Tokens:
-    """Numbers k from [values], of probability proportional to 1/(k + 1).
-
-    floor(exp(u log(values + 1))) is k with probability proportional to log(1 + 1/k), which is 1/k
-    within a factor between 1 and 1/log 2: rejection takes care of the rest.
+    """Numbers k from [values], of probability proportional to 1/(k + 1), each within one in
+    2^58 / values.
     """
-    drawn = np.empty(size, np.int64)
-    flat = drawn.reshape(-1)
-    open_places = np.arange(flat.size)
-    while len(open_places):
-        # the minimum is for rounding alone: with u < 1 the power lies below values + 1
-        k = np.minimum(np.exp(rng.random(len(open_places)) * log(values + 1)), values).astype(
-            np.int64
-        )
-        # kept in proportion to (1/k) / log(1 + 1/k), which is largest for k = 1: always, there
-        kept = rng.random(len(k)) * np.log1p(1 / k) * k < log1p(1)
-        flat[open_places[kept]] = k[kept] - 1
-        open_places = open_places[~kept]
-    return drawn
+    ends = _zipf_ends(values)
+    return np.searchsorted(ends, rng.integers(ends[-1], size=size), side="right")
+
+
+@lru_cache(maxsize=16)
+def _zipf_ends(values: int) -> Tokens:
+    """Where the part of each number ends. 1 + 1/2 + ... + 1/values < 32 keeps all below 2^63."""
+    return np.cumsum((1 << 58) // np.arange(1, values + 1))
 
 
 @lru_cache(maxsize=64)

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import fsum, sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Floats, NDArray, np
 from separatrix.tasks.base.task import Tokens
 
 _SPARE = 4
@@ -53,7 +52,7 @@ def first_different(
         drawn = np.concatenate((draw((batch, draws)), drawn), axis=1)
 
 
-def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int = 1) -> int | None:
+def enough(weights: Floats, number: int, most: int, *, alike: int = 1) -> int | None:
     """Draws that show `number` different ids nearly always, `alike` ids of each weight; None
     where that takes more than `most`.
     """
@@ -62,13 +61,10 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
         """An id of weight w is met with probability p = 1 - (1 - w)^draws. The number of ids that
         are met has a variance of at most the sum of p (1 - p).
         """
-        # (1 - w)^draws; log1p keeps the digits of small weights that 1 - w would lose
-        missed = np.exp(draws * np.log1p(-weights))
-        return (
-            alike * float((1 - missed).sum())
-            - _SPARE * (alike * float((missed * (1 - missed)).sum())) ** 0.5
-            >= number
-        )
+        missed = _power(1 - weights, draws)
+        met = alike * fsum((1 - missed).tolist())
+        spread = sqrt(alike * fsum((missed * (1 - missed)).tolist()))
+        return met - _SPARE * spread >= number
 
     low = number
     high = most
@@ -78,6 +74,17 @@ def enough(weights: NDArray[np.float64], number: int, most: int, *, alike: int =
         middle = (low + high) // 2
         low, high = (low, middle) if suffice(middle) else (middle + 1, high)
     return low
+
+
+def _power(base: Floats, exponent: int) -> Floats:
+    """By products alone, which every processor rounds alike."""
+    power = np.ones_like(base)
+    while exponent:
+        if exponent % 2:
+            power = power * base
+        base = base * base
+        exponent //= 2
+    return power
 
 
 @lru_cache(maxsize=64)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Bools, NDArray, np
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.drawing.distinct import uniform
 
@@ -100,9 +98,7 @@ class Sieve:
     def _slots(self, tokens: NDArray[Any]) -> NDArray[Any]:
         return tokens if self.whole else tokens & tokens.dtype.type(self.slots - 1)
 
-    def _are_keys(
-        self, tokens: NDArray[Any], first: Tokens, ordered: Tokens | None
-    ) -> NDArray[np.bool_]:
+    def _are_keys(self, tokens: NDArray[Any], first: Tokens, ordered: Tokens | None) -> Bools:
         """Of tokens of rows whose slots begin at `first`; `ordered` are all keys, each with
         `vocabulary` times its row, where ids share slots.
         """

@@ -7,8 +7,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Tokens
 
 

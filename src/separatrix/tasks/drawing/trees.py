@@ -4,12 +4,9 @@ of two edges that makes a cycle and keeps all degrees, connectedness.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.task import Tokens
 
-Bools = NDArray[np.bool_]
 _PAIRS = 64
 _AT_ONCE = 16
 """Pairs of edges tried per tree, and in one go."""
@@ -127,11 +124,11 @@ def shuffled(edges: Tokens, rng: np.random.Generator, *, order: bool) -> Tokens:
     where that is asked for.
     """
     batch, number, _ = edges.shape
-    names = rng.random((batch, number + 1)).argsort(axis=1)
+    names = rng.random((batch, number + 1)).argsort(axis=1, kind="stable")
     edges = np.take_along_axis(names, edges.reshape(batch, -1), axis=1).reshape(edges.shape)
     if not order:
         return edges
-    places = rng.random((batch, number)).argsort(axis=1)
+    places = rng.random((batch, number)).argsort(axis=1, kind="stable")
     return np.take_along_axis(edges, places[..., None], axis=1)
 
 

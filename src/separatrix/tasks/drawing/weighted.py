@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import fsum
 
-import numpy as np
-from numpy.typing import NDArray
+from flint import arb, ctx
 
+from separatrix.core.numbers.lazy import Floats, NDArray, np
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.drawing.distinct import uniform
+from separatrix.tasks.drawing.distinct import smallest, uniform
 from separatrix.tasks.drawing.first_different import enough, first_different
 
-Floats = NDArray[np.float64]
-
 _CELLS = 1 << 16
+_CUTS = 1 << 12
+"""Pieces of [0, 1) in each of which a logarithm is a line and a little more."""
+_BITS = 128
+"""Of balls, so that no float made of one depends on how it was computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +62,8 @@ class Weighted:
         Whoever has arrived, the next one is each place with probability proportional to its weight:
         that is drawing without replacement.
         """
-        times = rng.standard_exponential((batch, len(self.weights)))
-        times /= self.weights
-        return np.argpartition(times, self.number - 1, axis=1)[:, : self.number]
+        shape = (batch, len(self.weights))
+        return smallest(lambda: _exponential(shape, rng) / self.weights, self.number)
 
     def _with_replacement(
         self, shape: tuple[int, int], rng: np.random.Generator
@@ -79,11 +81,34 @@ class Weighted:
         return drawn.reshape(shape)
 
 
+def _exponential(shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """-log of uniform numbers, by sums and products alone, which every processor rounds alike.
+
+    Of u = m 2^e with 1/2 <= m < 1 and the middle c of m's piece, log u = e log 2 + log c + log(1 +
+    r) with |r| <= 2^-12, within 2^-37 of r - r^2/2 there.
+    """
+    significands, exponents = np.frexp(1 - rng.random(shape))
+    pieces = (significands * _CUTS).astype(np.int64)
+    middles = (pieces + 0.5) / _CUTS
+    r = (significands - middles) / middles
+    negative, halved = _logarithms()
+    return exponents * halved + negative[pieces] - r + r * r / 2
+
+
+@lru_cache(maxsize=1)
+def _logarithms() -> tuple[Floats, float]:
+    """-log of the middles of the pieces, and of 1/2 with its sign."""
+    with ctx.workprec(_BITS):
+        logs = [float(((2 * arb(_CUTS)) / (2 * i + 1)).log().mid()) for i in range(_CUTS)]
+        return np.array(logs), float((arb(1) / 2).log().mid())
+
+
 @lru_cache(maxsize=16)
 def weighted(places: int, a: float, number: int) -> Weighted:
     """Sets of `number` of `places` places g, of weights (g + 1)^(a - 1)."""
-    weights = np.arange(1.0, places + 1) ** (a - 1)
-    weights /= weights.sum()
+    with ctx.workprec(_BITS):
+        weights = np.array([float((arb(g) ** (arb(a) - 1)).mid()) for g in range(1, places + 1)])
+    weights /= fsum(weights.tolist())
     ends = np.minimum(_CELLS * np.cumsum(weights), _CELLS)
     # what rounding leaves over falls to the last place, where every search ends
     ends[-1] = np.inf

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import factorial
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Tokens
 
 MOST_THINGS = 6
@@ -31,7 +31,7 @@ class Arrangements:
 
     @property
     def order(self) -> int:
-        return len(self.rows)
+        return factorial(self.k) // (2 if self.even and self.k > 1 else 1)
 
     def ids(self, permutations: Tokens) -> Tokens:
         """The ids of permutations (..., k), which must be among these."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.numbers.counts import Count, Exact, Power, Product
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.numbers.counts import Count, Exact, Power, Product
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import PLAIN, Task
 from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, lookup_chance, near, occurring
@@ -51,6 +51,9 @@ class Lookup(Task):
     def prompts(self) -> Count:
         """Every table, and every place asked for."""
         return Product((Power(self.V, self.n), Exact(self.n)))
+
+    def table(self) -> Table:
+        return Table(self.n, self.V)
 
     def facts(self) -> Facts | None:
         """The entries that may be asked for; Zipf-distributed ones are not uniform."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Task, Tokens
 from separatrix.tasks.functions.arrangements import arrangements
 from separatrix.tasks.group import Group

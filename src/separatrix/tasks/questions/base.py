@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count
-from separatrix.numbers.first_size import first_size
-from separatrix.tasks.base.facts import Facts
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count
+from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
@@ -216,6 +215,9 @@ class Lookups(Questions):
     @property
     def length(self) -> int:
         return self.before + self.number
+
+    def table(self) -> Table | None:
+        return self.task.table()
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import Batch
 from separatrix.tasks.base.words import Words
@@ -63,6 +62,8 @@ class Keys(Lookups):
                 f"{self.task.spec}: queries= asks for keys that are there; take"
                 f" form={' or form='.join(PROMISED)}"
             )
+        if self.task.question == "first":
+            raise SizeError(f"{self.task.spec}: queries= asks behind the pairs; leave out question")
         super().__post_init__()
         # keys are written once
         object.__setattr__(self, "shortcuts", ())

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
-from separatrix.errors import SizeError
-from separatrix.numbers.counts import Count
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Count
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
 from separatrix.tasks.base.words import Words

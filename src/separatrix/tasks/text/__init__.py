@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.errors import UnknownNameError
-from separatrix.tasks import TASKS, Task, parse_task
+from separatrix.core.errors import UnknownNameError
 from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
@@ -17,7 +16,6 @@ __all__ = [
     "TextItem",
     "TextTask",
     "Variables",
-    "parse_any_task",
     "parse_text_task",
 ]
 
@@ -33,15 +31,3 @@ def parse_text_task(text: str) -> TextTask:
     if name not in TEXT_TASKS:
         raise UnknownNameError.of("text task", name, TEXT_TASKS)
     return TEXT_TASKS[name].from_sizes(read_sizes(text, TEXT_TASKS[name].usage))
-
-
-def parse_any_task(text: str) -> Task | TextTask:
-    """The task of a text, of tokens or of words. Raises as `parse_task` does; the names of both
-    kinds are known.
-    """
-    name = name_of(text)
-    if name in TEXT_TASKS:
-        return parse_text_task(text)
-    if name and name not in TASKS:
-        raise UnknownNameError.of("task", name, TASKS | TEXT_TASKS, listing="separatrix tasks")
-    return parse_task(text)

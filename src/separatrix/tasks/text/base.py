@@ -9,9 +9,8 @@ from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
 

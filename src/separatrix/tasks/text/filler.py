@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import numpy as np
+from separatrix.core.numbers.lazy import np
 
 SHORTEST: Final = 6
 _LONGEST: Final = 12

@@ -7,9 +7,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-import numpy as np
-
-from separatrix.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.filler import FILLER, SHORTEST

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
-import numpy as np
-
-from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem, TextTask

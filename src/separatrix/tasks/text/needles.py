@@ -9,9 +9,8 @@ from fractions import Fraction
 from math import comb, perm
 from typing import ClassVar, Final
 
-import numpy as np
-
-from separatrix.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem

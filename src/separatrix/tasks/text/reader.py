@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from separatrix.errors import SpecError
+from separatrix.core.errors import SpecError
 from separatrix.tasks.text.relations import HOLE, Relation, Template
 from separatrix.tasks.text.templates import TEMPLATES
 

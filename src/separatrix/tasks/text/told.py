@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
 from separatrix.tasks.text.names import names
 from separatrix.tasks.text.reader import Fact, Reading
 from separatrix.tasks.text.relations import Relation

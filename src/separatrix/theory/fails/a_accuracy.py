@@ -4,11 +4,14 @@ weights. Theorem I says that some question is answered wrongly; this one, how ma
 
 from __future__ import annotations
 
-from typing import ClassVar
+from math import log2
+from typing import ClassVar, NamedTuple
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.accuracy import WHOLE, highest_accuracy, percent, stored_accuracy
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, percent, stored_accuracy
+from separatrix.core.numbers.counts import Power
+from separatrix.core.numbers.first_size import first_size
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import CacheTheorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask
@@ -71,7 +74,7 @@ class TheoremA(CacheTheorem):
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
         numbers = verdict.numbers
         return super().shown(verdict, task) | {
-            "too_many": _more_than(numbers["ceiling_millionths"], task),
+            "too_many": more_than(numbers["ceiling_millionths"], task),
             "stored": percent(numbers["stored_millionths"], up=False),
         }
 
@@ -88,7 +91,7 @@ class TheoremA(CacheTheorem):
         ceiling = highest_accuracy(facts.contents, N, V, cache)
         sentence = (
             f"at {number(N)} {'different ' * facts.different}facts, each one of {number(V)} values,"
-            f" no weights answer {_more_than(ceiling, task)}, with or without chain of thought:"
+            f" no weights answer {more_than(ceiling, task)}, with or without chain of thought:"
             f" {number(cache)} bits of cache after {prefix:,} tokens, and {facts.contents}"
             f" lists of facts (log2 = {facts.contents.log2_str()})"
         )
@@ -105,7 +108,40 @@ class TheoremA(CacheTheorem):
         return self.verdict(architecture, task, "FAILS", sentence, n=n, numbers=numbers, sign=sign)
 
 
-def _more_than(ceiling: int, task: Task) -> str:
+class Held(NamedTuple):
+    """What the states of all layers of a kind hold together."""
+
+    kind: str
+    layers: int
+    bits: int
+    facts: int
+    """The most facts that they tell for certain, whatever the weights."""
+
+
+def held_by_state(architecture: Architecture, values: int, tokens: int) -> list[Held]:
+    """How many facts of so many values fit into recurrent states alone after so many tokens, by
+    kind of layer, each for itself: Theorem I with V^N lists of N facts.
+    """
+    kinds: dict[str, tuple[int, int]] = {}
+    for layer, times in architecture.counted():
+        for part in layer:
+            bits = 0 if part.reading else part.handed_over(tokens).total
+            if bits:
+                layers, before = kinds.get(part.title, (0, 0))
+                kinds[part.title] = layers + times, before + times * bits
+    return [
+        Held(kind, layers, bits, facts_held(bits, values)) for kind, (layers, bits) in kinds.items()
+    ]
+
+
+def facts_held(bits: int, values: int) -> int:
+    """The largest N with V^N <= 2^bits."""
+    near = max(1, int(bits / log2(values)))
+    first = first_size(lambda n: Power(values, n).exceeds_bits(bits), 1, limit=bits + 1, near=near)
+    return bits + 1 if first is None else first - 1
+
+
+def more_than(ceiling: int, task: Task) -> str:
     """What no weights do; an accuracy below 1 by less than a millionth is not told in figures."""
     facts = task.facts()
     asked = "random questions" if facts is None else f"random questions {facts.among}".rstrip()

@@ -8,9 +8,9 @@ from typing import Any
 
 from flint import arb, ctx, fmpz
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.formats import NumberFormat
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.formats import NumberFormat
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import NEITHER, REAL_NUMBERS, Theorem
 from separatrix.theory.words import Words, WordsByTask

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.logs import LogSign
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, SeqComp, Task
 from separatrix.theory.base import (
     REAL_NUMBERS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.first_size import first_size
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.first_size import first_size
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask

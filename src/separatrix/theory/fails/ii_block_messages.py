@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from flint import arb
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.binomials import BinomialSum
-from separatrix.numbers.counts import Count, Exact, Power
-from separatrix.numbers.first_size import first_size
-from separatrix.numbers.logs import LogSign
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.binomials import BinomialSum
+from separatrix.core.numbers.counts import Count, Exact, Power
+from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem
 from separatrix.theory.words import Words, WordsByTask

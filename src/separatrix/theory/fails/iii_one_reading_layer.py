@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-import numpy as np
-
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
 from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
-from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
-from separatrix.theory.search.grid import LARGEST, best_pairs
-from separatrix.theory.search.integers import Floats
+from separatrix.theory.search.driver import CountingSearch, Derived, ProofParameters
+from separatrix.theory.search.evolve import Grid, Point
+from separatrix.theory.search.reals import LN2, exp, ln
+
+_LARGEST = 1e12
+"""The largest m that is proposed."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +65,14 @@ def contents(s: Sizes, m: N, r: N, t: N) -> Pigeonhole[N]:
     return Pigeonhole(places=t, values=m, kept=r, bits=s.sigma_0)
 
 
-def answers(s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN) -> Counting[N]:
+def answers(
+    s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN, beside: int = 0
+) -> Counting[N]:
     """(b) n_1 r log N_1 > sigma_0 + n_1 h + min{r sigma_1, sigma_1 + (rt+1) h}, and the open block
-    is owed as sigma_0 is.
+    is owed as sigma_0 is. `beside`: so many tokens behind the t entries still see them.
     """
-    # tokens that read A after the cut: t of each of the r contents, and those up to w
-    late = r * t * spelling.e_1 + spelling.s_0
+    # tokens that read A after the cut: those of each of the r contents, and those up to w
+    late = r * (t * spelling.e_1 + beside) + spelling.s_0
     # the last caches are fixed just before w, once per content, or at the cut along with
     # the reads that lead on from there (theory.md, section 5, Theorem III)
     after = smaller(r * s.sigma_1, s.sigma_1 + late * s.h)
@@ -83,65 +87,57 @@ def answers(s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN) -> C
 
 
 @dataclass(frozen=True)
-class OneReadingSearch(Search[Parameters]):
-    """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows."""
+class OneReadingSearch(CountingSearch[Parameters]):
+    """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows. `beside` entries
+    before and as many behind the t are fixed.
+    """
 
     s: Sizes
     size: tuple[int, ...] | None = None
     spelling: Spelling = PLAIN
+    beside: int = 0
     least_steps: ClassVar[int] = 2
 
-    def effort(self, *, quick: bool) -> Effort:
-        return Effort(tried=6, descended=1) if self.size is None else Effort(tried=3)
-
-    def box(self) -> Box:
+    def grid(self) -> Grid:
         if self.size is not None:
-            return (1,), (float(self.size[0]),)
-        return (2, 1), (LARGEST, LARGEST)
+            return Grid((1,), (float(self.size[0]),))
+        return Grid((2 + 2 * self.beside, 1), (_LARGEST, _LARGEST))
 
-    def derive(self, points: Floats) -> Derived:
-        r = points[-1]
-        m = points[0]
-        n_1 = np.ones_like(r)
+    def derive(self, point: Point) -> Derived | None:
+        r = point[-1]
+        m, n_1 = map(float, self.size) if self.size is not None else (point[0], 1.0)
+        if r > m:
+            return None
+        t = contents(self.s, m, r, 1.0).least_places()
+        if t + 2 * self.beside > m:
+            return None
+        return Derived(answers(self.s, m, n_1, r, t, self.spelling, self.beside), m)
+
+    def starts(self) -> Iterable[Sequence[float]]:
+        """Grids that are spaced geometrically from both ends: r close to 1 and r close to m."""
         if self.size is not None:
-            m = np.full_like(r, float(self.size[0]))
-            n_1 = np.full_like(r, float(self.size[1]))
-        t = contents(self.s, m, r, np.ones_like(r)).least_places()
-        # one entry alone is nothing to compose: such prompts are judged, never proposed
-        allowed = (r <= m) & (t <= m) & (m >= (2 if self.size is None else 1))
-        return Derived(answers(self.s, m, n_1, r, t, self.spelling), allowed, m)
+            return [(r,) for r in self._rows(float(self.size[0]), 60)]
+        places = (exp(ln(2.0) + step / 24 * ln(_LARGEST / 2)) for step in range(25))
+        return [(m, r) for m in places for r in self._rows(m, 8)]
 
-    def families(self, value: Value, effort: Effort) -> list[Floats]:
-        if self.size is not None:
-            return [self._best_r(value, float(self.size[0]))]
-        return [best_pairs(value)]
-
-    def _best_r(self, value: Value, m: float) -> Floats:
-        """The best r at one m: spread out, near m, and near the largest r whose t is at most m;
-        then finer around the best.
-        """
+    def _rows(self, m: float, count: int) -> list[float]:
+        far = [exp(step / count * ln(m)) for step in range(count + 1)]
         # (a) with t = m: r - 1 < m 2^(-sigma_0 / m)
-        widest = 1 + int(m * 2.0 ** (-self.s.sigma_0 / m))
-        near = [np.arange(max(1, x - 500), min(m, x + 500) + 1) for x in (m, min(m, widest))]
-        r = np.unique(np.concatenate([np.round(np.geomspace(1, m, 4000)), *near])).clip(1, m)
-        best = float(r[np.argsort(value(r[None]))[0]])
-        finer = np.round(np.linspace(best / 1.01, min(m, best * 1.01), 4000))
-        r = np.unique(np.concatenate([r, finer])).clip(1, m)
-        values = value(r[None])
-        order = np.argsort(values)[:3]
-        return r[None, order[np.isfinite(values[order])]]
+        widest = 1 + m * exp(-self.s.sigma_0 / m * LN2)
+        return [*far, *(m - r for r in far), *(min(m, widest) - step for step in (0, 1, 2))]
 
-    def proof(self, point: Floats) -> Parameters | None:
+    def proof(self, point: Point) -> Parameters | None:
         m = int(point[0]) if self.size is None else self.size[0]
         r = min(int(point[-1]), m)  # a float next to a large m may be above it
         t = contents(self.s, m, r, 1).certified_places()
-        return None if t is None or t > m else Parameters(m=m, n_1=1, r=r, t=t)
+        room = m - 2 * self.beside
+        return None if t is None or t > room else Parameters(m=m, n_1=1, r=r, t=t)
 
     def inequalities(self, parameters: Parameters) -> tuple[Inequality, ...]:
         p = parameters
         return (
             contents(self.s, p.m, p.r, p.t),
-            answers(self.s, p.m, p.n_1, p.r, p.t, self.spelling),
+            answers(self.s, p.m, p.n_1, p.r, p.t, self.spelling, self.beside),
         )
 
 
@@ -172,7 +168,7 @@ class TheoremIII(DrivenTheorem[Sizes, Parameters]):
     least_steps = OneReadingSearch.least_steps
     parameters = Parameters
 
-    def sizes(self, architecture: Architecture, n: int) -> Sizes:
+    def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         before, after = architecture.groups(n)
         opened = open_bits(architecture, architecture.reading[0], n)
         return Sizes(

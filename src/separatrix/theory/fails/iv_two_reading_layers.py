@@ -4,19 +4,20 @@ at a finite n.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import ClassVar, Self
 
-import numpy as np
-
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole
-from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
-from separatrix.theory.search.evolve import spread
-from separatrix.theory.search.integers import Floats
+from separatrix.theory.search.driver import CountingSearch, Derived, ProofParameters
+from separatrix.theory.search.evolve import Grid, Point, spread
+
+_STARTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def answers(s: Sizes, m: N, n_1: N, r: N, q: N, t: N, g: N) -> Counting[N]:
 
 
 @dataclass(frozen=True)
-class TwoReadingsSearch(Search[Parameters]):
+class TwoReadingsSearch(CountingSearch[Parameters]):
     """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
 
     s: Sizes
@@ -98,46 +99,32 @@ class TwoReadingsSearch(Search[Parameters]):
     least_steps: ClassVar[int] = 2
     rounds: ClassVar[int] = 2
 
-    def effort(self, *, quick: bool) -> Effort:
-        if self.size is not None:
-            return Effort(tried=3, starts=30_000, children=4_000, generations=40)
-        if quick:
-            return Effort(tried=4, starts=20_000, children=1_000, generations=30)
-        return Effort(tried=4, descended=2, starts=40_000, children=2_500, generations=50)
-
-    def box(self) -> Box:
+    def grid(self) -> Grid:
         s = self.s
         if self.size is not None:
             m, n_1 = self.size
-            return (2, 1, 1), (float(m), float(m), float(n_1 if s.sigma_2 else 1))
+            return Grid((2, 1, 1), (float(m), float(m), float(n_1 if s.sigma_2 else 1)))
         groups = 1e4 + 1e3 * (s.h_1 + s.h_2 + s.sigma_1 + s.sigma_2)
         # g grows with sigma_2, and q and t with g h_1
         places = groups + 10.0 * s.h_1 * s.sigma_2
-        return (2, 1, 1), (places, places, groups if s.sigma_2 else 1)
+        return Grid((2, 1, 1), (places, places, groups if s.sigma_2 else 1.0))
 
-    def derive(self, points: Floats) -> Derived:
-        q, t, g = points
-        m = np.maximum(q, t)
-        n_1 = np.ones_like(q)
-        if self.size is not None:
-            m = np.full_like(q, float(self.size[0]))
-            n_1 = np.full_like(q, float(self.size[1]))
-        r = contents(self.s, np.ones_like(q), q, t, g).most_kept()
-        return Derived(answers(self.s, m, n_1, np.maximum(r, 2), q, t, g), r >= 2, m)
+    def derive(self, point: Point) -> Derived | None:
+        q, t, g = point
+        m, n_1 = map(float, self.size) if self.size is not None else (max(q, t), 1.0)
+        r = contents(self.s, 1.0, q, t, g).most_kept()
+        return None if r < 2 else Derived(answers(self.s, m, n_1, r, q, t, g), m)
 
-    def families(self, value: Value, effort: Effort) -> list[Floats]:
-        """Starts are spread over the box, half of them with q = t."""
-        low, high = self.box()
-        if high[0] < low[0]:
-            return []
-        rng = np.random.default_rng(0)
-        bounds = zip(low, high, strict=True)
-        q, t, g = (spread(least, most, effort.starts, rng) for least, most in bounds)
-        # m = max(q, t): the smaller may rise to the larger without more entries in z_1
-        t[::2] = q[::2]
-        return [effort.evolved(value, np.stack([q, t, g]), (low, high))]
+    def starts(self) -> Iterable[Sequence[float]]:
+        """Points spread over the box, half of them with q = t."""
+        rng = Random(0)
+        grid = self.grid()
+        for number in range(_STARTS):
+            q, t, g = (spread(*ends, rng) for ends in zip(grid.low, grid.high, strict=True))
+            # m = max(q, t): the smaller may rise to the larger without more entries in z_1
+            yield q, t if number % 2 else q, g
 
-    def proof(self, point: Floats) -> Parameters | None:
+    def proof(self, point: Point) -> Parameters | None:
         q, t, g = (int(value) for value in point)
         m = max(q, t)
         if self.size is not None:

@@ -4,8 +4,8 @@ verdicts are those theorems' own, at the larger L.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import NEITHER, Theorem
 

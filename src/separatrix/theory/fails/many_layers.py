@@ -7,14 +7,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.numbers.logs import LogSign
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.base import readers
+from separatrix.theory.fails.many_least import least_entries
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
-from separatrix.theory.fails.reading_layers import DepthTheorem, open_bits
+from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, open_bits
 
 
 class ManyLayers(DepthTheorem[Sizes, Parameters]):
@@ -39,6 +40,19 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
             return None
         known = self.at(self.best(sizes, task.L), sizes, size)
         return known or at_size_of(ManyLayersSearch(self.ahead, sizes, size))
+
+    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
+        readers = len(architecture.reading)
+        if readers not in self.reading_layers or self.functions(readers) > steps:
+            return False
+        if self.sizes(architecture, FAR) is None:
+            return False
+        # caches grow with the prompt: those of the shortest one that is not ruled out count
+        n = 0
+        for _ in range(2):
+            s = sizes_of(architecture, n)
+            n = min(least_entries(self.ahead, s, tokens.bit_length()), tokens)
+        return n == tokens
 
     def at(
         self, anywhere: Parameters | None, sizes: Sizes, size: tuple[int, ...]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from separatrix.errors import SizeError
-from separatrix.numbers.logs import LogSign
-from separatrix.numbers.occupancy import Occupancy
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.logs import LogSign
+from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.spelling import PLAIN, Spelling
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides

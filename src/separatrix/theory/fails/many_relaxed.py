@@ -1,37 +1,50 @@
-"""The choices of Theorems VI and VII as real numbers: which are possible, and what they cost
-(theory.md, section 11).
+"""The choices of Theorems VI and VII as points of a search: which are possible, what they cost, and
+what is certified of them (theory.md, section 11).
 
-Floats propose here; `many_search` makes integers of it and certifies them.
+y_1 and the Y_l are the largest that floats allow at a point, or nearly so where they are certified.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from functools import cached_property
+from math import floor, inf, isfinite
+from typing import ClassVar, TypeVar
 
-import numpy as np
-
+from separatrix.core.errors import SizeError
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
-from separatrix.theory.fails.many_proof import Parameters
+from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.spelling import PLAIN, Spelling
-from separatrix.theory.inequalities import N
-from separatrix.theory.search.integers import LN2, Floats
-from separatrix.theory.search.logs import Logs
-from separatrix.theory.search.occupancy import most_hit
-from separatrix.theory.search.smooth import Open
+from separatrix.theory.inequalities import N, certainly, smaller
+from separatrix.theory.search.driver import Search
+from separatrix.theory.search.evolve import LogGrid, Point
+from separatrix.theory.search.occupancy import share_hit
+from separatrix.theory.search.reals import LN2, Real, dot, exp, ln, real, whole
 
 _LONGER = "t/x"
-_PENALTY = 10.0
-_TRIED = 200
+F = TypeVar("F", float, Real)
+"""What choices are written in: floats, or numbers beyond them."""
+_SHARES = (48, 44, 40, 34, 26)
+"""Values that floats propose are lowered by their 2^-48 part, 2^-44 part, .., until certified."""
+_ROOMS = tuple(power / 4 for power in range(-6, 17))
+"""How many e-folds more than the proof asks for parameters may start with."""
+_HOPELESS = 300.0
+"""Points that lack more e-folds lead nowhere."""
+_HIGHEST = 9000.0
+"""The logarithm of the largest size, see `many_proof.LARGEST`."""
+_FLOATS = 300.0
+"""Logarithms that add up to less stay within floats."""
+_EXACT = 1e10
+"""Larger numbers are as good as integers."""
 
 
 @dataclass(frozen=True)
-class Relaxed:
-    """A theorem's choices with given sizes of caches and given flags (f_2, ..., f_L), in any size
-    (m, n_1, ...), or at one.
+class RelaxedSearch(Search[Parameters]):
+    """Points are logarithms, in the order of `names`, with given flags (f_2, ..., f_L). Theorem VI
+    takes x = 1 and Delta_1 = y_1, which (A1) suits; Theorem VII takes (A2).
 
-    Points are columns of logarithms, in the order of `names`. Theorem VI takes x = 1 and Delta_1 =
-    y_1, which (A1) suits; Theorem VII takes (A2).
+    At a task's size m' and g are rounded down, and values of w_2 may be left over.
     """
 
     ahead: int
@@ -39,172 +52,332 @@ class Relaxed:
     flags: tuple[int, ...]
     spelling: Spelling = PLAIN
     size: tuple[int, ...] | None = None
-    floored: bool = False
-    """Whether m' and g are rounded down at a size, where G is an integer."""
-    sparing: bool = False
-    """Whether values of w_2 may be left over at a size."""
+    first: tuple[Point, ...] = ()
+    """Where it starts, if that is known."""
+    coarse: bool = False
+    """Whether gains of a thousandth end it."""
+    tried: ClassVar[int] = 1
+    descended: ClassVar[int] = 1
 
     @property
     def L(self) -> int:
         """How many functions are composed."""
         return len(self.flags) + 1
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What the coordinates of points are."""
-        found = ["G"]
+        found = ["G", "g"]
         if self.size is None:
-            found += ["n_1", "g", "m'", *(f"n_{level}" for level in range(3, self.L))]
-        elif self.sparing:
-            found.append("g")
+            found += ["n_1", "m'", *(f"n_{level}" for level in range(3, self.L))]
         found += ["x", _LONGER, "Delta_1"] if self.ahead else ["t"]
         return *found, *(f"Delta_{level}" for level in range(2, self.L))
 
-    @property
-    def integral(self) -> Open:
-        """Which coordinates are logarithms of integers."""
-        return np.array([name != _LONGER for name in self.names])
+    def grid(self) -> LogGrid:
+        d = len(self.names)
+        gain = 1e-3 if self.coarse else 1e-6
+        return LogGrid(
+            (0.0,) * d,
+            (_HIGHEST,) * d,
+            alike=gain,
+            flat=gain / 10,
+            fine=1e-3,
+            near=2,
+            width=0.05 if self.first and self.size is None else 0.3,
+            whole=tuple(name != _LONGER for name in self.names),
+        )
 
-    @property
-    def last(self) -> Open:
-        """Where m' stands."""
-        return np.array([name == "m'" for name in self.names])
-
-    def choice(self, points: Floats) -> Choice[Logs]:
-        """The choices at points; Theorem VI's Delta_1 is m'."""
-        named = {name: Logs(row) for name, row in zip(self.names, points, strict=True)}
-        one = Logs(np.zeros_like(points[0]))
-        G = named["G"]
+    def choice(self, point: Point, number: Callable[[float], F]) -> Choice[F]:
+        """The choice at a point, in numbers e^x; Theorem VI's Delta_1 is m'."""
+        named = {name: number(x) for name, x in zip(self.names, point, strict=True)}
+        one = number(0.0)
+        G, g = named["G"], named["g"]
         levels = range(1, self.L)
         if self.size is None:
-            part, g = named["m'"], named["g"]
+            part = named["m'"]
             m = G * part
             n = tuple(G * g if level == 2 else named[f"n_{level}"] for level in levels)
         else:
             m, *given = (one * value for value in self.size)
             n = tuple(given)
-            part, g = m / G, n[1] / G
-            if self.sparing:
-                g = g.capped(named["g"])
-            if self.floored:
-                part, g = part.floored(), g.floored()
+            part, g = _floored(m / G), smaller(g, _floored(n[1] / G))
         x = named["x"] if self.ahead else one
-        t = x * named[_LONGER] if self.ahead else named["t"]
+        t = smaller(x * named[_LONGER] if self.ahead else named["t"], m)
         first = named["Delta_1"] if self.ahead else part
         contents = (first, *(named[f"Delta_{level}"] for level in levels[1:]))
-        return Choice(m, n, part, G, g, t, x, contents, self.flags)
+        return Choice(m, n, part, G, g, t, smaller(x, t), contents, self.flags)
 
-    def whole(self, point: Floats) -> Choice[int]:
+    def whole(self, point: Point) -> Choice[int]:
         """The choice of integers next to a point; Theorem VI's Delta_1 is m'."""
-        real = self.choice(point[:, None])
-        G, g, part, x = (number.nearest() for number in (real.G, real.g, real.part, real.x))
+        near = self.choice(point, real)
+        G, g, part, x = (_nearest(number) for number in (near.G, near.g, near.part, near.x))
         if self.size is None:
-            n = [number.nearest() for number in real.n]
+            n = [_nearest(number) for number in near.n]
             n[1] = g * G
             m = G * part
         else:
             m, *n = self.size
-            part, g = m // G, min(g, n[1] // G)
-        t = min(m, max(x, real.t.nearest()))
-        contents = [number.nearest() for number in real.contents]
+            part, g = max(m // G, 1), max(min(g, n[1] // G), 1)
+        t = min(m, max(x, _nearest(near.t)))
+        contents = [_nearest(number) for number in near.contents]
         if not self.ahead:
             contents[0] = part
-        return Choice(m, tuple(n), part, G, g, t, x, tuple(contents), self.flags)
+        return Choice(m, tuple(n), part, G, g, t, min(x, t), tuple(contents), self.flags)
 
-    def point(self, parameters: Parameters) -> Floats:
+    def point(self, parameters: Parameters) -> Point:
         """The point of parameters found elsewhere."""
         numbers = parameters.numbers
-        stretch = log(parameters.t) - log(parameters.x)
-        return np.array([stretch if name == _LONGER else log(numbers[name]) for name in self.names])
+        stretch = ln(parameters.t) - ln(parameters.x)
+        return tuple(stretch if name == _LONGER else ln(numbers[name]) for name in self.names)
 
-    def groups(self, near: float) -> list[int]:
-        """Integers G near a logarithm at this size: those next to it, and those that cut n_2 into
-        whole groups but for a rest smaller than G.
-        """
-        assert self.size is not None
-        n_2 = self.size[2]
-        G = Logs(np.array([near])).nearest()
-        g = max(1, n_2 // G)
-        found = {G + step for step in range(-_TRIED, _TRIED + 1)}
-        found |= {n_2 // (g + step) for step in range(-_TRIED, _TRIED + 1) if g + step > 0}
-        return sorted(G for G in found if 1 <= G <= min(n_2, self.size[0]))
-
-    def measure(self, points: Floats) -> tuple[Floats, Floats]:
+    def measure(self, point: Point) -> tuple[float, float]:
         """The logarithm of the prompt's tokens, and by how many e-folds the bits that are asked for
-        exceed those that are fixed: at least 0 where failure is shown.
+        exceed those that are fixed: at least 0 where failure is shown, -inf where nothing is asked.
         """
-        with np.errstate(all="ignore"):
-            return self._measure(self.choice(points))
+        # no product holds a coordinate more than twice
+        if dot(point, [1.0] * len(point)) + self._size_bits < _FLOATS:
+            cost, slack = self._measure(point, exp)
+            if slack > -inf:
+                return cost, slack
+        return self._measure(point, real)
 
-    def _measure(self, choice: Choice[Logs]) -> tuple[Floats, Floats]:
+    @cached_property
+    def _size_bits(self) -> float:
+        """The logarithms of the sizes that are given, added up."""
+        caches = max(*self.s.h, *self.s.sigma, *self.s.opened, 1)
+        return ln(caches) + dot([ln(n) for n in self.size or ()], [1.0] * len(self.size or ()))
+
+    def _measure(self, point: Point, number: Callable[[float], F]) -> tuple[float, float]:
+        choice = self.choice(point, number)
+        one = number(0.0)
+        length = choice.m
+        for level in range(1, self.L):
+            length = length + choice.values(level)
+        cost = ln(length)
+        if not (choice.g >= one and choice.part >= one):
+            return cost, -inf
         y_1 = first_values(self.ahead, self.s, choice, self.spelling)
         if not self.ahead:
             choice = with_first(choice, y_1)
         owed = prices(self.ahead, self.s, choice, self.spelling)
         asked = choice.G * choice.n[0] * y_1
         for level, bits in enumerate(owed[:-1], 2):
+            if not asked > 0:
+                break
             hit = spread_values(choice, level, asked, bits)
             asked = hit * (choice.g if level == 2 else choice.n[level - 1])
         answers = choice.values(self.L - 1)
         if self.spelling.K is not None:
-            answers = answers.capped(self.spelling.K)
-        length = choice.m
-        for level in range(1, self.L):
-            length = length + choice.values(level)
-        slack = (asked * answers.bits()).ln - owed[-1].ln
-        # t <= m and, at a size, g >= 1 and m' >= 1 are not in the formulas
-        beyond = np.maximum(choice.t.ln - choice.m.ln, 0)
-        for least in () if self.size is None else (choice.g, choice.part):
-            beyond = beyond + np.maximum(-least.ln, 0)
-        return length.ln, slack - _PENALTY * beyond
+            answers = smaller(answers, one * self.spelling.K)
+        entropy = ln(answers) / LN2
+        if not (asked > 0 and entropy > 0):
+            return cost, -inf
+        slack = ln(asked) + ln(entropy) - ln(owed[-1])
+        return cost, slack if isfinite(slack) else -inf
 
-    def start(self, room: float) -> Floats:
-        """A point whose parameters have the order of magnitude that the proof asks for, times
-        `room`.
+    def length(self, point: Point, steps: int) -> float:
+        cost, slack = self.measure(point)
+        if slack < -_HOPELESS:
+            return inf
+        # what lacks is dearer than any parameters that make up for it: theory.md, section 11
+        price = 2 * 2.62 ** len(self.s.h)
+        return cost + price * max(-slack, 0.0)
 
-        h is the largest read, sigma the largest cache. Delta_l = h n_{l+1} .. n_{L-1} makes w's
-        reads cheap enough, n_l = h Delta_l .. Delta_{L-1} those of z_l's tokens, n_1 the caches.
+    def tokens(self, parameters: Parameters, steps: int) -> float:
+        return ln(parameters.length())
+
+    def owed(self, point: Point) -> float:
+        _, slack = self.measure(point)
+        return exp(-slack)
+
+    def settled(self, point: Point) -> Parameters | None:
+        """With nearly the smallest m' where it is free."""
+        chosen = self.whole(point)
+
+        def at(part: int) -> Parameters | None:
+            if part < 1:
+                return None
+            return self.certified(replace(chosen, m=chosen.G * part, part=part))
+
+        if self.size is not None:
+            return self.certified(chosen)
+        near = part = chosen.part
+        fine = step = max(1, near >> 30)
+        found = at(part)
+        while found is None and part < near + near // 2 + 16:
+            part += step
+            step *= 2
+            found = at(part)
+        # values that were rounded down may have left some room
+        step = fine
+        while found is not None and step >= fine:
+            shorter = at(part - step)
+            if shorter is None:
+                step //= 2
+                continue
+            found = shorter
+            part -= step
+            step *= 2
+        return found
+
+    def holds(self, parameters: Parameters) -> bool:
+        found = conditions(self.ahead, self.s, parameters, self.spelling)
+        return all(certainly(one) for one in found.named.values())
+
+    def certified(self, choice: Choice[int]) -> Parameters | None:
+        """Parameters of Theorem VI (`ahead` = 0, whose Delta_1 is then y_1) or VII (1), every
+        condition certified; None where none are found.
         """
-        h = log(max(*self.s.h, *self.s.opened, 1) * room)
-        # caches have constants of 1: their parameters do not start below their order
-        caches = log(max(*self.s.sigma, 1) * max(room, 1))
+        for lowered, share in enumerate(_SHARES):
+            try:
+                found = self._proposed(choice, share, lowered)
+            except SizeError:
+                return None
+            needed = conditions(self.ahead, self.s, found, self.spelling)
+            if all(certainly(one) for one in (needed.first, *needed.spread)):
+                return found if certainly(needed.last) else None
+        return None
+
+    def _proposed(self, choice: Choice[int], share: int, lowered: int) -> Parameters:
+        """Parameters whose y_1 and Y_l are the largest in floats, lowered a little; SizeError where
+        they are out of range.
+        """
+
+        def below(value: Real, most: int) -> int:
+            # the estimates are of y - 1
+            largest = whole(value) + 1
+            return max(1, min(most, largest - (largest >> share) - lowered))
+
+        y_1 = below(
+            first_values(self.ahead, self.s, _real(choice), self.spelling),
+            min(choice.part, choice.x * choice.contents[0]) if self.ahead else choice.part,
+        )
+        if not self.ahead:
+            choice = with_first(choice, y_1)
+        inexact = _real(choice)
+        asked = choice.G * choice.n[0] * y_1
+        hits: list[int] = []
+        for level, bits in enumerate(prices(self.ahead, self.s, choice, self.spelling)[:-1], 2):
+            bins = choice.values(level - 1) * (choice.G if level == 2 else 1)
+            value = spread_values(inexact, level, Real(asked), Real(bits))
+            hits.append(below(value, bins))
+            asked = hits[-1] * (choice.g if level == 2 else choice.n[level - 1])
+        return Parameters(
+            m=choice.m,
+            n_1=choice.n[0],
+            further=choice.n[1:],
+            part=choice.part,
+            G=choice.G,
+            g=choice.g,
+            t=choice.t,
+            x=choice.x,
+            contents=choice.contents,
+            y_1=y_1,
+            hit=tuple(hits),
+            flags=choice.flags,
+        )
+
+    def starts(self) -> Iterable[Sequence[float]]:
+        """Points whose parameters have the order of magnitude that the proof asks for, with more
+        or less room.
+        """
+        return self.first or [self._start(room) for room in _ROOMS]
+
+    def _start(self, room: float) -> Point:
+        """What `least_entries` asks for, times e^room at each step; log N_{L-1} is guessed from
+        what it leads to. Contents of later functions make each n_l larger by most of them.
+        """
+        found: dict[str, float] = {}
+        entropy = ln(40.0)
+        for _ in range(3):
+            found = self._needed(room, entropy)
+            entries = dot([found[name] for name in found if name[0] == "n"], [1.0] * (self.L - 1))
+            entropy = ln(max(found["m"] + entries, 1.0) / LN2)
+        return tuple(max(found[name], 0.0) for name in self.names)
+
+    def _needed(self, room: float, entropy: float) -> dict[str, float]:
+        h = [ln(bits) for bits in self.s.h]
+        caches = [ln(max(bits, 1)) for bits in self.s.sigma]
         found: dict[str, float] = {}
         rows = contents = 0.0
         for level in range(self.L - 1, 1, -1):
-            found[f"Delta_{level}"] = h + rows
-            contents += h + rows
+            known = level - 1 + self.ahead
+            gain = (entropy if level + 1 == self.L else 0.0) - room - ln(10.0)
+            own = ln(sum(self.s.h[:known])) - gain
+            found[f"Delta_{level}"] = max(h[known] + rows - gain, 0.0)
+            n_l = found[f"Delta_{level}"] + own + max(contents - ln(5.0), 0.0)
+            contents += found[f"Delta_{level}"]
             if level > 2:
-                found[f"n_{level}"] = h + contents
-                rows += h + contents
-        found |= {"G": contents, "g": h, "n_1": max(h, caches)}
-        places = found["n_1"] + 2 * h + rows
-        found |= {"x": places, _LONGER: 0.0, "Delta_1": 2 * h + rows}
-        found["m'"] = 2 * h + rows + (places if self.ahead else 0)
-        found["t"] = log(4 * self.s.sigma[0] * max(room, 1) + 1)
-        return np.array([found[name] for name in self.names])
+                found[f"n_{level}"] = n_l - ln(2.0)
+                rows += found[f"n_{level}"]
+            else:
+                found |= {"g": max(own, 0.0), "G": max(n_l - own, 0.0)}
+        t = ln(4.0 * self.s.sigma[0] + 1)
+        late = h[0] + room + ln(3.0)
+        x = 0.0
+        if self.ahead:
+            x = 2 * late + found["g"] + rows
+        elif self.flags[0]:
+            late += t
+        cached = max(0.0 if self.flags[0] else caches[1 + self.ahead], max(caches[2:]) - found["g"])
+        found["n_1"] = late if self.ahead or self.flags[0] else 0.0
+        if cached > 0:
+            found["n_1"] = max(found["n_1"], cached + room + ln(3.0))
+        y_1 = h[self.ahead] + x + found["g"] + rows + room + ln(3.0)
+        found |= {"x": x, _LONGER: 0.0, "t": t, "m'": y_1 + (1.0 if self.ahead else 0.2)}
+        found["Delta_1"] = y_1 - x + ln(1.7)
+        return found | {"m": found["m'"] + found["G"], "n_2": found["G"] + found["g"]}
 
 
-def first_values(ahead: int, s: Sizes, choice: Choice[Logs], spelling: Spelling = PLAIN) -> Logs:
+def first_values(ahead: int, s: Sizes, choice: Choice[F], spelling: Spelling = PLAIN) -> F:
     """About the largest y_1 - 1 that (A) allows."""
     bits = class_bits(ahead, s, choice, spelling)
     if not ahead:
         # (A1) with x = 1: log(m'/(y-1)) > s/t
-        return Logs(choice.part.ln - np.exp((bits / choice.t).ln) * LN2)
-    first = choice.contents[0]
-    one = Logs(np.zeros_like(first.ln))
-    balls = first * choice.x
-    return most_hit(choice.part, balls, one, balls * bits / choice.t)
+        kept = -float(bits / choice.t) * LN2
+        if isinstance(choice.part, Real):
+            return choice.part * real(kept)
+        return choice.part * exp(kept)
+    balls = choice.contents[0] * choice.x
+    return most_hit(choice.part, balls, None, balls * bits / choice.t)
 
 
-def spread_values(choice: Choice[Logs], level: int, asked: Logs, bits: Logs) -> Logs:
+def most_hit(bins: F, balls: F, groups: F | None, bits: F) -> F:
+    """About the largest y - 1 with lambda(bins, balls, y; groups) >= bits."""
+    ln_groups = 0.0 if groups is None else ln(groups)
+    return balls * share_hit(ln(bins), ln(balls), ln_groups, ln(bits))
+
+
+def spread_values(choice: Choice[F], level: int, asked: F, bits: F) -> F:
     """About the largest Y_l - 1 that (B_l) allows, with so many entries of z_l asked for."""
-    one = Logs(np.zeros_like(asked.ln))
     bins = choice.values(level - 1)
     contents = choice.delta(level)
-    groups = choice.G if level == 2 else one
-    return most_hit(bins * groups, contents * asked, groups, contents * bits + 1)
+    groups = choice.G if level == 2 else None
+    return most_hit(
+        bins * choice.G if groups else bins, contents * asked, groups, contents * bits + 1
+    )
 
 
 def with_first(choice: Choice[N], y_1: N) -> Choice[N]:
     """The choices with Delta_1 = y_1: Theorem VI's contents of z_1 take one new value each."""
     return replace(choice, contents=(y_1, *choice.contents[1:]))
+
+
+def _real(choice: Choice[int]) -> Choice[Real]:
+    """The same choice for formulas in floats."""
+    part, G, g, t, x, m = (
+        Real(value) for value in (choice.part, choice.G, choice.g, choice.t, choice.x, choice.m)
+    )
+    n = tuple(Real(value) for value in choice.n)
+    return Choice(m, n, part, G, g, t, x, tuple(map(Real, choice.contents)), choice.flags)
+
+
+def _nearest(x: Real) -> int:
+    """The nearest integer of at least 1."""
+    return max(1, whole(x + Real(0.5)))
+
+
+def _floored(x: F) -> F:
+    """Rounded down to an integer; what is one but for rounding stays."""
+    near = float(x)
+    return x * 0 + floor(near * (1 + 1e-12)) if near < _EXACT else x

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from separatrix.architecture import Architecture, Layer
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.first_size import first_size
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.first_size import first_size
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task
 from separatrix.theory.base import FAILS, Sees, Theorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask
@@ -103,16 +103,17 @@ class TheoremP(Theorem):
         what, n = size_in_words(least)
         T = number(still.tokens)
         since = f"it fails {self.failing(n, of=what)} ({task.family().described})"
+        declared = _declared(architecture)
         if fails:
             sentence = (
-                f"after {T} equal tokens all layers stand still, from any state, so that"
+                f"{declared}after {T} equal tokens all layers stand still, from any state, so that"
                 f" {runs.shown} leave one state and have different answers; {since}, with or"
                 " without chain of thought"
             )
         else:
             sentence = (
-                f"all layers stand still, from any state, only after {T} equal tokens; here runs"
-                f" have {number(runs.shorter)}; {since}"
+                f"{declared}all layers stand still, from any state, only after {T} equal tokens;"
+                f" here runs have {number(runs.shorter)}; {since}"
             )
         return self.verdict(
             architecture,
@@ -163,6 +164,19 @@ def layer_settles(layer: Layer) -> int | None:
     return max((after for after, beside in known if not beside), default=0) + sum(
         after for after, beside in known if beside
     )
+
+
+def _declared(architecture: Architecture) -> str:
+    """The condition that a verdict rests on where a mechanism is somebody's own: its author says
+    that it only moves one way, and a test of that is no proof.
+    """
+    names = sorted(
+        {p.name for layer, _ in architecture.counted() for p in layer if p.origin and p.is_monotone}
+    )
+    if not names:
+        return ""
+    own = " and ".join(f"'{name}'" for name in names)
+    return f"if, as its author declares, the state of {own} only moves one way: "
 
 
 def _numbers(still: Standstill) -> dict[str, int]:

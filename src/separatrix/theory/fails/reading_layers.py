@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import ClassVar, Generic, TypeVar
 
-from separatrix.architecture import Architecture
-from separatrix.errors import CheckFailed, SizeError, Undecided
-from separatrix.evidence.records import Verdict
-from separatrix.numbers.logs import LogSign
+from separatrix.core.errors import CheckFailed, SizeError, Undecided
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.logs import LogSign
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.base import FAILS, Sees, Theorem, number
-from separatrix.theory.search.driver import P, Search, at_size, shortest
+from separatrix.theory.base import FAILS, Sees, Theorem, sized
+from separatrix.theory.search.driver import CountingSearch, P, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
 IN_ORDER = (
@@ -287,14 +287,12 @@ class DepthTheorem(Theorem, Generic[S, P]):
         readers = len(architecture.reading)
         layers = "one reading layer" if readers == 1 else f"{readers} reading layers"
         sizes = self._sizes_at(architecture, task.length).numbers
-        # open blocks are named only where there are any
-        bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
         numbers = self._numbers(here) if here else {}
         failing_size = ""
         if least is not None:
             numbers |= {_FROM + name: value for name, value in self._numbers(least).items()}
             failing_size = (
-                f"for L = {task.L} a failing size: n = {number(least.n)} tokens"
+                f"for L = {task.L} a failing size: {sized(least.n)} tokens"
                 f" ({self.listed(least.parameters)})"
             )
         if here is None:
@@ -310,11 +308,17 @@ class DepthTheorem(Theorem, Generic[S, P]):
             architecture,
             task,
             "FAILS" if here else "OPEN",
-            f"{layers} ({_listed(bits)} bits): {said}",
+            f"{layers} ({self.said_of(sizes)}): {said}",
             n=(least or decided).n,
             numbers=numbers,
             sign=self.signs(decided.parameters, decided.sizes)[-1],
         )
+
+    def said_of(self, sizes: Mapping[str, int]) -> str:
+        """What a verdict's sentence says of the sizes."""
+        # open blocks are named only where there are any
+        bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
+        return f"{_listed(bits)} bits"
 
     def listed(self, parameters: P) -> str:
         """What a verdict's sentence says of the parameters."""
@@ -329,7 +333,7 @@ class DrivenTheorem(DepthTheorem[S, P]):
     """One whose parameters the driver of `theory/search` finds."""
 
     @abstractmethod
-    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> Search[P]:
+    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> CountingSearch[P]:
         """Where to look for parameters: for tasks of any size, or with this m and first n_l."""
 
     def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:

@@ -4,14 +4,14 @@ n.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import ClassVar, Self
 
-import numpy as np
-
-from separatrix.architecture import Architecture
-from separatrix.errors import SizeError
-from separatrix.evidence.records import Verdict
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
@@ -23,9 +23,12 @@ from separatrix.theory.fails.reading_layers import (
     open_bits,
 )
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, ceil_ratio, smaller
-from separatrix.theory.search.driver import Box, Derived, Effort, ProofParameters, Search, Value
-from separatrix.theory.search.evolve import spread
-from separatrix.theory.search.integers import Floats
+from separatrix.theory.search.driver import CountingSearch, Derived, ProofParameters
+from separatrix.theory.search.evolve import Grid, Point, spread
+from separatrix.theory.search.reals import LN2, exp, expm1, log2
+
+_STARTS = 700
+_AT_SIZE = 4_000
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ def answers(
 
 
 @dataclass(frozen=True)
-class ThreeStepsSearch(Search[Parameters]):
+class ThreeStepsSearch(CountingSearch[Parameters]):
     """Points (m, n_1, k, q, d, g), k = m - X and d = beta - u_0, or (k, q, d, g) at a task's size;
     u_0 and t are the smallest and r the largest that the other inequalities allow.
 
@@ -165,95 +168,84 @@ class ThreeStepsSearch(Search[Parameters]):
     size: tuple[int, ...] | None = None
     least_steps: ClassVar[int] = 3
 
-    def effort(self, *, quick: bool) -> Effort:
-        if self.size is not None:
-            return Effort(tried=3, descended=1, starts=60_000, children=6_000, generations=40)
-        if quick:
-            return Effort(tried=3, starts=15_000, children=1_500, generations=35)
-        return Effort(tried=3, descended=1, starts=40_000, children=4_000, generations=60)
-
-    def box(self) -> Box:
+    def grid(self) -> Grid:
         s = self.s
         if self.size is not None:
             m, n_1, n_2 = self.size
             d = float(m if s.sigma_0 else 1)
-            return (0, 2, 1, 1), (float(m - 1), float(n_1 * m), d, float(n_2 if s.sigma_2 else 1))
+            high = float(m - 1), float(n_1 * m), d, float(n_2 if s.sigma_2 else 1)
+            return Grid((0, 2, 1, 1), high)
         widest = 1e6 * (s.h_1 + s.h_2 + s.sigma_0 + s.sigma_1 + s.sigma_2)
         # m grows with u_0 y, so with sigma_0 and g h_1, and g with sigma_2
         places = widest + 1e2 * s.sigma_0 * (s.h_1 + 1) * (s.sigma_2 + 1)
         rows = widest + 1e2 * s.sigma_0 * s.sigma_1
-        d = widest if s.sigma_0 else 1
-        g = widest if s.sigma_2 else 1
-        return (2, 1, 0, 2, 1, 1), (places, rows, places, widest, d, g)
+        d = widest if s.sigma_0 else 1.0
+        g = widest if s.sigma_2 else 1.0
+        return Grid((2, 1, 0, 2, 1, 1), (places, rows, places, widest, d, g))
 
-    def derive(self, points: Floats) -> Derived:
+    def derive(self, point: Point) -> Derived | None:
         s = self.s
-        k, q, d, g = points[-4:]
-        m, n_1 = points[:2]
-        n_2 = one = np.ones_like(k)
-        if self.size is not None:
-            m, n_1, n_2 = (np.full_like(k, float(value)) for value in self.size)
+        k, q, d, g = point[-4:]
+        m, n_1, n_2 = map(float, self.size) if self.size is not None else (*point[:2], 1.0)
         N_1 = m * n_1
         X = m - k
-        t = first_contents(s, m, X, one, lost=k).least_places()
-        u_0 = poor_places(s, N_1, q, one).least_places() - 1
+        if X < 1 or q > N_1:
+            return None
+        t = first_contents(s, m, X, 1.0, lost=k).least_places()
+        u_0 = poor_places(s, N_1, q, 1.0).least_places() - 1
         beta = u_0 + d
+        if t > m or beta > m:
+            return None
         y = rich_blocks(m, X, beta, u_0)
+        if y < 1:
+            return None
         late = late_reads(m, X, t)
-        r = row_contents(s, n_1, X, late, y, q, one, g).most_kept()
-        allowed = (X >= 1) & (q <= N_1) & (beta <= m) & (t <= m) & (y >= 1) & (r >= 2)
-        counting = answers(s, N_1, n_1, n_2, late, y, beta, q, np.maximum(r, 2), g)
-        return Derived(counting, allowed, m + N_1)
+        r = row_contents(s, n_1, X, late, y, q, 1.0, g).most_kept()
+        if r < 2:
+            return None
+        return Derived(answers(s, N_1, n_1, n_2, late, y, beta, q, r, g), m + N_1)
 
-    def families(self, value: Value, effort: Effort) -> list[Floats]:
-        rng = np.random.default_rng(0)
-        low, high = self.box()
+    def starts(self) -> Iterable[Sequence[float]]:
+        rng = Random(0)
         if self.size is not None:
-            if high[1] < low[1]:
-                return []
+            grid = self.grid()
             # k may be 0, which has no logarithm
-            bounds = [(max(a, 0.5), max(b, 1)) for a, b in zip(low, high, strict=True)]
-            start = np.stack([spread(a, b, effort.starts, rng) for a, b in bounds])
-            start[0, ::2] = 0
-            return [effort.evolved(value, start, (low, high))]
-        return [
-            effort.evolved(value, start, (low, high))
-            for start in (
-                self._spread(effort.starts, rng),
-                self._balanced(effort.starts, rng),
-            )
-        ]
+            bounds = [(max(a, 0.5), max(b, 1.0)) for a, b in zip(grid.low, grid.high, strict=True)]
+            for number in range(_AT_SIZE):
+                k, *others = (spread(a, b, rng) for a, b in bounds)
+                yield k * (number % 2), *others
+            return
+        for number in range(_STARTS):
+            yield self._spread(number, rng)
+            yield self._balanced(rng)
 
-    def _spread(self, count: int, rng: np.random.Generator) -> Floats:
-        """First points spread over the box."""
+    def _spread(self, number: int, rng: Random) -> Point:
+        """A first point somewhere in the box."""
         sigma_0 = self.s.sigma_0
-        _, high = self.box()
-        m, n_1, q, g = (spread(1, high[axis], count, rng) for axis in (0, 1, 3, 5))
+        high = self.grid().high
+        m, n_1, q, g = (spread(1, high[axis], rng) for axis in (0, 1, 3, 5))
         # (a) with t a share of m
-        narrow = -m * np.expm1(-np.log(2) * sigma_0 / (m * rng.uniform(0.3, 1, count)))
-        share = m * spread(1e-7, 1, count, rng)
-        k = np.choose(np.arange(count) % 3, (np.zeros(count), narrow, share))
-        u_0 = sigma_0 / np.log2(np.maximum(m * n_1 / q, 1.001))
-        d = u_0 * spread(1e-4, 10, count, rng) + 1
-        return np.stack([m, n_1, k, q, d, g])
+        narrow = -m * expm1(-LN2 * sigma_0 / (m * (0.3 + 0.7 * rng.random())))
+        k = (0.0, narrow, m * spread(1e-7, 1, rng))[number % 3]
+        u_0 = sigma_0 / log2(max(m * n_1 / q, 1.001))
+        return m, n_1, k, q, u_0 * spread(1e-4, 10, rng) + 1, g
 
-    def _balanced(self, count: int, rng: np.random.Generator) -> Floats:
-        """First points where (a), (b) and the cost of a group in (c) balance."""
+    def _balanced(self, rng: Random) -> Point:
+        """A first point where (a), (b) and the cost of a group in (c) balance."""
         s = self.s
-        g = s.sigma_2 / spread(3, 400, count, rng) + 1
-        gain = spread(0.05, 20, count, rng)  # log(q / r)
-        share = spread(1e-2, 1e2, count, rng)  # E / n_1 over g h_1
-        q = ((s.h_1 + s.h_2) / spread(3, 400, count, rng) + 2) * np.exp2(gain)
-        u_0 = s.sigma_0 / spread(5, 200, count, rng)
-        k = s.sigma_0 * spread(0.7, 3, count, rng)
-        d = u_0 * spread(1e-3, 10, count, rng) + 1
+        g = s.sigma_2 / spread(3, 400, rng) + 1
+        gain = spread(0.05, 20, rng)  # log(q / r)
+        share = spread(1e-2, 1e2, rng)  # E / n_1 over g h_1
+        q = ((s.h_1 + s.h_2) / spread(3, 400, rng) + 2) * exp(gain * LN2)
+        u_0 = s.sigma_0 / spread(5, 200, rng)
+        k = s.sigma_0 * spread(0.7, 3, rng)
+        d = u_0 * spread(1e-3, 10, rng) + 1
         y = (1 + share) * (g * s.h_1 + 1) / gain
         m = (y * d + k) * (u_0 + d) / d + 1
-        E = np.minimum(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
-        n_1 = E / (share * (g * s.h_1 + 1)) + 1
-        return np.stack([m, n_1, k, q, d, g])
+        E = min(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
+        return m, E / (share * (g * s.h_1 + 1)) + 1, k, q, d, g
 
-    def proof(self, point: Floats) -> Parameters | None:
+    def proof(self, point: Point) -> Parameters | None:
         s = self.s
         k, q, d, g = (int(value) for value in point[-4:])
         m, n_1 = (int(value) for value in (point if self.size is None else self.size)[:2])

@@ -4,7 +4,7 @@ n.
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.base import REAL_NUMBERS
 from separatrix.theory.fails.many_layers import ManyLayers, sizes_of

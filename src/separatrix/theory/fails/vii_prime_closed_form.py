@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.fails.many_layers import ManyLayers, first_answer
 from separatrix.theory.fails.many_prices import Sizes
@@ -46,6 +46,10 @@ class TheoremVIIPrime(ManyLayers):
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         sizes = TheoremVII().sizes(architecture, n)
         return None if sizes is None or first_answer(sizes) is None else sizes
+
+    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
+        # its n takes no search
+        return False
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
         return first_answer(sizes)

@@ -7,24 +7,23 @@ inequality is certified. So a search may overlook parameters, but never invents 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
+from math import inf
 from typing import ClassVar, Generic, Self, TypeVar
 
-import numpy as np
+from separatrix.theory.inequalities import Counting, Inequality, certainly
+from separatrix.theory.search.evolve import Grid, Point, Value, descend, evolve
+from separatrix.theory.search.integers import settle
 
-from separatrix.theory.inequalities import Counting, Inequality, Mask, certainly
-from separatrix.theory.search.descend import descend
-from separatrix.theory.search.evolve import evolve
-from separatrix.theory.search.integers import Floats, settle
-
-Value = Callable[[Floats], Floats]
-"""From points as columns to what should be small; infinite where a point is not allowed."""
-Box = tuple[Sequence[float], Sequence[float]]
-"""The lowest and the highest coordinates of points."""
 _ROUNDS = 60
 """In how many rounds the groups of w's last index are counted for a single point."""
+_QUICK = 2
+_SURELY = 0.99
+"""A point that owes no more for every bit that is asked for needs not be improved."""
+_APART = 0.05
+"""Starts whose values differ by a smaller part are taken for neighbours."""
 
 
 @dataclass(frozen=True)
@@ -84,31 +83,13 @@ P = TypeVar("P", bound=ProofParameters)
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How far a search looks: how many of the best points are settled, and how many of those first
-    go downhill; then the first points, children and generations of an evolution.
-    """
-
-    tried: int
-    descended: int = 0
-    starts: int = 0
-    children: int = 0
-    generations: int = 0
-
-    def evolved(self, value: Value, start: Floats, box: Box) -> Floats:
-        """The best points of the box that evolve from the first ones, best first."""
-        return evolve(value, start, *box, children=self.children, generations=self.generations)
-
-
-@dataclass(frozen=True)
 class Derived:
-    """What follows from points when everything else is chosen best: the counting inequality, which
-    points are allowed, and the prompt tokens before the last function.
+    """What follows from a point when everything else is chosen best: the counting inequality, and
+    the prompt tokens before the last function.
     """
 
-    counting: Counting[Floats]
-    allowed: Mask
-    tokens: Floats
+    counting: Counting[float]
+    tokens: float
 
 
 class Search(ABC, Generic[P]):
@@ -119,28 +100,57 @@ class Search(ABC, Generic[P]):
     """
 
     size: tuple[int, ...] | None
+    tried: ClassVar[int] = 4
+    """So many starts are evolved, and"""
+    descended: ClassVar[int] = 2
+    """so many of these led downhill."""
+
+    @abstractmethod
+    def grid(self) -> Grid:
+        """Where points lie."""
+
+    @abstractmethod
+    def starts(self) -> Iterable[Sequence[float]]:
+        """First points; they need not be on the grid."""
+
+    @abstractmethod
+    def length(self, point: Point, steps: int) -> float:
+        """What grows with the shortest prompt that fails at a point, for so many functions."""
+
+    def tokens(self, parameters: P, steps: int) -> float:
+        """The same of certified parameters."""
+        return parameters.length(steps)
+
+    @abstractmethod
+    def owed(self, point: Point) -> float:
+        """What is owed for every bit that is asked for at a point of the search's own size."""
+
+    @abstractmethod
+    def settled(self, point: Point) -> P | None:
+        """Certified parameters at a point, with the shortest prompt; at the search's own size if it
+        has one. None where there are none.
+        """
+
+    @abstractmethod
+    def holds(self, parameters: P) -> bool:
+        """Whether every inequality of the theorem certainly holds; an open tie counts as no."""
+
+
+class CountingSearch(Search[P]):
+    """One whose last inequality is a `Counting` that yields the last n_l."""
+
     least_steps: ClassVar[int]
     rounds: ClassVar[int] = 1
     """In how many rounds the groups of w's last index are counted while looking."""
 
     @abstractmethod
-    def effort(self, *, quick: bool) -> Effort:
-        """How far to look; `quick` may be less far."""
+    def derive(self, point: Point) -> Derived | None:
+        """What follows from a point, as floats; None where it is not allowed. The last n_l is that
+        of `size`, or any number.
+        """
 
     @abstractmethod
-    def box(self) -> Box:
-        """The bounds of points."""
-
-    @abstractmethod
-    def derive(self, points: Floats) -> Derived:
-        """What follows from points, as floats. The last n_l is that of `size`, or any number."""
-
-    @abstractmethod
-    def families(self, value: Value, effort: Effort) -> list[Floats]:
-        """Points of small `value`, best first, of one search or of several."""
-
-    @abstractmethod
-    def proof(self, point: Floats) -> P | None:
+    def proof(self, point: Point) -> P | None:
         """The parameters at a point with the smallest last n_l that is in their range, everything
         but the counting inequality certified; None where that cannot be.
         """
@@ -149,35 +159,74 @@ class Search(ABC, Generic[P]):
     def inequalities(self, parameters: P) -> tuple[Inequality, ...]:
         """The theorem's inequalities; the counting one last."""
 
+    def length(self, point: Point, steps: int) -> float:
+        derived = self.derive(point)
+        if derived is None:
+            return inf
+        counting = derived.counting
+        last = counting.least(self.rounds)
+        if counting.g is not None and counting.g > last:
+            return inf
+        # the last function's tokens, and as many for each function that lifting adds
+        functions = 1 + steps - self.least_steps
+        return derived.tokens + functions * last * counting.base + 2
 
-def shortest(search: Search[P], steps: int, *, quick: bool = False) -> P | None:
-    """The certified parameters with the shortest prompt found, or None."""
-    return _shortest(search, steps, search.effort(quick=quick))
+    def owed(self, point: Point) -> float:
+        derived = self.derive(point)
+        asked = 0.0 if derived is None else derived.counting.left()
+        return derived.counting.right() / asked if derived is not None and asked > 0 else inf
+
+    def settled(self, point: Point) -> P | None:
+        proof = self.proof(point)
+        if proof is None:
+            return None
+        if self.size is not None:
+            last = self.size[-1]
+            if proof.least_last > last or not self.holds(proof.with_last(last)):
+                return None
+            return proof.with_last(last)
+        # of the exact numbers: a float point may promise one content more than is certified
+        counting = self.inequalities(proof)[-1]
+        assert isinstance(counting, Counting)
+        estimate = counting.in_floats().least(_ROUNDS)
+
+        def counts(n_l: int) -> bool:
+            # the other inequalities do not know the last n_l, and hold
+            return n_l >= proof.least_last and certainly(
+                self.inequalities(proof.with_last(n_l))[-1]
+            )
+
+        least = settle(estimate, counts)
+        return None if least is None else proof.with_last(least)
+
+    def holds(self, parameters: P) -> bool:
+        return all(certainly(one) for one in self.inequalities(parameters))
+
+
+def nearby(search: Search[P], steps: int) -> list[tuple[float, Point]]:
+    """What the search's best starts evolve to, with what stands for its length."""
+    found = _evolved(search, lambda point: search.length(point, steps), search.tried, -inf)
+    return sorted(found)
 
 
 # stacks that agree in their sizes share one search
 @lru_cache(maxsize=768)
-def _shortest(search: Search[P], steps: int, effort: Effort) -> P | None:
-    def length(points: Floats) -> Floats:
-        # points that are not allowed may divide by zero or overflow; they are masked below
-        with np.errstate(all="ignore"):
-            derived = search.derive(points)
-            counting = derived.counting
-            last = counting.least(search.rounds)
-            # the last function's tokens, and as many for each function that lifting adds
-            functions = 1 + steps - search.least_steps
-            tokens = derived.tokens + functions * last * counting.base + 2
-            return np.where(derived.allowed & counting.in_groups(last), tokens, np.inf)
+def shortest(search: Search[P], steps: int, *, quick: bool = False) -> P | None:
+    """The certified parameters with the shortest prompt found, or None; `quick` looks less far."""
+
+    def length(point: Point) -> float:
+        return search.length(point, steps)
 
     best: P | None = None
-    valued = [(float(length(point[:, None])[0]), point) for point in _tries(search, length, effort)]
-    for estimate, point in sorted(valued, key=lambda pair: pair[0]):
+    least = inf
+    for estimate, point in sorted(_tries(search, length, _QUICK if quick else search.tried)):
         # floats are close to the integers they stand for, so nothing shorter is to come
-        if best is not None and estimate >= best.length(steps):
+        if best is not None and estimate >= least:
             break
-        found = _settled(search, point)
+        found = search.settled(point)
         if found is not None and (best is None or found.length(steps) < best.length(steps)):
             best = found
+            least = search.tokens(found, steps)
     return best
 
 
@@ -195,52 +244,41 @@ def at_size(search: Search[P], anywhere: P | None) -> P | None:
     if anywhere.size[:-1] == size[:-1] and anywhere.least_last <= size[-1]:
         # where only the last n_l differs, the other inequalities hold already
         longer = anywhere.with_last(size[-1])
-        if holds(search.inequalities(longer)):
+        if search.holds(longer):
             return longer
-
-    def shortfall(points: Floats) -> Floats:
-        with np.errstate(all="ignore"):
-            derived = search.derive(points)
-            return np.where(derived.allowed, -derived.counting.slack(), np.inf)
-
-    for point in _tries(search, shortfall, search.effort(quick=False)):
-        proof = search.proof(point)
-        if proof is None or proof.least_last > size[-1]:
-            continue
-        found = proof.with_last(size[-1])
-        if holds(search.inequalities(found)):
+    for _, point in _tries(search, search.owed, search.tried, enough=_SURELY):
+        found = search.settled(point)
+        if found is not None:
             return found
     return None
 
 
-def holds(inequalities: Iterable[Inequality]) -> bool:
-    """Whether all of them hold, certified; a tie that stays open counts as no."""
-    return all(certainly(inequality) for inequality in inequalities)
-
-
-def _tries(search: Search[P], value: Value, effort: Effort) -> list[Floats]:
-    """The points to settle: the best of each family, and those that the best family's first points
-    lead downhill to.
+def _tries(
+    search: Search[P], value: Value, count: int, enough: float = -inf
+) -> Iterator[tuple[float, Point]]:
+    """Points to settle with their values: the best starts, evolved and led downhill to any value
+    that is `enough`, one after another.
     """
-    families = [points for points in search.families(value, effort) if points.size]
-    families.sort(key=lambda points: float(value(points[:, :1])[0]))
-    points = [point for family in families for point in family.T[: effort.tried]]
-    for family in families[:1]:
-        points += [descend(value, point, *search.box()) for point in family.T[: effort.descended]]
-    return points
+    grid = search.grid()
+    for _, point in sorted(_evolved(search, value, count, enough))[: search.descended]:
+        found = descend(value, point, grid, enough)
+        yield value(found), found
 
 
-def _settled(search: Search[P], point: Floats) -> P | None:
-    """The certified parameters at a point, with the smallest last n_l near its float estimate."""
-    proof = search.proof(point)
-    if proof is None:
-        return None
-    with np.errstate(all="ignore"):
-        estimate = float(search.derive(point[:, None]).counting.least(_ROUNDS)[0])
-
-    def counts(n_l: int) -> bool:
-        # the other inequalities do not know the last n_l, and hold
-        return n_l >= proof.least_last and certainly(search.inequalities(proof.with_last(n_l))[-1])
-
-    last = settle(estimate, counts)
-    return None if last is None else proof.with_last(last)
+def _evolved(
+    search: Search[P], value: Value, count: int, enough: float
+) -> list[tuple[float, Point]]:
+    grid = search.grid()
+    if grid.empty:
+        return []
+    starts = {grid.inside(start) for start in search.starts()}
+    evolved: list[tuple[float, Point]] = []
+    last = -inf
+    for there, point in sorted((value(point), point) for point in starts):
+        if there == inf or len(evolved) == count:
+            break
+        if last == -inf or there - last > _APART * abs(last):
+            last = there
+            found = evolve(value, point, grid, enough)
+            evolved.append((value(found), found))
+    return evolved

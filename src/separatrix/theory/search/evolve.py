@@ -1,83 +1,226 @@
-"""An evolutionary search over integer points of a box."""
+"""The search over integer points of a box: an evolution whose steps learn the shape of the valley,
+then downhill one and two coordinates at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import floor, inf, sqrt
+from random import Random
 
-import numpy as np
+from separatrix.theory.search.reals import dot, exp, ln
 
-from separatrix.theory.search.integers import Floats
+Point = tuple[float, ...]
+Value = Callable[[Point], float]
+"""From a point to what should be small; infinite where it is not allowed."""
+
+_GENERATIONS = 120
+_STALLED = 10
+_LARGE = 30.0
+"""Logarithms of integers that floats hardly tell from their neighbours."""
+_SWEEPS = 5
+"""As often all moves of one length are tried."""
 
 
-def spread(
-    low: float | Floats, high: float | Floats, count: int, rng: np.random.Generator
-) -> Floats:
-    """`count` numbers, log-uniform between positive bounds."""
-    return np.exp(rng.uniform(np.log(low), np.log(high), count))
+def spread(low: float, high: float, rng: Random) -> float:
+    """A number, log-uniform between positive bounds."""
+    return exp(ln(low) + rng.random() * (ln(high) - ln(low)))
 
 
-def evolve(
-    value: Callable[[Floats], Floats],
-    start: Floats,
-    low: Sequence[float],
-    high: Sequence[float],
-    *,
-    children: int = 12_000,
-    generations: int = 70,
-) -> Floats:
-    """Integer points (d, up to 40) of a box with the smallest `value` found, best first; the same
-    every time.
-
-    `value` takes points as columns (d, count) and may answer infinity. Each generation scales
-    random coordinates of the survivors by random factors, partly a common one, and adds a random
-    unit or two.
+@dataclass(frozen=True)
+class Grid:
+    """Points whose coordinates are integers between `low` and `high`, and how finely they are
+    searched: until gains are a smaller part of the value than `alike` (evolution) or `flat`
+    (descent, strides shorter than `fine`), and `near` units to each side at the end. Evolution
+    begins with steps of about `width` e-folds.
     """
-    rng, (scaled, units) = np.random.default_rng(1), _noise(len(start))
-    bottom = np.array(low, float)[:, None]
-    top = np.array(high, float)[:, None]
-    born = np.clip(np.round(start), bottom, top)
-    points, values = _fittest(born, value(born))
-    for generation in range(generations):
-        # steps narrow, but never so far that large coordinates stand still
-        width = max(0.87**generation, 2e-4)
-        parents = points[:, rng.integers(0, points.shape[1], children)]
-        # random windows of noise drawn once, which cost next to nothing
-        first, other = rng.integers(0, _POOL - children, 2)
-        factors = np.exp(width * scaled[:, first : first + children])
-        born = np.clip(
-            np.round(parents * factors) + units[:, other : other + children], bottom, top
+
+    low: Point
+    high: Point
+    alike: float = 1e-8
+    flat: float = 1e-11
+    fine: float = 1e-6
+    near: int = 64
+    width: float = 0.3
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no points."""
+        return any(high < low for low, high in zip(self.low, self.high, strict=True))
+
+    def inside(self, point: Sequence[float]) -> Point:
+        """The nearest point."""
+        return tuple(
+            min(max(float(floor(x + 0.5)), low), high)
+            for x, low, high in zip(point, self.low, self.high, strict=True)
         )
-        points, values = _fittest(
-            np.concatenate([points, born], axis=1), np.concatenate([values, value(born)])
+
+    def logs(self, point: Point) -> list[float]:
+        """Where it stands for evolution: as logarithms, in which lengths are alike everywhere."""
+        return [ln(1 + x) for x in point]
+
+    def at(self, logs: Sequence[float]) -> Point:
+        """The point nearest to these logarithms."""
+        return self.inside([exp(x) - 1 for x in logs])
+
+    def strides(self, point: Point, share: float) -> list[float]:
+        """This part of each coordinate, a unit at least."""
+        return [max(float(floor(x * share + 0.5)), 1.0) for x in point]
+
+    def moved(self, x: float, by: float) -> float:
+        """A coordinate moved by that much."""
+        return x + by
+
+    def last(self, strides: Sequence[float]) -> bool:
+        """Whether no shorter strides are worth a try."""
+        return all(stride == 1 for stride in strides)
+
+
+@dataclass(frozen=True)
+class LogGrid(Grid):
+    """The same with logarithms of integers for coordinates: sizes beyond all floats. Of those
+    that are not `whole` any number will do.
+    """
+
+    whole: tuple[bool, ...] = ()
+
+    def inside(self, point: Sequence[float]) -> Point:
+        return tuple(
+            ln(max(float(floor(exp(x) + 0.5)), 1.0))
+            if whole and x < _LARGE
+            else max(min(x, high), 0)
+            for x, high, whole in zip(point, self.high, self.whole, strict=True)
         )
-    return points[:, np.isfinite(values)]
+
+    def logs(self, point: Point) -> list[float]:
+        return list(point)
+
+    def at(self, logs: Sequence[float]) -> Point:
+        return self.inside(logs)
+
+    def strides(self, point: Point, share: float) -> list[float]:
+        # large ones move by factors
+        return [share if x > _LARGE else max(exp(x) * share, 1.0) for x in point]
+
+    def moved(self, x: float, by: float) -> float:
+        return x + by if x > _LARGE else ln(max(exp(x) + by, 1.0))
+
+    def last(self, strides: Sequence[float]) -> bool:
+        return all(stride <= max(self.fine, 1.0) for stride in strides)
 
 
-_POOL = 1 << 15
+def evolve(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Point:
+    """A point of a grid whose `value` is at most that of `start`; the same every time. Any
+    of a value that is `enough` will do.
 
-
-@cache
-def _noise(coordinates: int) -> tuple[Floats, Floats]:
-    """Normal logarithms of factors (a quarter of the coordinates has one of its own, half of the
-    points a common one) and units of -2..2 for half of the coordinates, (coordinates, _POOL) each:
-    drawn once, since drawing takes longer than judging.
+    Points are born around a mean, in logarithms; the best quarter makes the next mean, the steps'
+    covariance and their width.
     """
-    rng = np.random.default_rng(1)
-    shape = (coordinates, _POOL)
-    scaled = rng.normal(size=shape) * (rng.random(shape) < 0.25) + rng.normal(size=_POOL) * (
-        rng.random(shape) < 0.5
-    )
-    return scaled, (rng.integers(-2, 3, shape) * (rng.random(shape) < 0.5)).astype(float)
+    rng = Random(1)
+    d = len(start)
+    children = 8 + 4 * d
+    rate = 1 / (1 + d * (d + 1) / (children // 4))
+    known: dict[Point, float] = {}
+    mean = grid.logs(start)
+    shape = [[float(i == j) for j in range(d)] for i in range(d)]
+    width, best, least, stalled = grid.width, start, value(start), 0
+    for _ in range(_GENERATIONS):
+        if least <= enough:
+            break
+        root = _root(shape)
+        born: list[tuple[float, int, float, list[float]]] = []
+        points: list[Point] = []
+        for child in range(children):
+            wide = width * exp(_normal(rng) / sqrt(2 * d))
+            drawn = [_normal(rng) for _ in range(d)]
+            step = [dot(row, drawn[: len(row)]) for row in root]
+            points.append(grid.at([m + wide * s for m, s in zip(mean, step, strict=True)]))
+            if points[-1] not in known:
+                known[points[-1]] = value(points[-1])
+            born.append((known[points[-1]], child, wide, step))
+        fittest = [one for one in sorted(born)[: children // 4] if one[0] < inf]
+        if not fittest:
+            width /= 2
+            continue
+        stalled = 0 if fittest[0][0] < least - grid.alike * abs(least) else stalled + 1
+        if fittest[0][0] < least:
+            least, best = fittest[0][0], points[fittest[0][1]]
+        share = 1 / len(fittest)
+        for i in range(d):
+            mean[i] += dot([wide * step[i] for _, _, wide, step in fittest], [share] * len(fittest))
+            for j in range(d):
+                seen = dot([step[i] for *_, step in fittest], [step[j] for *_, step in fittest])
+                shape[i][j] += rate * (share * seen - shape[i][j])
+        width = exp(dot([ln(wide) for _, _, wide, _ in fittest], [share] * len(fittest)))
+        if stalled == _STALLED:
+            break
+    return best
 
 
-def _fittest(points: Floats, values: Floats, survivors: int = 40) -> tuple[Floats, Floats]:
-    """The points with the smallest values, best first; of equal ones with no other between them,
-    one.
+def _normal(rng: Random) -> float:
+    """Nearly a normal number: the sum of three uniform ones."""
+    return 2 * (rng.random() + rng.random() + rng.random() - 1.5)
+
+
+def _root(shape: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The rows of Cholesky's factor of a covariance, a little more on its diagonal."""
+    root: list[list[float]] = []
+    for i, row in enumerate(shape):
+        line: list[float] = []
+        for j in range(i):
+            line.append((row[j] - dot(line, root[j][:j])) / root[j][j])
+        root.append([*line, sqrt(max(row[i] - dot(line, line), 1e-20))])
+    return root
+
+
+def descend(value: Value, start: Point, grid: Grid, enough: float = -inf) -> Point:
+    """A point of a grid with `value` at most that of `start`: none beside it is better, by
+    a few units in one coordinate or by one in two.
+
+    One or two coordinates move at once, by strides that start at a part of each coordinate and
+    shrink to 1, until the value is `enough`.
     """
-    # ten times as many as survive, since copies of a point are dropped below
-    some = np.argpartition(values, min(10 * survivors, len(values) - 1))[: 10 * survivors]
-    some = some[np.argsort(values[some], kind="stable")]
-    chosen = points[:, some]
-    new = np.append(True, (chosen[:, 1:] != chosen[:, :-1]).any(0))
-    return chosen[:, new][:, :survivors], values[some][new][:survivors]
+    # few coordinates are moved all at once, and further: there is time
+    few = len(start) < 4
+    reach = (1, -1, 2, -2, 3, -3) if few else (1, -1)
+    steps = [
+        tuple(zip(axes, strides, strict=True))
+        for count in range(1, (3 if few else 2) + 1)
+        for axes in combinations(range(len(start)), count)
+        for strides in product(reach, repeat=count)
+    ]
+    # values may repeat a pattern of several units: r or g stays, q or t moves
+    near = [
+        ((axis, x),) for axis in range(len(start)) for d in range(2, grid.near) for x in (d, -d)
+    ]
+    centre, least = start, value(start)
+    share = 1 / 8
+    while least > enough:
+        strides = grid.strides(centre, share)
+        last = grid.last(strides)
+        began = least
+        for _ in range(_SWEEPS):
+            before = least
+            for moves in (*steps, *near) if last else steps:
+                # the same way as long as it pays, further each time
+                further = 1.0
+                while True:
+                    point = list(centre)
+                    for axis, times in moves:
+                        point[axis] = grid.moved(point[axis], further * times * strides[axis])
+                    found = grid.inside(point)
+                    there = value(found)
+                    if not there < least:
+                        break
+                    centre, least = found, there
+                    further *= 2
+            if least == before:
+                break
+        if last:
+            break
+        # beyond so many digits what is left to gain lies in single units, if anywhere
+        fine = share < grid.fine and not began - least > grid.flat * abs(least)
+        share = 0.0 if fine else share / 3
+    return centre

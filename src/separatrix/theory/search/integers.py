@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
+from math import floor, inf, isfinite
 
-import numpy as np
-from numpy.typing import NDArray
+from separatrix.theory.search.reals import LN2, exp, ln, log2
 
-Floats = NDArray[np.float64]
-LN2 = np.log(2)
 LARGEST = 1e150
 """Integers beyond this are given up on."""
 
 
-def least_factor(base: Floats, r: Floats, cost: Floats, owed: Floats) -> Floats:
-    """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed, elementwise; infinite
-    beyond `LARGEST`.
+def least_factor(base: float, r: float, cost: float, owed: float) -> float:
+    """The smallest integer x >= 1 with x (r log2(x base) - cost) > owed; infinite beyond `LARGEST`.
 
     With x = y 2^turn, at which r log2(x base) equals cost, it reads y ln y > z: Newton's method on
     that convex function, from 1 + z, is at the root to the last digits after five steps. r > 0,
     owed >= 0.
     """
-    base, r, cost, owed = np.broadcast_arrays(base, r, cost, owed)
-    turn = cost / r - np.log2(base)
+    turn = cost / r - log2(base)
     # 2^490 is not far below `LARGEST`: nothing beyond it is sought, and nothing overflows
-    fits = turn < 490
-    unit = np.exp2(np.where(fits, turn, 0))
-    z = owed * LN2 / (r * unit)
+    if not turn < 490:
+        return inf
+    unit = exp(turn * LN2)
+    z = owed * LN2 / (r * unit) if unit else inf
+    if not isfinite(z):
+        return inf
     # 1 + z is right of the root, so Newton's steps on a convex function never overshoot;
     # y - (y ln y - z) / (1 + ln y), as one fraction
-    y: Floats = 1 + z
+    y = 1 + z
     for _ in range(5):
-        y = (y + z) / (1 + np.log(y))
-    x = np.maximum(np.round(y * unit), 1)
-    least = np.where(x * (r * np.log2(x * base) - cost) > owed, x, x + 1)
-    return np.where(fits & (least < LARGEST), least, np.inf)
+        y = (y + z) / (1 + ln(y))
+    x = y * unit
+    if not x < LARGEST:
+        return inf
+    x = max(float(floor(x + 0.5)), 1.0)
+    return x if x * (r * log2(x * base) - cost) > owed else x + 1
 
 
 def settle(estimate: float, holds: Callable[[int], bool]) -> int | None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.architecture import Architecture, Place
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
-from separatrix.numbers.formats import DIGITS
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.formats import DIGITS
+from separatrix.stacks.architecture import Architecture, Place
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Dyck, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
 from separatrix.theory.solves.room import bits_of

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import Head
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import Head
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SOLVABLE, Theorem
-from separatrix.theory.solves.places import places
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
+from separatrix.theory.solves.places import finders
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -77,18 +77,10 @@ class Thought(Theorem):
             return None
         address = _address(task)
         payload = bits_of(task.N(task.L - 1))
-        for index, part, head in full_heads(architecture):
-            found = places(
-                architecture,
-                part,
-                head,
-                index=index,
-                address=address,
-                payload=payload,
-                # the tokens written stand behind the prompt
-                tokens=task.length + task.L,
-            )
-            if found is None or not (found.address or _knows_its_step(part, head, task.L, payload)):
+        # the tokens written stand behind the prompt
+        heads = finders(architecture, address=address, payload=payload, tokens=task.length + task.L)
+        for index, part, head, found in heads:
+            if not (found.address or _knows_its_step(part, head, task.L, payload)):
                 continue
             asked = f"{address} address and tag bits of {head.head_dim} key dimensions"
             if not found.address:

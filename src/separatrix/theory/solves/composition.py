@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
-from separatrix.numbers.selection import selection_lead
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.selection import selection_lead
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
-from separatrix.theory.solves.places import BY_ROTATIONS, Places, places
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of, full_heads
+from separatrix.theory.solves.places import BY_ROTATIONS, Places, finders
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, bits_of
 from separatrix.theory.words import Words
 
 
@@ -42,6 +42,7 @@ class Composition(Theorem):
         " one more of them, or by the recurrence."
     )
     shows = SOLVABLE
+    start_token = False
     sees = Sees.CARRIERS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -52,19 +53,9 @@ class Composition(Theorem):
         payload = bits_of(task.N(task.L - 1))
         found = {
             i: how
-            for i, part, head in full_heads(architecture)
-            if (
-                how := places(
-                    architecture,
-                    part,
-                    head,
-                    index=i,
-                    address=address,
-                    payload=payload,
-                    tokens=task.length,
-                )
+            for i, _, _, how in finders(
+                architecture, address=address, payload=payload, tokens=task.length
             )
-            is not None
         }
         layers = sorted(found)
         steps, carried = composable(architecture, layers, bits_of(task.m))

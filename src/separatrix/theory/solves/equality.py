@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import Head
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.places import Places, blank_beside, flags_carry, places
+from separatrix.theory.solves.places import blank_beside, finders, flags_carry
 from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of, full_heads
 from separatrix.theory.words import Words, WordsByTask
 
@@ -54,22 +52,23 @@ class TwoLayerEquality(Theorem):
         if not isinstance(task, Equality):
             return None
         address = bits_of(task.n)
-        heads = list(full_heads(architecture))
-        fetching = next(
+        fetching = finders(architecture, address=address + TAGS, payload=1, tokens=task.length)
+        # tokens of the first string have no partner: a start token must take their weight
+        first, found = next(
             (
-                (i, found)
-                for i, part, head in heads
-                if (found := _fetches(architecture, i, part, head, task)) is not None
+                (i, one)
+                for i, part, head, one in fetching
+                if one.address
+                or blank_beside(architecture, part, head, payload=1, tokens=task.length)
             ),
-            None,
+            (-1, None),
         )
-        if fetching is None:
+        if found is None:
             return None
-        first, found = fetching
         second = next(
             (
                 i
-                for i, part, head in heads
+                for i, part, head in full_heads(architecture)
                 if i > first and flags_carry(architecture, part, head, tokens=task.length)
             ),
             None,
@@ -91,22 +90,3 @@ class TwoLayerEquality(Theorem):
             numbers=found.numbers(address, first=first, second=second),
             assumptions=(found.rests_on,),
         )
-
-
-def _fetches(
-    architecture: Architecture, index: int, part: Mechanism, head: Head, task: Equality
-) -> Places | None:
-    """How heads of this layer fetch the partners of the second string's bits."""
-    found = places(
-        architecture,
-        part,
-        head,
-        index=index,
-        address=bits_of(task.n) + TAGS,
-        payload=1,
-        tokens=task.length,
-    )
-    if found is None or found.address:
-        return found
-    # tokens of the first string have no partner: a start token must take their weight
-    return found if blank_beside(architecture, part, head, payload=1, tokens=task.length) else None

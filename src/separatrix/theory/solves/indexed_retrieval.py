@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Index, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import places

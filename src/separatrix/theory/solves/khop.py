@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import Head
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import Head
 from separatrix.tasks import KHop, Task
 from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.solves.places import EMBEDDED, compares

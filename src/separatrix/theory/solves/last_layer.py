@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Full, Mechanism, ShortConvolution
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution
 from separatrix.tasks import CGram, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import EMBEDDED, MOST_ADDRESS_BITS, NEEDS_NONE
@@ -52,6 +52,7 @@ class LastLayer(Theorem):
         " before, here by a layer of their own."
     )
     shows = SOLVABLE
+    start_token = False
     sees = Sees.LAYERS
     words: ClassVar[WordsByTask] = {"recall": _BROUGHT, "mqar": _BROUGHT, "cgram": _BROUGHT}
 

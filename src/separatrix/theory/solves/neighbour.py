@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Neighbour, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.places import compares, places
+from separatrix.theory.solves.places import compares, finders
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
     CONTENTS,
@@ -61,31 +61,16 @@ class TwoLayerNeighbour(Theorem):
         if not isinstance(task, Neighbour):
             return None
         address = bits_of(task.n + 1)
-        heads = list(full_heads(architecture))
-        fetching = (
-            (
-                index,
-                places(
-                    architecture,
-                    part,
-                    head,
-                    index=index,
-                    address=address + TAGS,
-                    payload=task.d,
-                    tokens=task.length,
-                ),
-            )
-            for index, part, head in heads
-        )
-        first, found = next(((i, one) for i, one in fetching if one is not None), (-1, None))
-        if found is None:
+        fetching = finders(architecture, address=address + TAGS, payload=task.d, tokens=task.length)
+        if not fetching:
             return None
+        first, _, _, found = fetching[0]
         compared = task.d + TAGS
         labels = bits_of(task.V)
         second = next(
             (
                 index
-                for index, part, head in heads
+                for index, part, head in full_heads(architecture)
                 if index > first
                 and not part.normed
                 and head.latent is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
 from separatrix.theory.solves.places import NEEDS_NONE, compares, flags_carry

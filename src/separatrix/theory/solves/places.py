@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.architecture import Architecture
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import Head
-from separatrix.numbers.formats import DIGITS
-from separatrix.numbers.selection import Lead, selection_lead, slow_turn
-from separatrix.theory.solves.room import WIDE
+from separatrix.core.numbers.formats import DIGITS
+from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import Head
+from separatrix.theory.solves.room import WIDE, full_heads
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -120,6 +120,27 @@ def places(
     return None
 
 
+def finders(
+    architecture: Architecture, *, address: int, payload: int, tokens: int
+) -> list[tuple[int, Mechanism, Head, Places]]:
+    """The full layers whose heads find one of so many tokens: index, heads, one of them, how."""
+    return [
+        (index, part, head, found)
+        for index, part, head in full_heads(architecture)
+        if (
+            found := places(
+                architecture,
+                part,
+                head,
+                index=index,
+                address=address,
+                payload=payload,
+                tokens=tokens,
+            )
+        )
+    ]
+
+
 def counted_tokens(architecture: Architecture, index: int) -> int:
     """How many tokens the recurrent layers before layer `index` tell apart by counting.
 
@@ -142,8 +163,17 @@ def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: 
 def blank_beside(
     architecture: Architecture, part: Mechanism, head: Head, *, payload: int, tokens: int
 ) -> bool:
-    """Whether a start token can take the weight of queries whose offset holds no token: it scores
-    between the offset asked for and all others, at any distance.
+    """Whether a start token can take the weight of queries whose offset holds no token."""
+    margin = blank_margin(architecture, part, head, payload=payload, tokens=tokens)
+    return margin is not None and margin > 0
+
+
+def blank_margin(
+    architecture: Architecture, part: Mechanism, head: Head, *, payload: int, tokens: int
+) -> float | None:
+    """How far such a start token scores below the offset asked for and above all others, at any
+    distance, as a share of the largest score; not above 0 where it does not. None where nothing is
+    known.
 
     Two comparisons must come out right: the start token's score with the one asked for, and with
     its best rival. The latter two are off by `lead.rounding` together. The start token's own score
@@ -152,16 +182,16 @@ def blank_beside(
     """
     lead = place_lead(architecture, part, head, tokens)
     if lead is None or part.rotation is None:
-        return False
+        return None
     # the start token's key and the payload of the others are apart in a latent too
     if content_dims(architecture, part, head) and head.has_room(1, payload):
         # a norm rounds both numbers of its product once more
         units = 8 if part.rounded_again else 4
-        return lead.gap > lead.rounding + units * 2.0 ** -DIGITS[head.format]
+        return (lead.gap - lead.rounding - units * 2.0 ** -DIGITS[head.format]) / 2
     if part.normed:
         # a key in one pair alone comes out of a norm longer than in all pairs
-        return False
-    return lead.gap > 2 * lead.rounding + slow_turn(part.rotation, tokens)
+        return None
+    return (lead.gap - 2 * lead.rounding - slow_turn(part.rotation, tokens)) / 2
 
 
 def flags_carry(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Full, Mechanism
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import MQAR, Recall, Task
 from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
@@ -59,6 +59,7 @@ class ConvolvedRecall(Theorem):
         " alone is one of 2^h, and there are V^n contents that some place of the key tells apart."
     )
     shows = SOLVABLE
+    start_token = False
     sees = Sees.LAYERS
     words: ClassVar[WordsByTask] = {"recall": _JOINED, "mqar": _JOINED}
 
@@ -96,7 +97,7 @@ class ConvolvedRecall(Theorem):
 def needed_by(task: Task) -> Needed | None:
     """The dimensions that a task takes; None for another task."""
     match task:
-        case Recall():
+        case Recall(question="last"):
             order = bits_of(task.n) if task.form == "last" else 0
             return Needed(bits_of(task.K), order, bits_of(task.V + (task.form not in PROMISED)))
         case MQAR():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Index, Task
 from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.places import places
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of, full_heads
+from separatrix.theory.solves.places import finders
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, bits_of
 from separatrix.theory.words import Words, WordsByTask
 
 RETRIEVED: WordsByTask = dict.fromkeys(
@@ -48,6 +48,7 @@ class Retrieval(Theorem):
         " from balls, and exceeds what rounding takes."
     )
     shows = SOLVABLE
+    start_token = False
     sees = Sees.READERS
     words = RETRIEVED
 
@@ -56,18 +57,8 @@ class Retrieval(Theorem):
             return None
         address = bits_of(task.n)
         payload = bits_of(task.V)
-        for index, part, head in full_heads(architecture):
-            found = places(
-                architecture,
-                part,
-                head,
-                index=index,
-                address=address + TAGS,
-                payload=payload,
-                tokens=task.length,
-            )
-            if found is None:
-                continue
+        heads = finders(architecture, address=address + TAGS, payload=payload, tokens=task.length)
+        for index, _, head, found in heads:
             asked = found.asked or (
                 f"{address} address bits and {TAGS} tags of {head.head_dim} key dimensions"
             )

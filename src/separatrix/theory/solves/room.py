@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from separatrix.architecture import Architecture
-from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.base import Head
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import Head
 
 WIDE = frozenset({"fp64", "fp32"})
 """Formats for which the block-sparse construction is proved."""

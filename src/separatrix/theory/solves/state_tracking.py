@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from separatrix.architecture import Architecture
-from separatrix.evidence.records import Verdict
-from separatrix.mechanisms import Mechanism
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Permutation, Task
 from separatrix.tasks.functions.tracked import Tracked, tracked
 from separatrix.theory.base import SOLVABLE, Sees, Theorem, number

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.each import each
 
-from separatrix.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks.text import TEXT_TASKS, MultiHop, TextItem, TextTask, parse_text_task
 from separatrix.tasks.text.names import names
 from separatrix.tasks.text.templates import TEMPLATES
@@ -174,7 +175,7 @@ def test_nesting_by_hand() -> None:
     assert task.steps(prompt) == [f"{sentence}." for sentence in told[:-1].split(". ")[8:]]
 
 
-@pytest.mark.parametrize("task", TASKS, ids=str)
+@each("task", TASKS)
 def test_targets(task: MultiHop) -> None:
     [item] = task.sample(1, np.random.default_rng(5))
     assert task.target(item) == (
@@ -263,8 +264,8 @@ def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
         assert min(right.values()) >= 1
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
+@each(
+    "sizes, message",
     [
         ("k=0,n=4", "k is 0; it must be an integer from 1 to 8"),
         ("k=9,n=40", "k is 9; it must be an integer from 1 to 8"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from separatrix.errors import SeparatrixError, SizeError, SpecError
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import MultiHop
 
 FACTS = [

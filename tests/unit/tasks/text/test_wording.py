@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.relations import HOLE, Relation, Template, partner
@@ -90,7 +91,7 @@ def test_no_wording_begins_another() -> None:
     assert len({relation.sentence for relation in RELATIONS}) == len(RELATIONS)
 
 
-@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.phrase)
+@each("relation", RELATIONS)
 def test_every_wording_is_one_sentence(relation: Relation) -> None:
     assert re.fullmatch(r"[A-Z_][A-Za-z_ ]+\.", relation.sentence)
     assert re.fullmatch(r"(Who|What|Which|In|On) [a-z{} ]*\{s\}[a-z ]*\?", relation.question)

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""The cells of the study, in the order in which they are to be trained.
+
+    plan.py --rows FILE
+
+A layout is trained with the seeds of the study once the rows hold its rates: the one that solved
+most seeds, then the one with fewest steps, then the one with the highest accuracy. A best rate at
+the edge of those tried asks for the next.
+"""
+
+import argparse
+import json
+import sys
+from itertools import groupby
+from pathlib import Path
+
+TASKS = {
+    "recall": {"task": "recall:n=16,K=16,V=16,form=independent,queries=all", "steps": 3000},
+    "compose": {"task": "seqcomp:L=2,m=4,n_1=3,queries=all,split=1,stages=1", "steps": 3000},
+    "parity": {"task": "parity:n=40,queries=all", "steps": 9600},
+}
+# Which of these does the all-full stack solve, and one full layer not? It becomes a fourth task.
+SCOUTS = {
+    "compose3": {"task": "seqcomp:L=3,m=4,n_1=2,n_2=2,queries=8,split=1,stages=1", "steps": 6000},
+    "khop": {"task": "khop:n=36,V=6,k=2,queries=all", "steps": 6000},
+    "recall24": {"task": "recall:n=24,K=24,V=16,form=independent,queries=all", "steps": 3000},
+}
+CHEAP = {
+    "gdn": "gdn(heads=1,head_dim=4{conv},negative=true)",
+    "mamba2": "mamba2(heads=1,head_dim=4{conv})",
+    "window": "window(heads=1,head_dim=16,size=4{conv})",
+}
+FULL = "full(heads=2,head_dim=16{conv})"
+RATES = [1.5e-3, 3e-3, 6e-3]
+EDGES = [3.75e-4, 2.4e-2]
+SAME = {"batch": 32, "width": 32, "hidden": 64, "tested": 1024}
+
+
+def places(where, layers):
+    """Of the full layers, from 0."""
+    if where in ("none", "all"):
+        return range(layers if where == "all" else 0)
+    many, at = where.split("-")
+    many = int(many)
+    return {
+        "start": range(many),
+        "middle": [layers // 2 - 1],
+        "end": range(layers - many, layers),
+        "spread": range(layers // many - 1, layers, layers // many),
+    }[at]
+
+
+def stack(cheap, where, layers, conv):
+    """conv: "every" layer has a convolution of four tokens, "cheap" ones only (as released hybrids
+    have them), or "none".
+    """
+    full = places(where, layers)
+    written = {
+        "full": ",conv=4" if conv == "every" else "",
+        "cheap": "" if conv == "none" else ",conv=4",
+    }
+    kinds = [
+        FULL.format(conv=written["full"])
+        if i in full
+        else CHEAP[cheap].format(conv=written["cheap"])
+        for i in range(layers)
+    ]
+    counted = ((kind, len(list(of))) for kind, of in groupby(kinds))
+    return " + ".join(f"{kind}*{n}" if n > 1 else kind for kind, n in counted)
+
+
+def accuracy(runs):
+    return sum(r["outcome"]["right"] / max(1, r["outcome"]["due"]) for r in runs) / len(runs)
+
+
+def best(runs):
+    """The rate that solved most seeds, then soonest, then with the highest accuracy; and whether
+    that says something: where nothing is solved, accuracies of a plateau differ by luck.
+    """
+    of = {}
+    for run in runs:
+        of.setdefault(run["run"]["learning_rate"], []).append(run)
+
+    def key(rate):
+        solved = [
+            r["outcome"]["steps_done"] for r in of[rate] if r["outcome"].get("stopped") == "solved"
+        ]
+        mean = sum(solved) / len(solved) if solved else 0
+        return (-len(solved), mean, -accuracy(of[rate]), abs(rate - 3e-3))
+
+    first = min(of, key=key)
+    others = [accuracy(of[rate]) for rate in of if rate != first]
+    return first, key(first)[0] < 0 or accuracy(of[first]) > max(others) + 0.05
+
+
+def rated(rows, cell):
+    """The cells that look for a layout's rate; the rate once their rows are there (None before)."""
+    name, tried, asked = cell["name"] + "-rates", [], RATES
+    while True:
+        yield cell | {"name": name, "learning_rate": asked, "seeds": [100, 101], "steps": 1500}
+        tried += asked
+        runs = [r for r in rows.get(name, []) if r["run"]["learning_rate"] in tried]
+        if len(runs) < 2 * len(tried):
+            return None
+        rate, shown = best(runs)
+        beyond = {min(tried): rate / 2, max(tried): rate * 2}.get(rate)
+        if beyond is None or not shown or not EDGES[0] <= beyond <= EDGES[1]:
+            return rate
+        asked = [beyond]
+
+
+def cells(rows):
+    """Of rows by cell: what they say of rates decides what follows."""
+
+    def pair(task, cheap="gdn", where="1-end", conv="cheap", layers=8, seeds=8):
+        cell = dict(
+            name=f"{task}-{cheap}-{layers}-{where}-{conv}",
+            architecture=stack(cheap, where, layers, conv),
+            **SAME,
+            **TASKS[task],
+        )
+        rate = yield from rated(rows, cell)
+        if rate:
+            yield cell | {"learning_rate": rate, "seeds": list(range(seeds))}
+
+    few = ("none", "1-start", "1-middle", "1-end", "2-spread")
+    # 1. how many and where, as hybrids are built; then equal convolutions, then none
+    for task in ("recall", "compose"):
+        for where in (
+            *("1-start", "1-middle", "1-end", "none"),
+            *("2-spread", "2-start", "4-spread", "all"),
+        ):
+            yield from pair(task, where=where)
+        for conv in ("every", "none"):
+            for where in ("1-start", "1-middle", "1-end", "all"):
+                yield from pair(task, where=where, conv=conv)
+    # 2. a task on which the number of full layers matters
+    for name, scout in SCOUTS.items():
+        for where in ("all", "2-spread", "1-end"):
+            yield dict(
+                name=f"scout-{name}-{where}",
+                architecture=stack("gdn", where, 8, "cheap"),
+                learning_rate=RATES[:2],
+                seeds=[100, 101],
+                **SAME,
+                **scout,
+            )
+    # 3. following a state
+    for where in ("none", "1-start", "1-end", "2-spread", "all"):
+        yield from pair("parity", where=where)
+    # 4. other cheap layers
+    for cheap in ("window", "mamba2"):
+        for task in ("recall", "compose"):
+            for where in few:
+                yield from pair(task, cheap, where)
+    # 5. one full layer and many others
+    for task in ("recall", "compose"):
+        for where in ("1-start", "1-middle", "1-end", "2-spread"):
+            yield from pair(task, where=where, layers=16)
+        yield from pair(task, layers=32, seeds=4)
+
+
+def settings(cell):
+    """What a cell asks for, but for names, seeds and rates."""
+    return {k: v for k, v in cell.items() if k not in ("name", "seeds", "learning_rate")}
+
+
+if __name__ == "__main__":
+    from run import read
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=Path, required=True)
+    print("[\n" + ",\n".join(map(json.dumps, cells(read(parser.parse_args().rows)))) + "\n]")
+    print("a layout's own cells follow when its rates are there", file=sys.stderr)

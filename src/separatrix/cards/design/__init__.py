@@ -1,0 +1,30 @@
+"""The inverse problem: given tasks, a context and a cache budget, which layouts can do it, and
+which provably do?
+"""
+
+from __future__ import annotations
+
+from separatrix.cards.design.candidates import Choices, space_of
+from separatrix.cards.design.costs import Cost
+from separatrix.cards.design.explain import Neighbour, Point
+from separatrix.cards.design.ladder import ladder
+from separatrix.cards.design.search import DesignResult, design
+from separatrix.cards.design.space import PLACES, Arrangement, Layout, Place, Space
+from separatrix.cards.design.tasks import task_for_context
+
+__all__ = [
+    "PLACES",
+    "Arrangement",
+    "Choices",
+    "Cost",
+    "DesignResult",
+    "Layout",
+    "Neighbour",
+    "Place",
+    "Point",
+    "Space",
+    "design",
+    "ladder",
+    "space_of",
+    "task_for_context",
+]

@@ -1,0 +1,206 @@
+"""Spaces for `design`: the mechanisms of a base model with their sizes varied, or a free choice
+of mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any
+
+from separatrix.cards.design.space import Place, Space
+from separatrix.core.errors import SpecError
+from separatrix.stacks.architecture import MECHANISMS, Architecture, Layer, Mechanism, mechanism
+from separatrix.stacks.architecture.spec import parse_sizes
+
+FREE_LAYERS = 24
+FREE_HEADS = 16
+FREE_HEAD_DIM = 128
+FREE_STATES = (64, 128, 256)
+FREE_WINDOWS = (512, 2048)
+FREE_BLOCKS = (32, 64)
+FREE_TOPKS = (4, 16)
+_REACH = frozenset({"size", "block", "topk", "window", "latent", "shared"})
+"""Sizes of attention that say what it sees and what of it is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What may be varied; None or empty: the base's own values and their halves and doubles, or
+    the defaults of a free choice.
+    """
+
+    layers: tuple[int, ...] = ()
+    readings: tuple[int, ...] | None = None
+    places: tuple[Place, ...] = ("any",)
+    reading: tuple[str, ...] = ()
+    """Reading layers as specs: 'full', 'sparse', 'mla(latent=512)', 'full|gdn'."""
+    bounded: tuple[str, ...] = ()
+    """Cycles of bounded layers as specs: 'gdn', 'mamba2(state=128)', 'rglru*2 + window'."""
+    states: tuple[int, ...] = ()
+    """Key dimensions per head of matrix states, and state sizes N of Mamba."""
+    windows: tuple[int, ...] = ()
+    """Tokens of windows and chunks."""
+    blocks: tuple[int, ...] = ()
+    """Tokens per block of block-sparse and block-indexed attention."""
+    topks: tuple[int, ...] = ()
+    """Blocks or tokens that sparse, indexed and compressed attention reads."""
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    format: str | None = None
+    state_format: str | None = None
+    width: int | None = None
+    """The model width that a base's sizes suggest."""
+    attention: Mechanism | None = None
+    """Attention of a base model, whose sizes other attention gets; None without one."""
+
+
+def space_of(choices: Choices, base: Architecture | None = None) -> Space:
+    """The space of those choices, around a base model if one is given. Raises what specs and
+    spaces raise.
+    """
+    if base is None:
+        readers = [_parsed(text, choices) for text in choices.reading or ("full",)]
+        fills = [_parsed(text, choices) for text in choices.bounded or ("gdn", "window")]
+        vary = (
+            choices.states or FREE_STATES,
+            choices.windows or FREE_WINDOWS,
+            choices.blocks or FREE_BLOCKS,
+            choices.topks or FREE_TOPKS,
+        )
+        depths = choices.layers or (FREE_LAYERS,)
+    else:
+        _check_no_free_sizes(choices)
+        mixing = [layer for layer in base if any(part.cache_bits(1 << 20) for part in layer)]
+        own_readers = [
+            layer for layer in dict.fromkeys(mixing) if any(part.reading for part in layer)
+        ]
+        own_fill = _cycle([layer for layer in mixing if not any(part.reading for part in layer)])
+        like = _like(base)
+        readers = (
+            [_parsed(text, like) for text in choices.reading]
+            or [(layer,) for layer in own_readers]
+            or [_parsed("full", like)]
+        )
+        fills = [_parsed(text, like) for text in choices.bounded] or (
+            [own_fill] if own_fill else [_parsed(text, like) for text in ("gdn", "window")]
+        )
+        vary = (choices.states, choices.windows, choices.blocks, choices.topks)
+        depths = choices.layers or (len(mixing) or 1,)
+    for stack in readers:
+        if len(stack) != 1:
+            raise SpecError(
+                f"a reading layer is one layer; {Architecture(stack).spec} has {len(stack)}"
+            )
+    return Space(
+        depths=tuple(dict.fromkeys(depths)),
+        readers=tuple(
+            dict.fromkeys(stack[0] for reader in readers for stack in _varied(reader, *vary))
+        ),
+        fills=tuple(dict.fromkeys(cycle for fill in fills for cycle in _varied(fill, *vary))),
+        readings=choices.readings,
+        places=choices.places,
+    )
+
+
+def _check_no_free_sizes(choices: Choices) -> None:
+    for name in ("heads", "kv_heads", "head_dim", "format", "state_format"):
+        if getattr(choices, name) is not None:
+            raise SpecError(
+                f"{name} comes from the base model; give --{name.replace('_', '-')} without --base,"
+                " or name layers with sizes"
+            )
+
+
+def _like(base: Architecture) -> Choices:
+    """The sizes a mechanism gets that the base does not have: those of the base's own attention
+    for attention, else heads and formats of its widest layer.
+    """
+    parts = [part for layer, _ in base.counted() for part in layer]
+    widest = max(parts, key=lambda part: part.inner_width)
+    attention = [part for part in parts if part.head_shape.kv is not None]
+    states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
+    heads, head_dim, _ = widest.head_shape
+    return Choices(
+        heads=heads,
+        head_dim=head_dim,
+        format=widest.format,
+        state_format=next(iter(states), None),
+        width=widest.inner_width or None,
+        # one that reads all of the past tells more than a window
+        attention=max(attention, key=lambda part: (part.reading, part.inner_width), default=None),
+    )
+
+
+def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
+    """The layers of a spec; sizes it does not give come from `sizes` where the mechanism has
+    them.
+    """
+    stack = Architecture.parse(text)
+    # the text gives sizes to all its layers
+    if "@" in text:
+        return stack.layers
+    return tuple(
+        tuple(mechanism(name, **(_sizes_like(name, sizes) | given)) for name, given in layer)
+        for layer in parse_sizes(text)
+    )
+
+
+def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
+    """What a mechanism that is given none takes from `sizes`."""
+    wanted: dict[str, Any] = {
+        "heads": FREE_HEADS if sizes.heads is None else sizes.heads,
+        "kv_heads": sizes.kv_heads,
+        "head_dim": FREE_HEAD_DIM if sizes.head_dim is None else sizes.head_dim,
+        "format": sizes.format or "bf16",
+        "state_format": sizes.state_format,
+        "width": sizes.width,
+    }
+    cls = MECHANISMS[name]
+    own = {f.name for f in fields(cls)}
+    like = sizes.attention
+    if like is not None and "kv_heads" in own:
+        # how far it sees is what sets mechanisms apart; all else is the base's
+        wanted |= {size: value for size, value in like.sizes().items() if size not in _REACH}
+    return {size: value for size, value in wanted.items() if value is not None and size in own}
+
+
+def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The shortest beginning that, repeated, gives the layers."""
+    for period in range(1, len(layers) + 1):
+        if all(layers[i] == layers[i - period] for i in range(period, len(layers))):
+            return tuple(layers[:period])
+    return ()
+
+
+def _varied(
+    stack: tuple[Layer, ...],
+    states: Sequence[int],
+    windows: Sequence[int],
+    blocks: Sequence[int],
+    topks: Sequence[int],
+) -> list[tuple[Layer, ...]]:
+    """The layers at every combination of sizes; a size that none is given for takes its own
+    value, half and double, all layers alike.
+    """
+    wanted = {"state": states, "window": windows, "block": blocks, "topk": topks}
+    own = {kind for layer in stack for part in layer for kind in part.varied_sizes()}
+    scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
+    found: list[tuple[Layer, ...]] = []
+    for picked in product(*scales.values()):
+        chosen = dict(zip(scales, picked, strict=True))
+        found.append(tuple(tuple(_resized(part, chosen) for part in layer) for layer in stack))
+    return list(dict.fromkeys(found))
+
+
+def _resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
+    changes: dict[str, Any] = {}
+    for kind, name in part.varied_sizes().items():
+        old = getattr(part, name)
+        wanted = chosen[kind]
+        changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(
+            wanted, wanted
+        )
+    return part.resized(**changes) if changes else part

@@ -1,1 +1,0 @@
-"""What training found of stacks like the one on a card, a file for each kind of question."""

@@ -1,0 +1,167 @@
+"""A cell of the table, derived from the records: which of them are its own, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from separatrix.cards.summary import bound_curve, decisive
+from separatrix.cards.table.plan import Cell, Pair, Witness
+from separatrix.cards.table.texts import PAPER, STORIES
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+)
+from separatrix.tasks import parse_task
+from separatrix.theory.base import number, size_in_words
+
+R = TypeVar("R", bound=Evidence)
+
+COUNTED = ("linear", "loglinear", "hybrid")
+"""Rows whose cells draw bits needed and carried: Theorem I decides it, or would without the full
+heads.
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records of a cell by kind, in the order of the plan."""
+
+    verdicts: list[Verdict]
+    constructions: list[Construction]
+    certificates: list[Certificate]
+    measurements: list[Measurement]
+
+    @property
+    def all(self) -> list[Evidence]:
+        return [*self.verdicts, *self.constructions, *self.certificates, *self.measurements]
+
+
+def find(cell: Cell, seed: int, records: Iterable[Evidence]) -> Found:
+    """The records that belong to a cell, by their stack and task. Raises EvidenceError for one
+    that is missing, there twice, or made otherwise than the report's kind says.
+    """
+    every = list(records)
+    where = f"cell {cell.row} x {cell.column}"
+    verdicts = cell.verdicts()
+    there = {record.digest for record in every}
+    for verdict in verdicts:
+        if verdict.digest not in there:
+            raise EvidenceError(
+                f"{where}: the verdict on {verdict.architecture} and {verdict.task} is not in the"
+                " bundle"
+            )
+    constructions = [
+        _only(_of(Construction, every, pair), f"{where}: the construction for {pair.task}")
+        for pair in cell.built()
+    ]
+    certificates = [
+        _only(
+            [one for one in _of(Certificate, every, wanted) if _shows(one, wanted)],
+            f"{where}: the certificate on {wanted.task}",
+        )
+        for wanted in cell.witnesses()
+    ]
+    measurements = [
+        _only(_of(Measurement, every, pair), f"{where}: the measurement at {pair.task}")
+        for pair in (Pair(cell.stack, cell.task_at(size)) for size in cell.sizes)
+    ]
+    for measured in measurements:
+        _same_training(cell, seed, measured, where)
+    return Found(verdicts, constructions, certificates, measurements)
+
+
+def entry(cell: Cell, found: Found) -> dict[str, Any]:
+    """The cell as a bundle holds it."""
+    main = found.verdicts[0]
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "stack": cell.stack,
+        "status": main.status,
+        "paper": PAPER.get((cell.row, cell.column), ""),
+        "number": decisive(main),
+        "headline": main.statement,
+        "story": STORIES.get((cell.row, cell.column, main.status), ""),
+        "trained": [_trained(measured) for measured in found.measurements],
+        "reach": _reach(main, found.measurements),
+        "records": list(dict.fromkeys(record.digest for record in found.all)),
+        "bound": bound_curve(main) if cell.row in COUNTED else None,
+    }
+
+
+def _trained(measured: Measurement) -> dict[str, int]:
+    told = {
+        "n": _n(measured),
+        "solved": measured.solved,
+        "seeds": len(measured.seeds),
+        "parameters": measured.budget["parameters"],
+    }
+    return told | ({"diverged": measured.diverged} if measured.diverged else {})
+
+
+def _n(measured: Measurement) -> int:
+    return size_in_words(parse_task(measured.task))[1]
+
+
+def _reach(main: Verdict, measured: Sequence[Measurement]) -> str:
+    """How the sizes that were trained stand to the n at which the stack is proved to fail."""
+    if main.status != "FAILS" or main.n is None:
+        return ""
+    largest = max(map(_n, measured))
+    if main.n <= largest:
+        return f"Among the sizes trained lies the one proved to fail, n = {number(main.n)}."
+    return (
+        f"Training here reached n = {number(largest)}; the size at which it is proved to fail, n ="
+        f" {number(main.n)}, lies beyond that: what was trained shows what gradient descent finds"
+        " at this size, and proves nothing."
+    )
+
+
+def _of(cls: type[R], records: Iterable[Evidence], pair: Pair | Witness) -> list[R]:
+    return [
+        record
+        for record in records
+        if isinstance(record, cls)
+        and (record.architecture, record.task) == (pair.architecture, pair.task)
+    ]
+
+
+def _only(found: Sequence[R], what: str) -> R:
+    """The one record there must be."""
+    if len(found) != 1:
+        raise EvidenceError(f"{what} is {'not in the bundle' if not found else 'there twice'}")
+    return found[0]
+
+
+def _shows(certificate: Certificate, wanted: Witness) -> bool:
+    """Whether a certificate shows the failure that is wanted, with numbers of the wanted format."""
+    rounded = (certificate.cache_format or "").partition(":")[0]
+    return (certificate.form, rounded) == (wanted.form, wanted.rounded)
+
+
+def _same_training(cell: Cell, seed: int, measured: Measurement, where: str) -> None:
+    """That a measurement was made as the report says: EvidenceError if not."""
+    wanted = cell.training()
+    said = {name: measured.budget.get(name) for name in wanted}
+    parameters = measured.budget.get("parameters")
+    seeds = tuple(range(seed, seed + cell.kind.seeds))
+    if (
+        # 1.0 == 1 in Python, but they are not written alike
+        canonical(said) != canonical(wanted)
+        or set(measured.budget) != {*wanted, "steps_done", "stopped", "parameters"}
+        or type(parameters) is not int
+        or parameters < 1
+        or measured.seeds != seeds
+        or measured.total != cell.kind.tested
+    ):
+        raise EvidenceError(
+            f"{where}: the measurement at {measured.task} has another budget or other seeds than"
+            " the trainings of this kind of report"
+        )

@@ -1,0 +1,239 @@
+"""What each cell of a report must hold: verdicts, constructions, certificates and trainings, each
+by its stack and task. Nothing else belongs to a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+from separatrix.cards.table.classes import COLUMNS, ROWS, WIDTH, Column, hidden, stack
+from separatrix.core.evidence.records import Verdict
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
+from separatrix.theory.judge import THEOREMS
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kind:
+    """A kind of report: its rows and columns, how much is trained, and whether larger stacks are
+    built beside those of the table.
+    """
+
+    rows: tuple[str, ...] = tuple(ROWS)
+    columns: tuple[str, ...] = tuple(COLUMNS)
+    trained: Mapping[str, tuple[int, ...]]
+    """Sizes by column."""
+    steps: Mapping[str, int]
+    """Steps of every training, by column."""
+    seeds: int = 3
+    tested: int = 2048
+    beside: bool = True
+
+
+KINDS = {
+    "quick": Kind(
+        trained={"eva": (16,), "twosum": (4,), "seqcomp": (4,)},
+        steps={"eva": 500, "twosum": 400, "seqcomp": 400},
+        beside=False,
+    ),
+    "full": Kind(
+        trained={"eva": (8, 16, 32), "twosum": (4, 8), "seqcomp": (4, 8)},
+        steps={"eva": 700, "twosum": 900, "seqcomp": 750},
+        seeds=4,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A stack and a task, as texts."""
+
+    architecture: str
+    task: str
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A failure to be found: two inputs that a stack of few bits per number confuses, or a trained
+    model's wrong answer.
+    """
+
+    form: Literal["collision", "block_swap", "wrong_answer"]
+    architecture: str
+    task: str
+    rounded: str = ""
+    """The number format of the stack, to which every carried number is rounded; none for a wrong
+    answer.
+    """
+
+
+_ROUNDED = "linear @ heads=1, head_dim=2, p3"
+_ROUNDED_LOG = "loglinear @ heads=1, head_dim=1, p4"
+_ROUNDED_SPARSE = "sparse @ heads=1, head_dim=1, block=8, topk=1, p6"
+_TWOSUM_8 = "twosum:n=8,M=32,form=query"
+_TWOSUM_32 = "twosum:n=32,M=64,form=query"
+_SEQCOMP_16 = "seqcomp:L=2,m=16,n_1=1"
+WITNESSES = {
+    ("linear", "eva"): Witness("collision", _ROUNDED, "eva:n=16,V=16", "p3"),
+    ("linear", "twosum"): Witness("collision", _ROUNDED, _TWOSUM_8, "p3"),
+    ("linear", "seqcomp"): Witness("collision", _ROUNDED, _SEQCOMP_16, "p3"),
+    ("loglinear", "eva"): Witness("collision", _ROUNDED_LOG, "eva:n=16,V=16", "p4"),
+    ("loglinear", "twosum"): Witness("collision", _ROUNDED_LOG, _TWOSUM_8, "p4"),
+    ("loglinear", "seqcomp"): Witness("collision", _ROUNDED_LOG, _SEQCOMP_16, "p4"),
+    ("sparse", "twosum"): Witness("block_swap", _ROUNDED_SPARSE, _TWOSUM_32, "p6"),
+}
+"""Failures that can be shown on two inputs: of stacks so small that a search finds them."""
+
+_EVA = "eva:n=4096,V=4096"
+_TWOSUM = "twosum:n=4096,M=5000,form=query"
+_SEQCOMP = "seqcomp:L=2,n=4096"
+BUILT_BESIDE = {
+    ("full", "eva"): (Pair("full @ heads=1, head_dim=14", _EVA),),
+    ("full", "twosum"): (Pair("full @ heads=1, head_dim=3", _TWOSUM),),
+    ("full", "seqcomp"): (Pair("full*3 @ heads=1, head_dim=32", _SEQCOMP),),
+    ("sparse", "eva"): (Pair("sparse @ heads=1, head_dim=16, block=64, topk=1", _EVA),),
+    ("hybrid", "eva"): (Pair("linear*3 + full @ heads=1, head_dim=32", _EVA),),
+    ("hybrid", "twosum"): (Pair("linear*3 + full @ heads=1, head_dim=32", _TWOSUM),),
+    ("hybrid", "seqcomp"): (Pair("linear + full*2 @ heads=1, head_dim=7", _SEQCOMP_16),),
+}
+"""Stacks of other sizes with solving weights, for long prompts."""
+FEWER_LAYERS = {("full", "seqcomp"): (1, 2), ("sparse", "seqcomp"): (1, 2)}
+"""Stacks of the same size with fewer layers, which the cell tells of as well."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a kind of report."""
+
+    row: str
+    column: str
+    kind: Kind
+
+    @property
+    def of(self) -> Column:
+        return COLUMNS[self.column]
+
+    @property
+    def stack(self) -> str:
+        """The stack that the cell is about."""
+        return stack(self.row, self.of)
+
+    def main(self) -> Verdict:
+        """What the theorems say of the cell's stack: at the column's size, or, where they say
+        that it fails at another one, there.
+        """
+        return _deciding(self.stack, self.base)
+
+    @property
+    def base(self) -> str:
+        """The task at the size at which stacks are judged first."""
+        return self.task_at(self.of.at)
+
+    def beside(self) -> list[Verdict]:
+        """What the theorems say of the stacks that the cell tells of as well."""
+        place = (self.row, self.column)
+        fewer = [
+            _deciding(_spec(stack(self.row, replace(self.of, layers=layers))), self.base)
+            for layers in FEWER_LAYERS.get(place, ())
+        ]
+        if not self.kind.beside:
+            return fewer
+        built = map(canonical, BUILT_BESIDE.get(place, ()))
+        return [*fewer, *(_judged(pair.architecture, pair.task)[0] for pair in built)]
+
+    def verdicts(self) -> list[Verdict]:
+        """The deciding verdict first, then those on the stacks beside."""
+        return [self.main(), *self.beside()]
+
+    def built(self) -> tuple[Pair, ...]:
+        """The stacks and tasks for which solving weights are written."""
+        main = self.main()
+        own = (Pair(main.architecture, main.task),) if main.status == "SOLVABLE" else ()
+        beside = BUILT_BESIDE.get((self.row, self.column), ()) if self.kind.beside else ()
+        return (*own, *map(canonical, beside))
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """The failures to be shown; none where nothing fails."""
+        if self.main().status != "FAILS":
+            return ()
+        found = WITNESSES.get((self.row, self.column))
+        if found is None:
+            # no two inputs are known to be confused: a trained model's wrong answer
+            return (Witness("wrong_answer", self.stack, self.task_at(self.sizes[-1])),)
+        return (replace(found, architecture=_spec(found.architecture), task=_task(found.task)),)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that its stack is trained at."""
+        return self.kind.trained[self.column]
+
+    def task_at(self, size: int) -> str:
+        return _task(self.of.task_at(size))
+
+    def training(self) -> dict[str, Any]:
+        """The settings of its trainings, which all stacks of a column share but for the hidden
+        units.
+        """
+        return {
+            "steps": self.kind.steps[self.column],
+            "batch": self.of.batch,
+            "learning_rate": 0.01,
+            "width": WIDTH,
+            "hidden": hidden(self.row, self.of),
+            "weight_decay": 0.01,
+            "tested": self.kind.tested,
+            "stop_at": 0.995,
+            "seconds": 0.0,
+            "optimiser": self.of.optimiser,
+            "schedule": "cosine",
+            "precision": "fp32",
+            "curriculum": (),
+            "longer": (),
+            "plateau": 0,
+        }
+
+
+def cells(kind: Kind) -> Iterator[Cell]:
+    """Every cell, row by row."""
+    for row in kind.rows:
+        for column in kind.columns:
+            yield Cell(row, column, kind)
+
+
+def canonical(pair: Pair) -> Pair:
+    """The pair in the words that records use."""
+    return Pair(_spec(pair.architecture), _task(pair.task))
+
+
+@cache
+def _spec(text: str) -> str:
+    return Architecture.parse(text).spec
+
+
+@cache
+def _task(text: str) -> str:
+    return parse_task(text).spec
+
+
+@cache
+def _judged(architecture: str, task: str) -> tuple[Verdict, ...]:
+    return tuple(judge(Architecture.parse(architecture), parse_task(task)))
+
+
+@cache
+def _deciding(architecture: str, task: str) -> Verdict:
+    """The strongest verdict at a task, or at the size of its family that this one names as
+    failing, where that is shown.
+    """
+    first = _judged(architecture, task)[0]
+    if first.status != "OPEN" or first.n is None:
+        return first
+    failing = THEOREMS[first.theorem].smallest(parse_task(task), first)
+    if failing is None:
+        return first
+    there = _judged(architecture, failing.spec)[0]
+    return there if there.status == "FAILS" else first

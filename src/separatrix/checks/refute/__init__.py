@@ -1,0 +1,154 @@
+"""Searches for concrete failures of a model. What they find is a certificate that
+`separatrix.checks.verify` checks without them.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Literal, get_args
+
+import numpy as np
+
+from separatrix.checks.refute.blocks import swap_blocks
+from separatrix.checks.refute.collide import collide
+from separatrix.checks.refute.grid import fit_grid
+from separatrix.checks.refute.record import NotFound, Progress, fits, silent
+from separatrix.checks.refute.two_runs import two_runs
+from separatrix.checks.refute.wrong import wrong_answer
+from separatrix.core.errors import SizeError, UnknownNameError
+from separatrix.core.evidence.records import Certificate
+from separatrix.core.numbers.formats import FORMATS, NumberFormat
+from separatrix.models.caches import Grid, declaring
+from separatrix.models.model import Model, build
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Task, TwoSum
+
+__all__ = [
+    "Method",
+    "NotFound",
+    "chosen",
+    "collide",
+    "refute",
+    "swap_blocks",
+    "two_runs",
+    "wrong_answer",
+]
+
+Method = Literal["auto", "collision", "block_swap", "two_runs", "wrong_answer"]
+LEAST_WIDTH = 8
+"""Width of a drawn model whose heads suggest a narrower one: its norm needs room to keep tokens
+apart.
+"""
+_MOST_TOKENS = 1 << 12
+"""Longest prompts of which two runs are tried unasked: they are decoded token by token."""
+_LEAST_SECONDS = 0.001
+"""What is left for a second search where the first has used the budget up."""
+
+
+def refute(
+    subject: Model | Architecture,
+    task: Task,
+    *,
+    budget: float = 60.0,
+    tries: int = 1 << 20,
+    seed: int = 0,
+    cache_format: str | None = None,
+    method: Method = "auto",
+    progress: Progress = silent,
+) -> Certificate | NotFound:
+    """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, a model
+    drawn from `seed` is refuted.
+
+    `budget` is in seconds. `cache_format` is pN, or a grid such as "p3:step=2^-1"; by default the
+    pN that the architecture declares; with another, the certificate is about the model's weights in
+    the stack that declares that one. With pN alone the step is the power of two that keeps most
+    drawn prefixes apart. The method "auto" is a collision of caches for bounded layers rounded to
+    pN, a block swap for one pN sparse layer on 2-Sum per query, and for everything else a wrong
+    answer; before that, where two runs of tokens are prompts of the task, two of them.
+
+    Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that do
+    not fit, or a bad format.
+    """
+    method = chosen(method)
+    architecture = subject.architecture if isinstance(subject, Model) else subject
+    bits = _bits(architecture, cache_format)
+    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed)
+    left = budget
+    if method == "auto":
+        method = _method(architecture, task, bits)
+        runs = task.two_runs()
+        bare = runs is not None and not runs.end and task.length <= _MOST_TOKENS
+        if method == "wrong_answer" and bare:
+            started = monotonic()
+            found = two_runs(model, task, seconds=budget, tries=tries)
+            if isinstance(found, Certificate):
+                return found
+            left = max(budget - (monotonic() - started), _LEAST_SECONDS)
+    if method == "two_runs":
+        return two_runs(model, task, seconds=budget, tries=tries, progress=progress)
+    if method == "wrong_answer":
+        return wrong_answer(model, task, seconds=left, tries=tries, seed=seed, progress=progress)
+    if bits is None:
+        raise SizeError(
+            f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
+            " give cache_format, e.g. p4"
+        )
+    fits(model, task)
+    # a certificate is about the stack that stores its numbers so
+    model = declaring(model, bits)
+    if cache_format is not None and ":" in cache_format:
+        grid = Grid.parse(cache_format)
+    else:
+        sample = task.sample(256, np.random.default_rng(seed)).tokens[:, : task.prefix_length]
+        grid = fit_grid(model, sample, bits=bits, messages=method == "block_swap")
+    search = collide if method == "collision" else swap_blocks
+    return search(model, task, grid=grid, seconds=budget, tries=tries, seed=seed, progress=progress)
+
+
+def chosen(method: str) -> Method:
+    """The method of a name. Raises UnknownNameError."""
+    for known in get_args(Method):
+        if method == known:
+            return known
+    raise UnknownNameError.of("method", str(method), get_args(Method))
+
+
+def _method(architecture: Architecture, task: Task, bits: int | None) -> Method:
+    if bits is None:
+        return "wrong_answer"
+    if not architecture.reading:
+        return "collision"
+    part = architecture.only
+    sparse = part is not None and part.compresses_blocks and part.plain
+    return (
+        "block_swap"
+        if sparse and isinstance(task, TwoSum) and task.form == "query"
+        else "wrong_answer"
+    )
+
+
+def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
+    """Bits per cached number: of the format given, or the largest that the layers declare; None
+    where one is a floating-point format.
+    """
+    if cache_format is not None:
+        if ":" in cache_format:
+            return Grid.parse(cache_format).bits
+        if cache_format in FORMATS:
+            raise SizeError(
+                f"cache format '{cache_format}' has no uniform levels; give pN, the number of bits"
+                " per cached number"
+            )
+        return NumberFormat(cache_format).bits
+    sizes = [part.sizes() for layer in architecture for part in layer if part.cache(1)]
+    declared = {size.get("state_format") or size["format"] for size in sizes}
+    return (
+        None
+        if declared & set(FORMATS)
+        else max((NumberFormat(name).bits for name in declared), default=None)
+    )
+
+
+def _drawn(architecture: Architecture, task: Task, seed: int) -> Model:
+    width = max(LEAST_WIDTH, *(part.inner_width for layer in architecture for part in layer))
+    return build(architecture, task, width=width, seed=seed, exact_state=True)

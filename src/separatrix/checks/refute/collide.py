@@ -1,0 +1,158 @@
+"""Birthday search: two prefixes that leave one cache, and a continuation after which their right
+answers differ.
+
+Theorem I counts: with fewer caches than classes of prefixes such a pair exists. Drawn prefixes find
+one after about the square root of the number of caches that are reached. The model must answer both
+prompts alike, so it answers one of them wrongly.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import torch
+
+from separatrix.checks.refute.record import (
+    SAFETY,
+    Clock,
+    NotFound,
+    Progress,
+    agreement,
+    certificate,
+    fits,
+    silent,
+)
+from separatrix.checks.refute.separate import separating
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Certificate
+from separatrix.models.caches import LEAST_BORDER, Grid, cache_codes, cache_digest, exact, run
+from separatrix.models.model import Model
+from separatrix.tasks.base.task import Task, Tokens
+
+BATCH = 512
+
+
+def collide(
+    model: Model,
+    task: Task,
+    *,
+    grid: Grid,
+    seconds: float = 60.0,
+    tries: int = 1 << 20,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Certificate | NotFound:
+    """Two prompts with one cache and two answers, for a model whose carried numbers are rounded to
+    the grid.
+
+    The first prefixes differ in their first token only, then in the first two, four, ..., so that
+    what a model forgets shows early. Raises SizeError for a model that does not fit the task, has a
+    reading layer (its cache grows with the prompt), or carries nothing.
+    """
+    fits(model, task)
+    if model.architecture.reading:
+        layer = model.architecture.reading[0]
+        names = "|".join(part.name for part in model.architecture.layers[layer])
+        raise SizeError(
+            f"layer {layer + 1} of '{model.architecture.spec}' ({names}) keeps every token, so"
+            " prefixes leave no equal caches; a collision needs bounded layers only; search a"
+            " wrong answer instead"
+        )
+    copy = exact(model)
+    rng = np.random.default_rng(seed)
+    clock = Clock(seconds, tries, progress)
+    # 1, 2, 4, ... places that may differ, and last the whole prefix
+    cuts = [
+        min(1 << power, task.prefix_length)
+        for power in range((task.prefix_length - 1).bit_length() + 1)
+    ]
+    holders: dict[bytes, tuple[int, int]] = {}
+    kept: list[Tokens] = []
+    while clock.runs():
+        prefixes = _prefixes(
+            task, min(BATCH, tries - clock.tried), cuts[len(kept) % len(cuts)], rng
+        )
+        clock.count(len(prefixes))
+        kept.append(prefixes)
+        after = run(copy, torch.from_numpy(prefixes), grid)
+        codes = cache_codes(after.cache, grid).numpy()
+        if not codes.shape[1]:
+            raise SizeError(
+                f"'{model.architecture.spec}' carries nothing from token to token; search a wrong"
+                " answer instead"
+            )
+        for row in np.flatnonzero(after.border.numpy() >= SAFETY * LEAST_BORDER):
+            # a hash table finds equal caches without comparing all pairs
+            batch, other = holders.setdefault(codes[row].tobytes(), (len(kept) - 1, int(row)))
+            first = kept[batch][other]
+            second = prefixes[row]
+            if np.array_equal(first, second):
+                continue
+            found = witness(model, copy, task, first, second, grid=grid, rng=rng)
+            if found is not None:
+                return found
+            if not clock.runs():
+                break
+    space = (
+        "all prefixes"
+        if task.prefix_classes() is None
+        else f"{task.prefix_classes()} classes of prefixes"
+    )
+    return NotFound(
+        what="two prefixes with one cache", tried=clock.tried, space=space, budget=seconds
+    )
+
+
+def witness(
+    model: Model,
+    copy: Model,
+    task: Task,
+    first: Tokens,
+    second: Tokens,
+    *,
+    grid: Grid,
+    rng: np.random.Generator,
+) -> Certificate | None:
+    """The certificate of two prefixes, run one by one; None if no continuation tried separates
+    them safely.
+    """
+    cut = len(first)
+    runs = [run(copy, torch.from_numpy(prefix[None]), grid) for prefix in (first, second)]
+    digests = {cache_digest(one.cache, grid) for one in runs}
+    # a prefix may round otherwise alone than in a batch, and a checker runs it alone
+    if len(digests) > 1:
+        return None
+    for ending, *answers in islice(separating(task, first, second, rng), 8):
+        ends = [
+            run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut) for one in runs
+        ]
+        details = agreement(ends)
+        if details is None:
+            continue
+        codes = cache_codes(runs[0].cache, grid)
+        return certificate(
+            "collision",
+            model,
+            task,
+            grid=grid,
+            inputs=[np.concatenate([prefix, ending]) for prefix in (first, second)],
+            answers=answers,
+            output=int(ends[0].logits[0].argmax()),
+            details={
+                "prefix_length": cut,
+                "cache_bits": codes.shape[1] * grid.bits,
+                "cache_sha256": digests.pop(),
+                **details,
+            },
+        )
+    return None
+
+
+def _prefixes(task: Task, number: int, cut: int, rng: np.random.Generator) -> Tokens:
+    """Different prefixes of drawn instances; from place `cut` on they share the tokens of one of
+    them.
+    """
+    prefixes = task.sample(number, rng).tokens[:, : task.prefix_length].copy()
+    prefixes[:, cut:] = prefixes[0, cut:]
+    return np.unique(prefixes, axis=0)

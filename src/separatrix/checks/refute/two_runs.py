@@ -1,0 +1,131 @@
+"""Two runs of tokens, a^j b^(m-j) and a^(j+1) b^(m-j-1), with different right answers: what a
+recurrence that only moves one way cannot tell apart once both runs are long (Theorem P), and most
+models much earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import torch
+
+from separatrix.checks.refute.record import (
+    Clock,
+    NotFound,
+    Progress,
+    certificate,
+    decoding,
+    fits,
+    silent,
+)
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Certificate
+from separatrix.models.caches import LEAST_ALIKE, decoded, margin, same_states
+from separatrix.models.model import Model
+from separatrix.tasks.base.runs import TwoRuns, in_runs
+from separatrix.tasks.base.task import Task, Tokens
+
+BATCH = 8
+"""Pairs of prompts that are decoded together."""
+MOST = 32
+"""Pairs tried at most: runs that meet in the middle, at the quarters, at the eighths, ..."""
+
+
+def two_runs(
+    model: Model,
+    task: Task,
+    *,
+    seconds: float = 60.0,
+    tries: int = MOST,
+    progress: Progress = silent,
+) -> Certificate | NotFound:
+    """Two prompts that the model, decoding token by token with its states rounded as declared,
+    answers alike though their right answers differ; of eight tried together rather two that leave
+    one and the same state behind.
+
+    Raises SizeError for a model that does not fit the task, and for a task of which no such prompts
+    are known.
+    """
+    fits(model, task)
+    runs = task.two_runs()
+    if runs is None:
+        raise SizeError(
+            f"{task.spec}: no two prompts of two runs with different answers are known; search a"
+            " wrong answer instead"
+        )
+    model = decoding(model)
+    clock = Clock(seconds, min(tries, MOST), progress)
+    pairs = _pairs(task, runs)
+    while clock.runs() and (some := list(islice(pairs, min(BATCH, clock.most - clock.tried)))):
+        clock.count(len(some))
+        for prompts in _answered_alike(model, np.stack(some)):
+            found = _confirmed(model, task, prompts)
+            if found is not None:
+                return found
+    return NotFound(
+        what="two runs of tokens answered alike",
+        tried=clock.tried,
+        space=f"the {2 * runs.m:,} pairs of two runs, either token first",
+        budget=seconds,
+    )
+
+
+def _pairs(task: Task, runs: TwoRuns) -> Iterator[Tokens]:
+    """Pairs (2, length) with different right answers, those first whose runs meet in the middle:
+    of either token first.
+    """
+    seen: set[int] = set()
+    # numerators of the halves, quarters, eighths, ... of the runs
+    places = [runs.j]
+    for power in range(1, runs.m.bit_length() + 1):
+        places += [(2 * odd + 1) * runs.m >> power for odd in range(1 << power - 1)]
+        if len(places) > 4 * MOST:
+            break
+    for j in places:
+        if j in seen or not 0 <= j < runs.m:
+            continue
+        seen.add(j)
+        for one in (runs._replace(j=j), runs._replace(a=runs.b, b=runs.a, j=j)):
+            prompts = one.prompts()
+            try:
+                answers = task.answer(prompts)
+            except SizeError:
+                # no instances: the order of a and b may matter
+                continue
+            if answers[0] != answers[1]:
+                yield prompts
+
+
+def _answered_alike(model: Model, pairs: Tokens) -> Tokens:
+    """Those of the pairs (number, 2, length) whose prompts have one answer, equal states first."""
+    logits, caches = zip(
+        *(decoded(model, torch.from_numpy(pairs[:, side])) for side in (0, 1)), strict=True
+    )
+    alike = (logits[0].argmax(-1) == logits[1].argmax(-1)).numpy()
+    equal = same_states(*caches).numpy()
+    return np.concatenate([pairs[alike & equal], pairs[alike & ~equal]])
+
+
+def _confirmed(model: Model, task: Task, prompts: Tokens) -> Certificate | None:
+    """The certificate, if the model answers both prompts alike by a safe margin, each alone."""
+    ends = [decoded(model, torch.from_numpy(prompt[None])) for prompt in prompts]
+    outputs = {int(logits[0].argmax()) for logits, _ in ends}
+    if len(outputs) > 1 or min(margin(logits[0].double()) for logits, _ in ends) < 2 * LEAST_ALIKE:
+        return None
+    equal = bool(same_states(*(cache for _, cache in ends))[0])
+    return certificate(
+        "two_runs",
+        model,
+        task,
+        grid=None,
+        inputs=list(prompts),
+        answers=task.answer(prompts).tolist(),
+        output=outputs.pop(),
+        details={
+            "first": in_runs(prompts[0].tolist()),
+            "second": in_runs(prompts[1].tolist()),
+            "equal_state": equal,
+        },
+    )

@@ -1,0 +1,129 @@
+"""Wrong answers: drawn inputs, then small changes to those that the model is least sure of."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from separatrix.checks.refute.record import (
+    Clock,
+    NotFound,
+    Progress,
+    certificate,
+    decoding,
+    fits,
+    scientific,
+    silent,
+)
+from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Certificate
+from separatrix.models.caches import LEAST_FLOAT32_MARGIN, decoded, exact, margin
+from separatrix.models.model import Model
+from separatrix.tasks.base.task import Task, Tokens
+
+BATCH = 256
+POOL = 32
+"""Inputs kept for change: those whose right answer leads least."""
+
+
+def wrong_answer(
+    model: Model,
+    task: Task,
+    *,
+    seconds: float = 60.0,
+    tries: int = 1 << 20,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Certificate | NotFound:
+    """One input that the model answers wrongly, in its own number format and in float64 alike, and
+    by a safe margin.
+
+    Raises SizeError for a model that does not fit the task.
+    """
+    fits(model, task)
+    model = decoding(model)
+    copy = exact(model)
+    rng = np.random.default_rng(seed)
+    clock = Clock(seconds, tries, progress)
+    pool = np.empty((0, task.length), np.int64)
+    while clock.runs():
+        batch = min(BATCH, tries - clock.tried)
+        drawn = task.sample(batch, rng).tokens
+        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * BATCH) else drawn
+        try:
+            answers = task.answer(tokens)
+        except SizeError:
+            tokens = drawn
+            answers = task.answer(drawn)
+        clock.count(batch)
+        leads = _leads(model, tokens, answers)
+        order = np.argsort(leads, kind="stable")
+        for row in order[: np.count_nonzero(leads < -LEAST_FLOAT32_MARGIN)]:
+            found = _confirmed(model, copy, task, tokens[row], int(answers[row]))
+            if found is not None:
+                return found
+            if not clock.runs():
+                break
+        pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
+    return NotFound(
+        what="input answered wrongly",
+        tried=clock.tried,
+        space=f"the inputs of {task.spec}",
+        budget=seconds,
+    )
+
+
+@torch.no_grad()
+def _leads(model: Model, tokens: Tokens, answers: Tokens) -> np.ndarray:
+    """By how much the right answer's logit leads the best other one; negative where the model is
+    wrong, nan never.
+    """
+    logits = model(torch.from_numpy(tokens)).double()
+    right = torch.from_numpy(answers)[:, None]
+    lead = logits.gather(1, right)[:, 0] - logits.scatter(1, right, float("-inf")).amax(1)
+    # a model that answers nan is no witness: such inputs go last
+    return torch.where(lead.isnan(), torch.inf, lead).numpy()
+
+
+def _changed(pool: Tokens, drawn: Tokens, rng: np.random.Generator) -> Tokens:
+    """Members of the pool in which a few tokens, or a run of them, are those of another
+    instance.
+    """
+    children = pool[rng.integers(len(pool), size=len(drawn))]
+    length = drawn.shape[1]
+    start = rng.integers(length, size=len(drawn))
+    span = rng.integers(1, 1 + max(1, length // 4), size=len(drawn))
+    place = np.arange(length)
+    taken = (place >= start[:, None]) & (place < (start + span)[:, None])
+    return np.where(taken, drawn, children)
+
+
+@torch.no_grad()
+def _confirmed(
+    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int
+) -> Certificate | None:
+    """The certificate, if the model is safely wrong on this input alone, and its float64 copy,
+    token by token, answers the same.
+    """
+    tokens = torch.from_numpy(prompt[None])
+    own = model(tokens)[0].double()
+    logits, _ = decoded(copy, tokens)
+    output = int(logits[0].argmax())
+    gap = margin(logits[0])
+    if (
+        output == answer
+        or int(own.argmax()) != output
+        or min(gap, margin(own)) < 2 * LEAST_FLOAT32_MARGIN
+    ):
+        return None
+    details = {"margin": scientific(gap)}
+    return certificate(
+        "wrong_answer",
+        model,
+        task,
+        grid=None,
+        inputs=[prompt],
+        answers=[answer],
+        output=output,
+        details=details,
+    )

@@ -1,0 +1,225 @@
+"""Checks any evidence without the code that found it: every claim is derived again from the record
+alone.
+
+Imports floors 0 to 2 only (records, nouns, theorems, mixers); never constructions, searches or
+training.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from separatrix.checks.verify.budget import Cost, check_budget, estimate, file_cost, total
+from separatrix.core.errors import (
+    CannotCheck,
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+    UnknownNameError,
+)
+from separatrix.core.evidence.bundles import from_bundle, read_json
+from separatrix.core.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+    from_envelope,
+)
+from separatrix.models.stored.trained import is_trained, read_stored
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+
+Progress = Callable[[int, int], None]
+FILES = ("evidence.json", "construction.json", "certificate.json")
+"""Files that a folder of evidence may have, one of them."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One record that passed: what it is and what was checked, in plain sentences."""
+
+    record: Evidence
+    checks: tuple[str, ...]
+
+
+def verify(record: Evidence, *, folder: Path, budget: float = 1.0) -> Checked:
+    """Derives every claim of a record again; `folder` holds the files it refers to. Raises
+    CheckFailed when a claim is not true, and CannotCheck where nothing can be said of it: files
+    that are missing, a mixer that is not imported, more work than `budget` allows (1: about two
+    minutes and 4 GiB).
+    """
+    check_budget(budget)
+    _cost(record).within(budget)
+    return _verified(record, folder)
+
+
+def _verified(record: Evidence, folder: Path) -> Checked:
+    try:
+        return Checked(record, ("its fields match its content hash", *_check(record, folder)))
+    except CannotCheck:
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+
+
+def _cost(record: Evidence) -> Cost:
+    """What checking a record takes. Raises CheckFailed where its architecture or task are none."""
+    try:
+        architecture = Architecture.parse(record.architecture)
+        _same_inside(record, architecture)
+        return estimate(record, architecture, parse_task(record.task))
+    except UnknownNameError as error:
+        if error.kind != "mechanism":
+            raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+        raise CannotCheck(
+            f"this {record.kind} cannot be checked: {error} A mixer of your own is known with"
+            " --import MODULE"
+        ) from None
+    except SeparatrixError as error:
+        raise CheckFailed(f"this {record.kind} does not hold: {error}") from None
+
+
+def _same_inside(record: Evidence, architecture: Architecture) -> None:
+    """Raises EvidenceError where the model that a record describes is of another architecture: what
+    it takes to build is estimated from the one that the record names.
+    """
+    model = record.model if isinstance(record, Certificate | Construction) else {}
+    inside = model.get("architecture")
+    if isinstance(inside, str) and Architecture.parse(inside).spec != architecture.spec:
+        raise EvidenceError(
+            f"the model inside is '{inside[:200]}', but the record is about"
+            f" '{record.architecture[:200]}'"
+        )
+
+
+def _check(record: Evidence, folder: Path) -> list[str]:
+    if isinstance(record, Verdict):
+        from separatrix.theory import recheck
+
+        now = recheck(record)
+        opened = ", and no theorem decides it" if record.status == "OPEN" and not now else ""
+        return [
+            f"theorem {record.theorem} evaluated again on the architecture and the task: the same"
+            f" status, numbers, sentence and assumptions{opened}",
+            *([now] if now else []),
+            # on one line each: a note is nobody's but its own, and reads like no check
+            *(
+                f"not checked, said by the reader of the model's file: {' '.join(note.split())}"
+                for note in record.notes
+            ),
+        ]
+    if isinstance(record, Construction):
+        from separatrix.checks.verify.construction import verify_construction
+
+        return verify_construction(record, folder)
+    if isinstance(record, Certificate):
+        from separatrix.checks.verify.certificate import verify_certificate
+
+        return verify_certificate(record)
+    if isinstance(record, Measurement):
+        from separatrix.checks.verify.measurement import verify_measurement
+
+        return verify_measurement(record)
+    raise EvidenceError(f"no check is known for evidence of kind '{record.kind}'")
+
+
+def verify_path(
+    path: Path, *, progress: Progress | None = None, budget: float = 1.0
+) -> list[Checked]:
+    """Checks a record file, a bundle (evidence.json), or a folder that holds one of them or a
+    trained model, within a budget as `verify` has it, for the whole file. Raises EvidenceError,
+    naming the record.
+    """
+    check_budget(budget)
+    if _holds_model(path):
+        return [_verified_folder(path, budget)]
+    path = _file(path)
+    file_cost(path.stat().st_size).within(budget)
+    data = read_json(path)
+    if not isinstance(data, dict) or data.get("kind") != "bundle":
+        return [verify(from_envelope(data), folder=path.parent, budget=budget)]
+    body, records = from_bundle(data)
+    from separatrix.checks.verify.bundle import verify_table
+
+    costs = []
+    for digest, record in records.items():
+        with _named(path, digest, record):
+            costs.append(_cost(record))
+    total(costs).within(budget, bundle=True)
+    try:
+        verify_table(body, records)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvidenceError(
+            f"{path}: the table of this bundle lacks or garbles a field ({error!r}); write it again"
+            " with this version"
+        ) from None
+    checked = []
+    for number, (digest, record) in enumerate(records.items()):
+        with _named(path, digest, record):
+            checked.append(_verified(record, path.parent))
+        if progress is not None:
+            progress(number + 1, len(records))
+    return checked
+
+
+def _holds_model(path: Path) -> bool:
+    """Whether a path is a folder that `separatrix train` has written."""
+    try:
+        return path.is_dir() and is_trained(path) and not any((path / f).exists() for f in FILES)
+    except (OSError, ValueError):
+        # what is no path, or cannot be looked at, is told of as any other
+        return False
+
+
+def _verified_folder(folder: Path, budget: float) -> Checked:
+    from separatrix.checks.verify.trained import trained_cost, verify_trained
+
+    stored = read_stored(folder)
+    try:
+        (_cost(stored.record) + trained_cost(stored)).within(budget)
+        return Checked(
+            stored.record, ("its fields match its content hash", *verify_trained(stored))
+        )
+    except (CannotCheck, CheckFailed):
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"{folder}: this trained model does not hold: {error}") from None
+
+
+def _file(path: Path) -> Path:
+    """The file of evidence that a path names. Raises EvidenceError where there is none."""
+    try:
+        if path.is_dir():
+            found = [path / name for name in FILES if (path / name).is_file()]
+            if not found:
+                raise EvidenceError(
+                    f"{path}: a folder without {', '.join(FILES)}, and none that `separatrix train`"
+                    " has written"
+                )
+            path = found[0]
+        if not stat.S_ISREG(path.stat().st_mode):
+            # a pipe or a device may never end
+            raise EvidenceError(f"{path}: a device or a pipe, and no file")
+    except FileNotFoundError:
+        raise EvidenceError(f"{path}: there is no such file or folder") from None
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise EvidenceError(f"{str(path)!r} is no path: {error}") from None
+    return path
+
+
+@contextmanager
+def _named(path: Path, digest: str, record: Evidence) -> Iterator[None]:
+    """Says in an error which record of a bundle it is about."""
+    try:
+        yield
+    except EvidenceError as error:
+        kind = CannotCheck if isinstance(error, CannotCheck) else CheckFailed
+        about = f"{record.architecture[:200]} on {record.task[:200]}"
+        raise kind(f"{path}: record {digest[:12]} ({about}): {error}") from None

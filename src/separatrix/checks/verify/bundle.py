@@ -1,0 +1,89 @@
+"""Checks the table of a bundle: its whole body is derived again from its settings and its records,
+and must be the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from separatrix.cards.table.body import Settings, derive
+from separatrix.cards.table.models import Source
+from separatrix.cards.table.plan import KINDS
+from separatrix.checks.verify.measurement import count_parameters
+from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.core.evidence.canonical import canonical, json_list, json_object
+from separatrix.core.evidence.records import Evidence, Measurement
+from separatrix.tasks import parse_task
+
+_OTHER_VERSION = " (what another version of this package wrote must be written again)"
+_FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
+
+
+def read_settings(body: Mapping[str, Any]) -> Settings:
+    """What a bundle says that nobody can derive: its kind, its seed, and which models it reads.
+
+    Raises EvidenceError for a body with other fields, or settings of another form.
+    """
+    settings = json_object(body.get("settings"))
+    if (
+        set(body) != _FIELDS
+        or settings is None
+        or set(settings) != {"kind", "seed", "models"}
+        or settings["kind"] not in [*KINDS]
+        or type(settings["seed"]) is not int
+        or (models := json_list(settings["models"])) is None
+    ):
+        raise EvidenceError(
+            "this is no bundle of a table as this version writes it; write it again with"
+            " `separatrix reproduce`"
+        )
+    sources = tuple(Source.from_plain(model) for model in models)
+    return Settings(kind=settings["kind"], seed=settings["seed"], models=sources)
+
+
+def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> None:
+    """Raises CheckFailed unless the body is what its settings and records give, to the letter."""
+    settings = read_settings(body)
+    try:
+        again = derive(settings, records)
+    except SeparatrixError as error:
+        raise CheckFailed(
+            f"the table does not follow from its records: {error}{_OTHER_VERSION}"
+        ) from None
+    if canonical(again) != canonical(body):
+        raise CheckFailed(
+            "the table does not follow from its records:"
+            f" {_difference(json.loads(canonical(again)), body, 'the body')}{_OTHER_VERSION}"
+        )
+    # only now are all sizes known to be those of this kind of report
+    for record in records.values():
+        if isinstance(record, Measurement):
+            try:
+                count_parameters(record, parse_task(record.task))
+            except EvidenceError as error:
+                raise CheckFailed(f"{record.architecture} on {record.task}: {error}") from None
+
+
+def _difference(ours: Any, theirs: Any, where: str) -> str:
+    """The first place where two pieces of JSON differ, in words."""
+    mine = json_object(ours)
+    other = json_object(theirs)
+    if mine is not None and other is not None:
+        odd = sorted(set(mine).symmetric_difference(other))
+        if odd:
+            there = "has no" if odd[0] in mine else "has an unknown"
+            return f"{where} {there} field {odd[0][:60]!r}"
+        for name, value in mine.items():
+            if canonical(value) != canonical(other[name]):
+                return _difference(value, other[name], f"{where}, {name[:60]}")
+    entries = json_list(ours)
+    others = json_list(theirs)
+    if entries is not None and others is not None:
+        if len(entries) != len(others):
+            return f"{where} has {len(others)} entries instead of {len(entries)}"
+        for number, (value, given) in enumerate(zip(entries, others, strict=True), 1):
+            if canonical(value) != canonical(given):
+                return _difference(value, given, f"{where}, entry {number}")
+    return f"{where} is {canonical(theirs)[:60]} instead of {canonical(ours)[:60]}"

@@ -1,0 +1,346 @@
+"""Checks a construction: derives the whole proof again from the weights, for every input of the
+task, and runs the model against the oracle.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import secrets
+from math import prod
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from separatrix.checks.verify.checkpoint import verify_checkpoint
+from separatrix.core.errors import (
+    CannotCheck,
+    CheckFailed,
+    EvidenceError,
+    SeparatrixError,
+)
+from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.records import Construction
+from separatrix.mixers.base.mixer import DTYPES
+from separatrix.models.model import Model, ModelConfig
+from separatrix.models.stored.accuracy import MOST_NUMBERS, numbers_of
+from separatrix.models.stored.weights import EITHER, SINGLE, described, filled, weight_file
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import arithmetic as named
+from separatrix.proofs.balls import down
+from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
+from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
+from separatrix.proofs.derivations.parts.generation import due, given, logits_of
+from separatrix.proofs.derivations.parts.inputs import drawn
+from separatrix.proofs.derivations.parts.live_parts import narrow_layer
+from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.task import Tokens
+
+EXHAUSTIVE_UP_TO = 5_000
+"""Where a task has no more inputs than this, the model is run on all of them."""
+_RANDOM_INPUTS = 64
+_WORK = 1 << 28
+_PER_TOKEN = 1 << 10
+"""Of a recurrent layer."""
+
+
+def verify_construction(record: Construction, folder: Path) -> list[str]:
+    """What was checked, in plain sentences. `folder` holds the weights.
+
+    Raises EvidenceError when the weights cannot be read and CheckFailed when the record claims what
+    they do not do.
+    """
+    try:
+        return _verify(record, folder)
+    except EvidenceError:
+        raise
+    except SeparatrixError as error:
+        raise CheckFailed(f"this construction does not hold together: {error}") from None
+
+
+def _verify(record: Construction, folder: Path) -> list[str]:
+    if record.name not in DERIVATIONS:
+        raise CheckFailed(f"unknown construction '{record.name}'; known: {', '.join(DERIVATIONS)}")
+    derivation = DERIVATIONS[record.name]
+    task = parse_task(record.task)
+    if not isinstance(task, derivation.task) or task.spec != record.task:
+        raise CheckFailed(
+            f"'{record.task}' is not the canonical text of a task that '{record.name}' solves"
+        )
+    arithmetic = named(record.format or FP32.name)
+    if record.format == FP32.name:
+        raise CheckFailed("records about float32 name no format")
+    config = _config(record, task)
+    model = _model(record, config, folder)
+    if "unproved" in record.proof:
+        _unproved(record, arithmetic)
+    _finite(model, arithmetic)
+    derived = derivation.proved(task, model, arithmetic)
+    lead = down(derived.margin)
+    if not derived.exact:
+        _in_declared(model, arithmetic)
+    _compare(record, task, model, derived, arithmetic)
+    others = _other_proofs(record, derivation, task, model)
+    inputs = _run(derivation, task, model, derived)
+    formats = ", ".join(named(name).title for name in derived.formats)
+    return [
+        (
+            "the weights are the file the record names, and the model is built from its own"
+            " description"
+        ),
+        f"every mixer and MLP that is not among the {len(derived.layers)} of the proof is exactly"
+        " zero",
+        (
+            "the proof derived again from the weights, for every input: the same numbers; the"
+            f" right logit leads by at least {lead} in {formats}"
+        ),
+        *others,
+        _ran(derived, inputs, task),
+        *verify_checkpoint(record, folder, model),
+    ]
+
+
+def _ran(derived: Derived, inputs: str, task: Task) -> str:
+    """In which formats the model was run, on what."""
+    runs = [name for name in derived.formats if name in DTYPES]
+    if not runs:
+        (name,) = derived.formats
+        return f"not run: nothing here computes in {name}"
+    titles = ", ".join(named(name).title for name in runs)
+    return f"run in {titles} on {inputs}: every {'written token and ' * task.stepwise}answer right"
+
+
+def _unproved(record: Construction, arithmetic: Arithmetic) -> NoReturn:
+    """Raises CannotCheck: a record that claims nothing. Raises CheckFailed where it does claim
+    something.
+    """
+    proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
+    statement = unproved_statement(record.task, record.architecture)
+    if canonical(record.proof) != canonical(proof) or record.statement != statement:
+        raise CheckFailed(f"a record without a proof says no more than: {statement}")
+    if record.proofs:
+        raise CheckFailed("a record without a proof has proofs in other formats")
+    raise CannotCheck(statement)
+
+
+def _other_proofs(
+    record: Construction, derivation: Derivation[Any], task: Task, model: Model
+) -> list[str]:
+    """What was checked of proofs in other formats. Raises CheckFailed where one is not what the
+    weights have.
+    """
+    said: list[str] = []
+    for name, proof in record.proofs.items():
+        told = derivation.told(task, model, named(name))
+        if canonical(proof) != canonical(told):
+            raise CheckFailed(
+                f"the proof recorded in {name} is not the one the weights have:"
+                f" {_difference(proof, told)}"
+            )
+        if "breaks" in told:
+            said.append(f"in {named(name).title} nothing is proved, as recorded: {told['breaks']}")
+            continue
+        derived = derivation.proved(task, model, named(name))
+        ran = _ran(derived, _run(derivation, task, model, derived), task)
+        said.append(
+            f"the proof in {named(name).title} derived again: the same numbers; the right logit"
+            f" leads by at least {told['final_margin']}; {ran}"
+        )
+    return said
+
+
+def _config(record: Construction, task: Task) -> ModelConfig:
+    """The model's description. Raises CheckFailed when it is not for this task and architecture."""
+    config = ModelConfig.from_json(record.model)
+    if (
+        Architecture.parse(record.architecture).spec != record.architecture
+        or config.architecture != record.architecture
+    ):
+        raise CheckFailed(
+            f"architecture '{record.architecture}' is not canonical, or not the one of the model"
+        )
+    if (config.vocabulary, config.length, config.answers, config.norm) != (
+        task.vocabulary,
+        task.length,
+        task.answers,
+        False,
+    ):
+        raise CheckFailed(
+            f"the model's vocabulary, length and answers are not those of {task.spec}, or it has"
+            " norms"
+        )
+    return config
+
+
+def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
+    """The model with the weights of the file. Raises EvidenceError for a file that is missing,
+    changed, or does not fit.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]+\.safetensors", record.weights):
+        raise EvidenceError(
+            f"'{record.weights}' is no name of a safetensors file beside the record"
+        )
+    path = folder / record.weights
+    model = described(config)
+    dtypes = EITHER if record.format else SINGLE
+    data = weight_file(path, model, dtypes)
+    # hashed before it is parsed, so that only the named file is read as tensors
+    if sha256(data) != record.weights_sha256:
+        raise CheckFailed(f"{path}: the weights were changed (another sha256 than the record's)")
+    if record.weights != f"{record.name}-{record.weights_sha256[:12]}.safetensors":
+        raise CheckFailed(f"'{record.weights}' is not named after its construction and its sha256")
+    return filled(model, data, path, dtypes)
+
+
+def _finite(model: Model, arithmetic: Arithmetic) -> None:
+    """Raises CheckFailed for a weight that is no number of the format's full precision: infinite,
+    not a number, or so small that it may be read as 0.
+    """
+    for name, tensor in model.state_dict().items():
+        size = tensor.abs()
+        # every comparison with NaN is false, so a NaN is not allowed either
+        allowed = (size == 0) | (size >= arithmetic.tiny) & (size < torch.inf)
+        if not bool(allowed.all()):
+            raise CheckFailed(
+                f"weight {name} holds a number that is not finite, or smaller than"
+                f" 2^{arithmetic.smallest}"
+            )
+
+
+def _in_declared(model: Model, arithmetic: Arithmetic) -> None:
+    """Raises CheckFailed when a layer that is used declares numbers that do not hold those of the
+    format the proof is about.
+    """
+    found = narrow_layer(model, arithmetic)
+    if found is not None:
+        raise CheckFailed(
+            f"layer {found[0]} declares numbers of {found[1]}; the proof is about"
+            f" {arithmetic.title}"
+        )
+
+
+def _compare(
+    record: Construction, task: Task, model: Model, derived: Derived, arithmetic: Arithmetic
+) -> None:
+    """Raises CheckFailed, naming the field, where the record says something else than was
+    derived.
+    """
+    proof = proof_object(task, derived)
+    if canonical(record.proof) != canonical(proof):
+        raise CheckFailed(
+            "the proof recorded is not the one the weights have:"
+            f" {_difference(record.proof, proof)}"
+        )
+    sizes = record_sizes(task, model, derived.used)
+    if canonical(record.sizes) != canonical(sizes):
+        raise CheckFailed(
+            f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"
+        )
+    statement = construction_statement(
+        task=task.spec,
+        architecture=record.architecture,
+        sizes=sizes,
+        margin=proof["final_margin"],
+        formats=derived.formats if derived.exact else (),
+        title=arithmetic.title,
+    )
+    if record.statement != statement:
+        raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
+
+
+def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:
+    """The first entry in which two plain objects differ."""
+    left = dict(_flat(recorded, ""))
+    right = dict(_flat(derived, ""))
+    name = min(
+        key
+        for key in {*left, *right}
+        if left.get(key) != right.get(key) or type(left.get(key)) is not type(right.get(key))
+    )
+    return f"{name} is {left.get(name)!r}, derived {right.get(name)!r}"
+
+
+def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [
+            pair for key, part in value.items() for pair in _flat(part, f"{name}.{key}".lstrip("."))
+        ]
+    if isinstance(value, list):
+        return [
+            pair for number, part in enumerate(value) for pair in _flat(part, f"{name}[{number}]")
+        ]
+    return [(name, value)]
+
+
+def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived) -> str:
+    """Which inputs the model was run on: all, where they are few; else random ones, other ones each
+    time, and those the proof is closest to failing on. Raises CheckFailed when an answer is wrong.
+    """
+    ids = derivation.ids(task)
+    # prompts of that many positions have more inputs still: nothing to multiply out
+    count = prod(ids) if len(ids) <= EXHAUSTIVE_UP_TO else EXHAUSTIVE_UP_TO + 1
+    seeded = ""
+    if count <= EXHAUSTIVE_UP_TO:
+        tokens = np.array(list(itertools.product(*map(range, ids))), np.int64)
+        if derivation.asked is not None:
+            tokens = tokens[derivation.asked(task, tokens)]
+        what = f"all {len(tokens):,} inputs"
+    else:
+        seed = secrets.randbits(64)
+        # said with a wrong answer, so that it can be met again
+        seeded = f" (seed {seed})"
+        rng = np.random.default_rng(seed)
+        cost = _cost(model, task.length)
+        if derived.exact:
+            # its one layer reads every token, wherever it stands, in each of the formats
+            cost += _PER_TOKEN * task.length
+        number = max(1, min(_RANDOM_INPUTS, _WORK // cost))
+        closest = derived.closest(rng)
+        some = drawn(task, np.tile(np.array(ids, np.int64), (number, 1)), rng)
+        if derivation.asked is not None:
+            some = some[derivation.asked(task, some)]
+        number = len(some)
+        tokens = np.concatenate([some, closest])
+        what = (
+            f"{number} random input{'s' * (number > 1)}, and {len(closest)} that the proof is"
+            " closest to failing on"
+        )
+    for name in derived.formats:
+        if name in DTYPES:
+            other = copy.deepcopy(model).to(DTYPES[name])
+            all_right(other, task, tokens, f" in {named(name).title}{seeded}")
+    return what
+
+
+def all_right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
+    """Raises CheckFailed, naming the input, where an answer is wrong."""
+    batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
+    for start in range(0, len(tokens), batch):
+        some = tokens[start : start + batch]
+        wanted = due(task, some)
+        found, finite = given(logits_of(model), task, some)
+        wrong = np.flatnonzero((found != wanted).any(1) | ~finite)
+        if len(wrong):
+            said = found[wrong[0]].tolist()
+            raise CheckFailed(
+                f"input {some[wrong[0]].tolist()[:20]}{how} is answered"
+                f" {said if len(said) > 1 else said[0]}, which is wrong"
+            )
+
+
+def _heads(model: Model) -> list[int]:
+    """Heads of each kind in each layer, first layer first."""
+    return [getattr(part, "heads", 1) for layer in model.architecture for part in layer]
+
+
+def _cost(model: Model, tokens: int) -> int:
+    """Roughly, the work of one input: every layer but the last for every pair of tokens, or as
+    much again per token.
+    """
+    last = len(model.architecture.layers[-1])
+    return max(1, sum(_heads(model)[:-last]) * tokens * max(tokens, 512))

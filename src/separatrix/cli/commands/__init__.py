@@ -1,0 +1,1 @@
+"""The commands of the terminal, a file for each subject."""

@@ -1,0 +1,188 @@
+"""`separatrix compare`."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import (
+    TOKENS_HELP,
+    WAYS,
+    WEIGHTS_HELP,
+    Batch,
+    Imports,
+    KVFormat,
+    Memory,
+    SetSizes,
+    Why,
+    chosen_sizes,
+    named,
+    stack,
+    tokens,
+)
+from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.core.errors import OutputError, SizeError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from separatrix.cards.costs import Serving
+    from separatrix.cli.report.costs import Pair
+    from separatrix.stacks.architecture import Architecture
+    from separatrix.stacks.architecture.settings import Settings
+
+
+def compare(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"Two or more of: {WAYS} for standard input.", autocompletion=complete.models
+        ),
+    ],
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                f"Tokens of context: {TOKENS_HELP} (default: the smallest of the models' own, else"
+                " 8192)."
+            )
+        ),
+    ] = None,
+    sizes: SetSizes = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help=(
+                "Draw how many of random facts each recalls at the most: a file ending in .html,"
+                " .svg or .png."
+            )
+        ),
+    ] = None,
+    memory: Memory = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weights", help=f"{WEIGHTS_HELP}; once for all models, or once for each in turn."
+        ),
+    ] = None,
+    batch: Batch = 1,
+    kv: KVFormat = None,
+    why: Why = None,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """What separates models: first what theorems do, then what costs do, then what nothing here
+    does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
+    every model that has it.
+    """
+    from separatrix.cards import card_facts
+    from separatrix.cards.curve import few_contexts, recall_curve
+    from separatrix.cards.short import ALL, opened
+    from separatrix.cli.report.compare import (
+        compare_json,
+        render_compared_why,
+        render_comparison,
+    )
+
+    asked = None if why is None else opened(why)
+    servings = _servings(models, memory, weights or [], batch)
+
+    if len(models) < 2:
+        raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
+    stacks = _stacks([named(model) for model in models], chosen_sizes(sizes, kv))
+    own = [stack.context for stack in stacks if stack.context is not None]
+    whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
+    length, chosen = tokens(context, min(own, default=None), whose=whose)
+    if plot is not None:
+        _draw(stacks, plot)
+    cards = [
+        card_facts(stack, length, context_from=chosen, serving=serving)
+        for stack, serving in zip(stacks, servings, strict=True)
+    ]
+    pairs = _pairs(stacks, servings)
+    if asked is None and not as_json:
+        show(render_comparison(cards, pairs))
+    else:
+        contexts = few_contexts(stacks, length)
+        curves = [recall_curve(stack, contexts) for stack in stacks]
+        if as_json:
+            print_json(compare_json(cards, curves, pairs))
+            return
+        show(render_compared_why(cards, curves, pairs, asked or ALL))
+    if plot is not None:
+        typer.echo(f"plot      {plot}")
+
+
+def _draw(stacks: Sequence[Architecture], path: Path) -> None:
+    """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
+    has a bound.
+    """
+    from separatrix.cards.curve import many_contexts, recall_curve
+    from separatrix.cli.report.curve_plot import curves_spec
+    from separatrix.core.document.plot_file import check_plot, write_spec
+
+    check_plot(path)
+    contexts = many_contexts(stacks)
+    if not contexts:
+        raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
+    curves = {str(stack): recall_curve(stack, contexts) for stack in stacks}
+    write_spec(curves_spec(curves), f"compare: {', '.join(curves)}", path)
+
+
+def _servings(
+    models: Sequence[str], memory: str | None, weights: Sequence[str], batch: int
+) -> list[Serving]:
+    """What each model is served with. Raises SizeError for more sizes of weights than one, unless
+    there is one for each model.
+    """
+    from separatrix.cards.costs import Serving
+
+    if len(weights) not in (0, 1, len(models)):
+        raise SizeError(
+            f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
+            " all, or once for each in their order"
+        )
+    each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
+    return [Serving.parse(memory, own, batch) for own in each]
+
+
+def _pairs(stacks: Sequence[Architecture], servings: Sequence[Serving]) -> list[Pair]:
+    """Every two models that say how they grow, and where their costs cross."""
+    from separatrix.cards.costs import crossings
+    from separatrix.cli.report.costs import Pair
+
+    numbered = list(zip(map(str, stacks), stacks, servings, strict=True))
+    pairs: list[Pair] = []
+    for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
+        found = crossings(one, other, (served, other_served))
+        if found:
+            pairs.append(Pair((name, other_name), found))
+    return pairs
+
+
+def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
+    """The models, with each size that is set by hand in those that have such a layer. Raises
+    UnknownNameError for a size that fits none of them.
+    """
+    if not settings:
+        return [stack(model) for model in models]
+    there = [_mechanisms(model) for model in models]
+    settings.check_used(set().union(*there))
+    return [
+        stack(model, settings=settings.of(own)) for model, own in zip(models, there, strict=True)
+    ]
+
+
+def _mechanisms(model: str) -> set[str]:
+    """The names of a model's mechanisms, also of one whose file leaves sizes open."""
+    from separatrix.stacks.architecture.outline import UnknownSizes
+
+    try:
+        layers = stack(model).counted()
+    except UnknownSizes as error:
+        layers = error.outline.counted()
+    return {part.name for layer, _ in layers for part in layer}

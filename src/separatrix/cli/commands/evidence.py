@@ -1,0 +1,237 @@
+"""`separatrix construct`, `refute` and `verify`: evidence made and evidence checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.commands.checkpoints import STOCK_HELP, said_of, stock_json, write_stock
+from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
+from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.proofs import (
+    FORMAT_HELP,
+    built_as,
+    formats_named,
+    limits_of,
+    number_or_stock,
+    print_proof,
+    title_of,
+)
+from separatrix.core.progress import bar, seconds_of
+
+if TYPE_CHECKING:
+    from separatrix.checks.verify import Checked
+
+MOST_DESCRIBED = 9
+"""Records of a file whose checks are printed one by one; of more only the kinds are counted."""
+
+
+def construct(
+    context: typer.Context,
+    task: TaskText,
+    out: Annotated[Path, typer.Option(help="New folder for the weights and the proof.")],
+    arch: Annotated[
+        str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="The construction (default: the first that fits); `constructions` lists them.",
+            autocompletion=complete.constructions,
+        ),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help=f"{FORMAT_HELP} {STOCK_HELP}")
+    ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Print its proof in every number format, and how far each carries.",
+        ),
+    ] = False,
+    formats: Annotated[
+        str | None,
+        typer.Option(help="Number formats to prove it in, too, such as fp64,bf16 (recorded)."),
+    ] = None,
+    unproved: Annotated[
+        bool, typer.Option("--unproved", help="Write the weights though nothing is proved of them.")
+    ] = False,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Explicit weights that answer every input of the size, with a proof. Example: construct
+    seqcomp --L 3 -n 4096 --out model/
+    """
+    from separatrix.cli.report.meters import metered
+    from separatrix.core.evidence.folder import new_folder
+    from separatrix.tasks import parse_task
+
+    wanted = parse_task(with_sizes(task, context))
+    held = stack(arch) if arch else None
+    number, stock = number_or_stock(form)
+    others = formats_named(formats, prove=prove)
+    with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
+        from separatrix.constructions import CONSTRUCTIONS
+
+        built = built_as(wanted, held, number, others, kind, unproved=unproved)
+        name = built.save(folder).name
+        checkpoint = write_stock(built, stock, folder) if stock else None
+        meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)
+    path = out / name
+    if as_json:
+        extra = {"checkpoint": stock_json(checkpoint)} if checkpoint else {}
+        print_json(
+            {"file": str(path), "record": built.record.envelope(), "meters": meters.to_json()}
+            | extra
+        )
+        return
+    print_text(built.record.statement)
+    print_proof(built.record.proof)
+    for other, told in built.record.proofs.items():
+        typer.echo(f"\nin {title_of(other)}")
+        print_proof(told)
+    if prove and not unproved:
+        typer.echo()
+        for sentence in limits_of(built, held):
+            print_text(sentence)
+    print_text(meters.said())
+    for line in said_of(checkpoint, out) if checkpoint else ():
+        print_text(line)
+    typer.echo(f"written to {path}    check it: separatrix verify {path}")
+
+
+def refute(
+    context: typer.Context,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help=(
+                "An architecture (a model of it is drawn from --seed), or a folder that"
+                " `separatrix train` or `construct` has written."
+            ),
+            autocompletion=complete.models,
+        ),
+    ],
+    task: Annotated[
+        str,
+        typer.Option(help=f"The task it should fail. {TASK_HELP}", autocompletion=complete.tasks),
+    ],
+    budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
+    method: Annotated[
+        str,
+        typer.Option(
+            help=(
+                "What to look for: collision, block_swap, two_runs (two runs of tokens that the"
+                " model answers alike), wrong_answer, or auto."
+            )
+        ),
+    ] = "auto",
+    out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path(
+        "certificate.json"
+    ),
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """A concrete failure of a model: a certificate that anyone can check, or "not found in this
+    budget" (which proves nothing).
+    """
+    from separatrix.cli.commands.stored import from_folder, holds_model
+    from separatrix.core.evidence.atomic import write_atomic
+    from separatrix.core.evidence.canonical import canonical
+    from separatrix.core.evidence.records import Certificate
+    from separatrix.tasks import parse_task
+
+    wanted = parse_task(with_sizes(task, context))
+    subject = from_folder(model).model if holds_model(model) else stack(model)
+    with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
+        from separatrix.checks.refute import chosen
+        from separatrix.checks.refute import refute as search
+
+        told = seconds_of(budget, advance)
+        found = search(
+            subject, wanted, budget=budget, seed=seed, method=chosen(method), progress=told
+        )
+    if not isinstance(found, Certificate):
+        if as_json:
+            print_json({"found": False, "reason": str(found)})
+        else:
+            print_text(str(found))
+        raise typer.Exit(1)
+    write_atomic(out, canonical(found.envelope()) + "\n")
+    if as_json:
+        print_json({"found": True, "file": str(out), "record": found.envelope()})
+        return
+    from separatrix.cli.report.certificate import describe_certificate
+
+    print_text(describe_certificate(found))
+    typer.echo(f"written to {out}    check it: separatrix verify {out}")
+
+
+def verify(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=(
+                "A certificate, construction, verdict, measurement, evidence.json, or a folder with"
+                " one; or a folder of `separatrix train`, whose weights are run again."
+            )
+        ),
+    ],
+    budget: Annotated[
+        float,
+        typer.Option(
+            min=0.000001,
+            max=1e6,
+            help="Most work: 1 is about two minutes and 4 GiB, 10 ten times that.",
+        ),
+    ] = 1.0,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Checks evidence without the code that found it. Exit code 1 if a claim does not hold, 2 if
+    nothing can be said of it.
+    """
+    with bar("verifying", shown=not as_json) as advance:
+        from separatrix.checks.verify import verify_path
+
+        checked = verify_path(file, progress=advance, budget=budget)
+    if as_json:
+        print_json(
+            [
+                {"kind": one.record.kind, "sha256": one.record.digest, "checks": one.checks}
+                for one in checked
+            ]
+        )
+        return
+    if len(checked) <= MOST_DESCRIBED:
+        for one in checked:
+            record = one.record
+            print_text(
+                f"{record.kind} {record.digest[:12]}  {record.architecture}  on  {record.task}"
+            )
+            print_text("\n".join(f"  - {check}" for check in one.checks))
+    else:
+        print_text("\n".join(_unchecked(checked)))
+    kinds = Counter(one.record.kind for one in checked)
+    counted = (f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items())
+    typer.echo(f"holds: {', '.join(counted)}")
+
+
+def _unchecked(checked: Iterable[Checked]) -> list[str]:
+    """What was not checked of many records: each sentence once, notes counted."""
+    said: dict[str, set[str]] = {}
+    for check in (check for one in checked for check in one.checks):
+        what, _, rest = check.partition(": ")
+        if what.startswith("not checked"):
+            said.setdefault(what, set()).add(rest)
+    return [
+        f"{what}: {rests.pop() if len(rests) == 1 else f'{len(rests)} notes'}"
+        for what, rests in said.items()
+    ]

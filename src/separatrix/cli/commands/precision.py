@@ -1,0 +1,153 @@
+"""`separatrix precision`: how large a construction each number format carries."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.core.errors import SpecError
+from separatrix.core.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.constructions.precision import Line
+
+_SHOWN = 10
+"""Tokens of an input that a table shows."""
+
+
+def precision(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A construction: match2, retrieval, seqcomp, ...",
+            autocompletion=complete.constructions,
+        ),
+    ],
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            "--sizes",
+            metavar="TASK",
+            help="The task with {} for the size that grows: eva:n={},V=16, twosum:n=8,M={}.",
+        ),
+    ] = None,
+    formats: Annotated[
+        str, typer.Option(help="Number formats, joined by commas; p20 is one of 20 bits.")
+    ] = "fp64,fp32,bf16,fp16",
+    bits: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM:TO", help="Formats of so many bits, too: 12:32 adds p12, ..., p32."
+        ),
+    ] = None,
+    most: Annotated[int, typer.Option(min=2, max=1 << 20, help="Largest size that is tried.")] = (
+        1 << 10
+    ),
+    tokens: Annotated[
+        int, typer.Option(min=1, max=1 << 26, help="Tokens that the search runs at each size.")
+    ] = 1 << 16,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs tried.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for the map as JSON, SVG and PNG.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The precision map: for each number format the largest size at which a construction is proved
+    right on every input, beside the smallest one at which a search finds an input that it answers
+    wrongly. In formats pN every operation is rounded, with sums in a row and in pairs. Example:
+    precision match2 --bits 14:32 --out map/
+    """
+    from separatrix.cli.report.precision_plot import precision_spec, said_of_slopes
+    from separatrix.constructions.precision import family_of, precision_map
+    from separatrix.core.document.plot_file import write_spec
+    from separatrix.core.evidence.atomic import write_atomic
+    from separatrix.core.evidence.canonical import canonical
+    from separatrix.core.evidence.folder import new_folder
+    from separatrix.proofs.arithmetic import arithmetic
+
+    family = family_of(name, sizes)
+    wanted = [*formats.split(","), *_of_bits(bits)]
+    for one in wanted:
+        arithmetic(one)
+    lines: list[Line] = []
+    # an existing folder is refused before anything is computed
+    with nullcontext() if out is None else new_folder(out) as folder:
+        with bar(f"precision of {name}", shown=not as_json) as advance:
+            for line in precision_map(name, family, wanted, most=most, tokens=tokens, seed=seed):
+                lines.append(line)
+                advance(len(lines), len(wanted))
+        data = {
+            "construction": name,
+            "sizes": family.text,
+            "most": most,
+            "seed": seed,
+            "formats": [line.to_json() for line in lines],
+        }
+        if folder is not None:
+            spec = precision_spec(name, family, lines, most)
+            write_atomic(folder / "precision.json", canonical(data) + "\n")
+            for suffix in ("svg", "png"):
+                write_spec(spec, f"Precision of {name}", folder / f"precision.{suffix}")
+    if as_json:
+        print_json(data)
+        return
+    print_text(f"{name}, along {family.size} of {family.text}, up to {most:,}")
+    typer.echo()
+    print_rows([_row(line) for line in lines], False)
+    for line in lines:
+        if line.wrong is not None:
+            typer.echo()
+            print_text(_told(line))
+    for reason in dict.fromkeys(line.unrun for line in lines if line.unrun is not None):
+        typer.echo()
+        those = ", ".join(line.format for line in lines if line.unrun == reason)
+        print_text(f"{those}: no larger size was run: {reason}")
+    typer.echo()
+    for sentence in said_of_slopes(family, lines, most):
+        print_text(sentence)
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def _row(line: Line) -> dict[str, str]:
+    def size(number: int | None) -> str:
+        return "none" if number is None else f"{number:,}"
+
+    return {
+        "format": line.format,
+        "digits": str(line.digits),
+        "proved up to": f"{size(line.proved)}{' (all tried)' if line.capped else ''}",
+        "no failure up to": size(line.survived),
+        "fails at": size(line.fails),
+        "ratio": "" if line.ratio is None else f"{line.ratio:.2f}",
+    }
+
+
+def _told(line: Line) -> str:
+    """The input that is answered wrongly, in a sentence."""
+    assert line.wrong is not None
+    wrong = line.wrong
+    shown = " ".join(map(str, wrong.tokens[:_SHOWN]))
+    rest = len(wrong.tokens) - _SHOWN
+    more = f" ... ({rest:,} more)" if rest > 0 else ""
+    said = "no number" if wrong.answer < 0 else f"{wrong.answer}"
+    return (
+        f"{line.format}, {wrong.how}, size {line.fails:,}: {shown}{more} is answered {said}, not"
+        f" {wrong.right}"
+    )
+
+
+def _of_bits(bits: str | None) -> list[str]:
+    """Formats of p bits. Raises SpecError for no range."""
+    if bits is None:
+        return []
+    match = re.fullmatch(r"(\d{1,2}):(\d{1,2})", bits)
+    if not match or int(match[1]) > int(match[2]):
+        raise SpecError(f"--bits {bits[:20]}: write a range such as 12:32")
+    return [f"p{count}" for count in range(int(match[1]), int(match[2]) + 1)]

@@ -1,0 +1,152 @@
+"""Derives a row of the table of constructions: builds, proves and runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from separatrix.checks.verify.construction import all_right
+from separatrix.cli.report.constructions.recorded import FORMATS, Limit, Row
+from separatrix.cli.report.meters import metered
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.constructions.precision import FAMILIES, Family, largest_size
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.proofs.arithmetic import arithmetic
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+AT = 64
+"""The size at which stacks are described, or the largest one below it that is built."""
+MOST = 1 << 20
+"""The largest size tried."""
+SECONDS = 4.0
+"""Processor time of one proof from which on larger sizes are not tried."""
+MOST_INPUTS = 1 << 14
+"""Inputs up to which every one is run."""
+SMALL = {
+    "match2-bits": Family("twosum:n={},M=6", "n", 1),
+    "pairs": Family("twosum:n={},M=6,form=decision", "n", 1),
+    "neighbour": Family("neighbour:n={},d=3,V=2", "n"),
+    "recall": Family("recall:n={},K=4,V=2", "n"),
+    "carried-recall": Family("recall:n={},K=4,V=2", "n"),
+    "khop": Family("khop:n={},V=2,k=2", "n"),
+    "mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+    "carried-mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+}
+"""Families with fewer inputs at a size, for constructions whose own have too many."""
+_BATCH = 1 << 12
+
+
+def derived_row(name: str, *, most: int = MOST, seconds: float = SECONDS) -> Row:
+    """The row of a construction. Takes up to minutes at the limits given."""
+    family = FAMILIES[name]
+    exhaustive, inputs = every_input(name, family)
+    return replace(
+        described_row(name, _described_at(name, family)),
+        exhaustive=exhaustive,
+        inputs=inputs,
+        proved={one: limit(name, family, one, most=most, seconds=seconds) for one in FORMATS},
+    )
+
+
+def described_row(name: str, task: Task) -> Row:
+    """The row as far as one stack says it: nothing run, nothing looked for."""
+    built = construct(task, kind=name)
+    theorem = CONSTRUCTIONS[name].theorem
+    meters = metered(built.model, built.record, theorem)
+    return Row(
+        name=name,
+        theorem=theorem,
+        task=task.spec,
+        architecture=built.record.architecture,
+        layers=meters.layers,
+        heads=meters.heads,
+        head_dim=max(meters.head_dim, meters.value_dim),
+        width=meters.width,
+        nonzero=meters.nonzero,
+        least_layers=meters.least.layers if meters.least else None,
+        least_head_dim=meters.least.head_dim if meters.least else None,
+        exhaustive="",
+        inputs=0,
+        grows=FAMILIES[name].size,
+        proved={},
+    )
+
+
+def limit(name: str, family: Family, one: str, *, most: int, seconds: float) -> Limit:
+    """The largest size that a format carries, among those whose proofs take no longer than that."""
+    known: dict[int, bool] = {}
+
+    def holds(size: int) -> bool:
+        if size not in known:
+            known[size] = proved_at(name, family, size, one)
+        return known[size]
+
+    # double until proofs take too long, and look no further than there
+    end = family.least
+    # the first proof of all loads modules
+    holds(end)
+    began = time.process_time()
+    while holds(end) and end < most and time.process_time() - began <= seconds:
+        end = min(2 * end, most)
+        began = time.process_time()
+    found = largest_size(holds, family.least, end)
+    return Limit(size=found, capped=found == end)
+
+
+def proved_at(name: str, family: Family, size: int, one: str) -> bool:
+    """Whether weights of a size are built and proved in a number format."""
+    try:
+        construct(family.task(size), None, name, arithmetic(one))
+    except (SizeError, CheckFailed):
+        return False
+    return True
+
+
+def every_input(name: str, family: Family) -> tuple[str, int]:
+    """The largest task of the family of which every input was run, and how many those are. Raises
+    CheckFailed where one is answered wrongly.
+    """
+    best = ("", 0)
+    few = SMALL.get(name, family)
+    for size in range(few.least, few.least + AT):
+        try:
+            task = few.task(size)
+            ids = DERIVATIONS[name].ids(task)
+            if prod(ids) > MOST_INPUTS:
+                break
+            model = construct(task, kind=name).model
+        except SizeError:
+            # some sizes are none of the task's
+            continue
+        number = 0
+        for tokens in all_inputs(name, task):
+            all_right(model, task, tokens, "")
+            number += len(tokens)
+        best = (task.spec, number)
+    return best
+
+
+def all_inputs(name: str, task: Task) -> Iterator[Tokens]:
+    """Every input that a construction is about, in batches."""
+    derivation = DERIVATIONS[name]
+    ids = derivation.ids(task)
+    for start in range(0, prod(ids), _BATCH):
+        numbers = np.arange(start, min(start + _BATCH, prod(ids)))
+        tokens = np.stack(np.unravel_index(numbers, ids), -1).astype(np.int64)
+        some = tokens if derivation.asked is None else tokens[derivation.asked(task, tokens)]
+        if len(some):
+            yield some
+
+
+def _described_at(name: str, family: Family) -> Task:
+    """The task at the size at which the stack is described."""
+    for size in range(max(AT, family.least), family.least - 1, -1):
+        if proved_at(name, family, size, "fp32"):
+            return family.task(size)
+    raise SizeError(f"{name}: no size up to {AT} is proved in float32")

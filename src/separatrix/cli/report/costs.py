@@ -1,0 +1,229 @@
+"""Costs of serving, and where they cross, as a card, a comparison and machines show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from separatrix.cards.costs import MEASURES
+from separatrix.core.numbers.amounts import LONGEST_CONTEXT, bytes_of, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from separatrix.cards.costs import CostAt, Costs, Crossing, Serving
+    from separatrix.stacks.architecture.weights import Weights
+
+
+class Pair(NamedTuple):
+    """Two designs by name, and where their costs cross."""
+
+    names: tuple[str, str]
+    crossings: Sequence[Crossing]
+
+    @property
+    def short(self) -> tuple[str, str]:
+        """What a sentence calls them: their names, unless these are long or alike."""
+        long = max(map(len, self.names)) > _LONGEST_NAME
+        return ("the first", "the second") if long or len(set(self.names)) == 1 else self.names
+
+
+UNKNOWN = "not known"
+ANY = "any number"
+MIXING = "mixing: operations, a multiply-add counts 2, without projections, MLPs, experts and head"
+_LONGEST_NAME = 24
+_MOST_PIECES = 6
+
+
+def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
+    """Each cost in words, and how it is written at a context."""
+    rows: list[tuple[str, Callable[[CostAt], str]]] = [
+        ("decode, mixing", lambda cost: format_count(cost.decode)),
+        ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
+        ("cache read to decode", lambda cost: _bytes(cost.fetched)),
+    ]
+    if costs.known is not None:
+        rows[:2] = _with_maps(costs.known)
+    if costs.serving.weights is not None:
+        together = _batch(costs.serving)
+        rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
+    if costs.serving.memory is not None:
+        within = format_bytes(costs.serving.memory)
+        rows.append((f"sequences in {within}", lambda cost: _sequences(cost)))
+    return rows
+
+
+def _with_maps(known: Weights) -> list[tuple[str, Callable[[CostAt], str]]]:
+    """Operations of mixing, and of a whole token."""
+    decoding, prompts = known.operations(head=True), known.operations(head=False)
+    return [
+        ("decode, mixing", lambda cost: format_count(cost.decode)),
+        ("decode, whole token", lambda cost: format_count(cost.decode + decoding)),
+        ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
+        ("prefill, whole token", lambda cost: _mean(cost.prefill_each, prompts)),
+    ]
+
+
+def costs_notes(costs: Costs) -> list[str]:
+    """What is counted, and how long the batch fits."""
+    notes = [MIXING if costs.known is None else f"{MIXING}; {_whole(costs.known)}"]
+    if costs.longest is None:
+        return notes
+    weights = costs.serving.weights
+    if weights is None:
+        notes.append("weights not given, none taken off the memory: --weights")
+    elif costs.told:
+        notes.append(f"weights of {format_bytes(weights)}, by the sizes in the file; --weights")
+    return [*notes, _fits(costs)]
+
+
+def _whole(known: Weights) -> str:
+    """What a whole token adds to mixing."""
+    met, total = known.read(1), known.total
+    share = "" if met + known.embedding == total else f" of {format_count(total)}"
+    return f"whole token: and 2 for each of {format_count(met)} weights{share} that it meets"
+
+
+def costs_explained() -> str:
+    """What each row counts, in plain English."""
+    return (
+        "Decode: scores and weighted values over what the token sees, indexers, states and short"
+        " convolutions. Prefill: the same for each token of a prompt, in the mean; kernels that"
+        " work in chunks do somewhat more. Read: what the token takes of the cache, its own entry"
+        " included; blocks and tokens that are not chosen are kept and not read, states are written"
+        " back besides. Where query heads share keys and choose blocks for themselves, they are"
+        " taken to choose different ones."
+    )
+
+
+def costs_json(costs: Costs) -> dict[str, Any]:
+    """Costs as plain data: integers, and floats where bytes or means are not whole; null where
+    unknown.
+    """
+    serving = costs.serving
+    return {
+        "memory_bytes": _plain(serving.memory),
+        "weights_bytes": _plain(serving.weights),
+        "batch": serving.batch,
+        "batch_fits_up_to": costs.longest,
+        "weights": _weights_json(costs.known),
+        "contexts": [
+            {
+                "context": cost.context,
+                "decode_flops": cost.decode,
+                "prefill_flops": cost.prefill,
+                "prefill_flops_per_token": _number(cost.prefill_each),
+                "cache_bytes_read": _plain(cost.fetched),
+                "weight_bytes_read": _plain(cost.weights),
+                "cache_bytes": bytes_of(cost.kept),
+                "sequences": cost.sequences,
+            }
+            for cost in costs.at
+        ],
+    }
+
+
+def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:
+    """Who has less, from which context on: "A less up to 1,023 tokens, alike at 1,024, B from 1,025
+    on".
+    """
+    if crossing.since is None:
+        return "they take turns, block by block: no context from which one stays below"
+    who = {-1: f"{names[0]} less", 0: "alike", 1: f"{names[1]} less"}
+    if len(crossing.since) == 1:
+        return f"{who[crossing.since[0].sign]} at every context: they never cross"
+    pieces: list[str] = []
+    ends = [since.token - 1 for since in crossing.since[1:]]
+    for since, end in zip(crossing.since, ends, strict=False):
+        if since.token == end:
+            pieces.append(f"{who[since.sign]} at {end:,}")
+        elif since.token == 1:
+            pieces.append(f"{who[since.sign]} up to {end:,}")
+        else:
+            pieces.append(f"{who[since.sign]} from {since.token:,} to {end:,}")
+    last = crossing.since[-1]
+    if len(pieces) > _MOST_PIECES:
+        left = len(pieces) - _MOST_PIECES
+        pieces = [*pieces[:_MOST_PIECES], f"{left:,} more stretches (--json lists them)"]
+    return "; ".join([*pieces, f"{who[last.sign]} from {last.token:,} on"])
+
+
+def crossing_rows(pair: Pair) -> Iterator[tuple[str, str]]:
+    """What is compared, and the answer, for a pair of designs."""
+    for crossing in pair.crossings:
+        yield MEASURES[crossing.what], crossing_text(crossing, pair.short)
+
+
+def crossings_json(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """From which contexts on which of two designs has less: "less" is 0 or 1, the design's place in
+    "models", or null where both have as much. "since" is null where they take turns.
+    """
+    return [
+        {
+            "models": list(names),
+            "up_to": LONGEST_CONTEXT,
+            **{
+                crossing.what: None
+                if crossing.since is None
+                else [
+                    {"from": since.token, "less": {-1: 0, 0: None, 1: 1}[since.sign]}
+                    for since in crossing.since
+                ]
+                for crossing in found
+            },
+        }
+        for names, found in pairs
+    ]
+
+
+def _batch(serving: Serving) -> str:
+    return f", batch of {serving.batch:,}" if serving.batch > 1 else ""
+
+
+def _fits(costs: Costs) -> str:
+    batch = costs.serving.batch
+    whose = "one sequence fits" if batch == 1 else f"a batch of {batch:,} fits"
+    room = costs.serving.room
+    if room is not None and room <= 0:
+        return "the weights alone do not fit"
+    if not costs.longest:
+        return f"not even one token of {'a sequence' if batch == 1 else 'each sequence'} fits"
+    if costs.longest == LONGEST_CONTEXT:
+        return f"{whose} at every context up to 10^12 tokens"
+    return f"{whose} up to {costs.longest:,} tokens"
+
+
+def _sequences(cost: CostAt) -> str:
+    return ANY if cost.sequences is None else f"{cost.sequences:,}"
+
+
+def _mean(each: Fraction | None, more: int = 0) -> str:
+    return UNKNOWN if each is None else format_count(round(each) + more)
+
+
+def _weights_json(known: Weights | None) -> dict[str, Any] | None:
+    """Weights that the file tells, and the operations that they add to those of mixing."""
+    if known is None:
+        return None
+    return {
+        "total": known.total,
+        "met_by_a_token": known.read(1),
+        "bits": known.bits,
+        "decode_flops": known.operations(head=True),
+        "prefill_flops_per_token": known.operations(head=False),
+    }
+
+
+def _bytes(bits: int | Fraction | None) -> str:
+    return UNKNOWN if bits is None else format_bytes(round(bits))
+
+
+def _plain(bits: int | Fraction | None) -> int | float | None:
+    return None if bits is None else bytes_of(bits)
+
+
+def _number(value: Fraction | None) -> int | float | None:
+    if value is None:
+        return None
+    return value.numerator if value.denominator == 1 else float(value)

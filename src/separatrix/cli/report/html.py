@@ -1,0 +1,146 @@
+"""The report: one HTML file that needs no network, from the body of a bundle."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from separatrix.cards.table.models import DEFAULT_MODELS
+from separatrix.cli.report import alternatives, facts, notation, prompts
+from separatrix.cli.report.charts import accuracy_chart, bound_chart, task_size
+from separatrix.cli.report.side_by_side import side_by_side
+from separatrix.cli.report.statuses import CSS, theorem_name, where
+from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
+from separatrix.core.document.drawing import Chart, libraries, vega_javascript
+from separatrix.core.errors import MissingExtraError
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.code import package_version
+from separatrix.core.evidence.records import SOLVED
+
+
+def require_libraries() -> Any:
+    """jinja2, when everything a report needs is installed. Raises MissingExtraError if not."""
+    libraries()
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtraError.of("the HTML report", "report") from None
+    return jinja2
+
+
+def render_html(bundle_body: Mapping[str, Any]) -> str:
+    """The report of a bundle's body. Equal bodies give equal text.
+
+    Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged
+    or incomplete.
+    """
+    jinja2 = require_libraries()
+    seen = view(bundle_body)
+    charts = {cell.key: _charts(cell) for cell in seen.cells.values()}
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("separatrix", "cli/report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {
+        "maths": notation.maths,
+        "enclosure": notation.enclosure,
+        "bound": notation.bound,
+        "number": notation.number,
+        "label": notation.label,
+        "theorem": theorem_name,
+        "svg": _safe,
+    }
+    environment.globals |= {
+        "css": CSS,
+        "marks": MARKS,
+        "short": SHORT,
+        "align": prompts.align,
+        "differences": prompts.differences,
+        "task_size": task_size,
+        "where": where,
+        "accuracy_lines": alternatives.accuracy_lines,
+        "alternative": {"accuracy": alternatives.accuracy_words, "bound": alternatives.bound_words},
+        "solved_at": f"{float(SOLVED):.0%}",
+        "proof_parts": facts.proof_parts,
+        "certificate_facts": facts.certificate_facts,
+        "budget_words": facts.budget_words,
+        "form_sentence": facts.FORMS,
+    }
+    specs = {
+        f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()
+    }
+    return environment.get_template("template.html.j2").render(
+        view=seen,
+        sides=list(side_by_side(seen)),
+        version=package_version(),
+        command=command(seen),
+        charts=charts,
+        style=_safe(_asset("style.css")),
+        script=_safe(_asset("page.js")),
+        vega=_safe(vega_javascript() if specs else ""),
+        specs=_safe(_script_json(specs)),
+    )
+
+
+def command(seen: View) -> str:
+    """The command that makes the report again, as far as the bundle tells it."""
+    settings = seen.settings
+    words = ["separatrix reproduce"]
+    words += ["--quick"] if settings.get("kind") == "quick" else []
+    words += [f"--seed {settings['seed']}"] if settings.get("seed") else []
+    usual = [source.preset for source in DEFAULT_MODELS]
+    named = [] if seen.chosen == usual else seen.chosen
+    return " ".join([*words, *(f"--config {shlex.quote(name)}" for name in named)])
+
+
+def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
+    """Writes the report to `path`, whole or not at all. Raises OutputError where it cannot be
+    written, and what `render_html` raises.
+    """
+    write_atomic(Path(path), render_html(bundle_body))
+
+
+def _safe(text: str) -> Any:
+    """Text made here (SVG, style, script), which the template must not escape."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _asset(name: str) -> str:
+    return files("separatrix.cli.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return (
+        json.dumps(value, sort_keys=True, separators=(",", ":"))
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    )
+
+
+def _charts(cell: Cell) -> dict[str, Chart]:
+    drawn = {
+        "bound": (
+            bound_chart(cell.bound, name=f"{cell.key}-bound", bites=cell.bites)
+            if cell.bound
+            else None
+        ),
+        "accuracy": accuracy_chart(
+            cell.measurements,
+            name=f"{cell.key}-accuracy",
+            bites=cell.bites,
+            solvable=cell.status == "SOLVABLE",
+        ),
+    }
+    return {kind: chart for kind, chart in drawn.items() if chart is not None}

@@ -1,0 +1,67 @@
+"""Theorems, statements and counts explained, for `theorems` and `theorems show`."""
+
+from __future__ import annotations
+
+from separatrix.core.errors import UnknownNameError
+
+COUNT = "count:"
+"""What the key of a count begins with, beside those of theorems."""
+
+
+def list_theorems() -> list[dict[str, str]]:
+    """Key, title and source of every theorem, statement and count."""
+    from separatrix.theory import THEOREMS
+    from separatrix.theory.counts import COUNTS
+    from separatrix.theory.statements import KNOWN
+
+    found = [
+        (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
+    ]
+    found += [
+        (f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source)
+        for key, count in COUNTS.items()
+    ]
+    return [{"key": key, "title": title, "source": source} for key, title, source in found]
+
+
+def describe_theorem(key: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
+    from separatrix.theory import THEOREMS, Theorem
+    from separatrix.theory.base import SOLVABLE
+    from separatrix.theory.counts import COUNTS
+    from separatrix.theory.statements import KNOWN
+
+    if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
+        count = COUNTS[key.removeprefix(COUNT)]
+        sizes = f"{count.formula} classes of prefixes, at sizes {', '.join(count.sizes)}"
+        return [
+            (f"{key}: {count.title}", sizes),
+            ("proof sketch", count.sketch),
+            ("source", count.source),
+        ]
+    theorem = THEOREMS.get(key) or KNOWN.get(key)
+    if theorem is None:
+        known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]
+        raise UnknownNameError.of("theorem", key, known, listing="separatrix theorems")
+    parts = [
+        (f"{key}: {theorem.title}", theorem.statement),
+        ("premises", "\n".join(theorem.premises)),
+        ("proof sketch", theorem.proof_sketch),
+        ("source", theorem.source),
+    ]
+    if isinstance(theorem, Theorem) and theorem.shows == SOLVABLE:
+        parts.append(("weights", _weights(key)))
+    return parts
+
+
+def _weights(key: str) -> str:
+    """Whether `construct` writes a construction down."""
+    from separatrix.theory.fits import BUILT, EXACT
+
+    if key not in BUILT:
+        return "`separatrix construct` does not build them yet; what is proved is that they exist."
+    names = " or ".join(BUILT[key])
+    if key in EXACT:
+        formats = "float32, bfloat16 and float16"
+        return f"`separatrix construct` builds them ({names}), exact in what of {formats} they fit."
+    return f"`separatrix construct` builds them in float32 ({names}), where addresses are embedded."

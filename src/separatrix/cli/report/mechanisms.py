@@ -1,0 +1,181 @@
+"""The token mixers as a table, one by one, and as the page docs/mechanisms.md; no torch.
+
+Everything is said by the classes of mechanisms; here it is only printed. The maths of a mixer is
+the docstring of its file in mixers/, read without importing it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from separatrix.core.errors import UnknownNameError
+from separatrix.core.numbers.amounts import format_count
+from separatrix.stacks.architecture import MECHANISMS, Mechanism
+
+TOKENS = 4096
+"""Tokens at which costs and sizes are shown."""
+
+
+def rows() -> list[dict[str, str | int | None]]:
+    """One row per mechanism: sizes at the defaults after TOKENS tokens, cost of the next one,
+    other names.
+    """
+    return [
+        {
+            "name": name,
+            "symbol": cls.symbol,
+            "mechanism": cls.title,
+            "state": numbers(cls(), TOKENS),
+            "grows": growth(cls()),
+            "read": _read(cls()) if cls.reading else None,
+            "flops": cls().flops(TOKENS),
+            "mixer": None if cls.declared_only else "yes",
+            "elsewhere": "" if cls.facts is None else cls.facts.elsewhere,
+        }
+        for name, cls in MECHANISMS.items()
+    ]
+
+
+def shown(row: dict[str, str | int | None]) -> dict[str, str]:
+    """A row as people read it."""
+    return {key: _cell(value) for key, value in row.items()}
+
+
+def _cell(value: str | int | None) -> str:
+    if value is None:
+        return "-"
+    return format_count(value, shorten_from=1000) if isinstance(value, int) else value
+
+
+LEGEND = (
+    f"state: numbers carried after {TOKENS:,} tokens at the default sizes; read: numbers one token"
+    f" can take of a prefix; flops: operations to mix token {TOKENS:,}, projections not counted;"
+    " mixer: yes where `separatrix` builds, trains and checks it, - where it knows the sizes only"
+)
+
+
+def describe(name: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of one mechanism. Raises UnknownNameError."""
+    if name not in MECHANISMS:
+        raise UnknownNameError.of("mechanism", name, MECHANISMS, listing="separatrix mechanisms")
+    cls = MECHANISMS[name]
+    facts = cls.facts
+    maths = mathematics(name)
+    parts = [(f"{name}: {cls.title}", maths or " ".join((inspect.getdoc(cls) or "").split()))]
+    if cls.declared_only and cls.mixes_tokens:
+        parts.append(
+            (
+                "mixer",
+                "none: sizes are declared, so it can be judged, but no model of it can be built",
+            )
+        )
+    if cls.origin:
+        parts.append(("mixer", f"your own, {cls.origin}: it is built, trained and checked as any"))
+    parts += [
+        (
+            "sizes and their defaults",
+            "\n".join(f"{size} = {value}   {text}" for size, value, text in _sizes(cls)),
+        )
+    ]
+    if facts is not None:
+        parts.append(("numbers carried (after t tokens)", _with_convolution(cls, facts.carried)))
+    parts.append((f"carried at the defaults (after {TOKENS:,} tokens)", _carried(cls())))
+    if cls.reading:
+        formula = f"{facts.read} numbers; " if facts is not None else ""
+        parts.append(
+            ("read by one token", f"{formula}h = {cls().read_bits():,} bits at the defaults")
+        )
+    parts.append(
+        (f"operations at the defaults (to mix token {TOKENS:,})", f"{cls().flops(TOKENS):,}")
+    )
+    if facts is not None and facts.elsewhere:
+        parts.append(("called elsewhere", facts.elsewhere))
+    return [*parts, ("source", cls.source)]
+
+
+def page() -> str:
+    """docs/mechanisms.md."""
+    table = [shown(row) for row in rows()]
+    names = list(table[0])
+    lines = [
+        "# The mechanisms",
+        "",
+        (
+            "Written by `separatrix mechanisms --markdown` from the code; a test compares. One"
+            " mechanism: `separatrix mechanisms show gdn`."
+        ),
+        "",
+        f"{LEGEND[0].upper()}{LEGEND[1:]}.",
+        "",
+        f"| {' | '.join(names)} |",
+        f"|{'---|' * len(names)}",
+        *(f"| {' | '.join(row.values())} |" for row in table),
+    ]
+    for name in MECHANISMS:
+        (title, text), *parts = describe(name)
+        lines += ["", f"## {title}", "", "```text", text, "```", ""]
+        for heading, content in parts:
+            lines += (
+                ["", f"{heading}:", "", "```text", content, "```"]
+                if "\n" in content
+                else [f"- {heading}: {content}"]
+            )
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def mathematics(name: str) -> str:
+    """The docstrings of the files that hold the mixers of that name, "" if there is none."""
+    folder = Path(__file__).parents[2] / "mixers"
+    # the second are other forms of a mechanism, as loglinear_gdn.py
+    files = [folder / f"{name}.py", *sorted(folder.glob(f"{name}_*.py"))]
+    texts = [
+        ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        for path in files
+        if path.is_file()
+    ]
+    return "\n\n".join(
+        text.removeprefix(f"{MECHANISMS[name].title}.").lstrip("\n") for text in texts
+    )
+
+
+def numbers(mechanism: Mechanism, t: int) -> int:
+    """Numbers carried after t tokens."""
+    return sum(item.bits.numbers for item in mechanism.cache(t))
+
+
+def growth(mechanism: Mechanism) -> str:
+    """How the cache grows with t: constant, log t or t."""
+    one, two, four = (mechanism.cache_bits(1 << shift) for shift in (20, 21, 22))
+    if one == two == four:
+        return "constant"
+    return "log t" if four - two == two - one else "t"
+
+
+def _read(mechanism: Mechanism) -> int:
+    return mechanism.read_bits() // mechanism.p
+
+
+def _carried(mechanism: Mechanism) -> str:
+    return (
+        "\n".join(
+            f"{item.kind}: {item.bits}" for item in mechanism.cache(TOKENS) if item.bits.total
+        )
+        or "nothing"
+    )
+
+
+def _with_convolution(cls: type[Mechanism], carried: str) -> str:
+    has = any(f.name == "conv" and f.default == 0 for f in fields(cls))
+    buffer = "   (+ min(t, conv - 1) inputs of each channel of a short convolution)" if has else ""
+    return carried + buffer
+
+
+def _sizes(cls: type[Mechanism]) -> Iterator[tuple[str, Any, str]]:
+    for f in fields(cls):
+        yield f.name, f.default, f.metadata.get("text", "")

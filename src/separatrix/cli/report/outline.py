@@ -1,0 +1,118 @@
+"""The card of a model whose file leaves sizes open: its layers are drawn and counted, what is
+not known is named, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from separatrix.cards.memory import FAR, largest_numbers, layer_counts, rows, symbols
+from separatrix.cli.report.card import indented
+from separatrix.core.numbers.amounts import bytes_of, check_context
+from separatrix.stacks.architecture.outline import Outline
+from separatrix.stacks.architecture.spec import fold
+from separatrix.stacks.mechanisms import LayerKind
+
+_GROWING: set[LayerKind] = {"full", "indexed"}
+_HOLDS: dict[str, set[LayerKind]] = {
+    "state_bytes": {"recurrent", "convolution"},
+    "window_bytes": {"windowed"},
+    "kv_bytes_per_token": _GROWING,
+}
+
+
+def outline_json(outline: Outline, context: int) -> dict[str, Any]:
+    """As `card_json`, null where a number depends on a size that is not known. Raises SizeError
+    for a context that is not positive.
+    """
+    check_context(context)
+    known = outline.known
+    memory = {row.kind: row for row in rows(known, context)} if known else {}
+    cache: dict[str, Any] = {
+        "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
+        "convolution_numbers": _numbers(outline, "convolution", FAR, "convolution"),
+        "state_bytes": bytes_of(
+            sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
+        ),
+        "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
+        "kv_bytes_per_token": bytes_of(memory["kv"].per_token if "kv" in memory else 0),
+    }
+    unsized = {cls.group for cls in outline.unsized}
+    cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
+    return {
+        "name": outline.name,
+        "context": context,
+        "layers": layer_counts(outline),
+        "pattern": "".join(symbols(outline)),
+        "cache": cache | {"total_bytes": None},
+        "verdicts": [
+            {
+                "question": question,
+                "task": None,
+                "status": "OPEN",
+                "theorem": "none",
+                "n": None,
+                "text": text,
+                "sizes": {},
+                "assumptions": list(outline.notes),
+            }
+            for question, text in _verdicts(outline)
+        ],
+        "assumptions": list(outline.notes),
+        "unknown": [
+            *outline.missing,
+            *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
+        ],
+    }
+
+
+def render_outline(outline: Outline, context: int) -> RenderableType:
+    """The outline as something rich prints, in ASCII. Raises SizeError for a context that is not
+    positive.
+    """
+    data = outline_json(outline, context)
+    kinds = ", ".join(
+        f"{number:,} {kind}"
+        for kind, number in data["layers"].items()
+        if number and kind != "total"
+    )
+    sets = " ".join(f"--set {name}=..." for name in outline.missing)
+    like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
+    return Group(
+        Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
+        Text(fold(data["pattern"])),
+        Text(),
+        Text(f"At {context:,} token{'s' if context > 1 else ''}", "bold"),
+        *(indented(f"{question}   OPEN: {text}") for question, text in _verdicts(outline)),
+        Text(),
+        Text("Not known", "bold"),
+        indented(", ".join(data["unknown"])),
+        indented(f"sizes are not guessed; supply them: {sets}{like}"),
+    )
+
+
+def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
+    known = largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
+    return known | {
+        cls.name: None
+        for cls in outline.shapeless
+        if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
+    }
+
+
+def _verdicts(outline: Outline) -> list[tuple[str, str]]:
+    parts = [part for layer, _ in outline.counted() for part in layer]
+    if any(part.reading or part.name == "loglinear" for part in parts):
+        return [("what it can compute", "depends on the sizes that are not known")]
+    return [
+        (
+            "recall of one of n facts",
+            (
+                "fails from some n on (Theorem I: the cache is bounded); which n depends on the"
+                " sizes that are not known"
+            ),
+        )
+    ]

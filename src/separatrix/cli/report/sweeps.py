@@ -1,0 +1,308 @@
+"""What a sweep shows, as tables for a terminal, as Markdown and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from separatrix.cli.report.statuses import theorem_name
+from separatrix.core.document.cells import NONE, ends, guessed
+from separatrix.core.document.markdown import plain, table
+from separatrix.core.evidence.records import SOLVED
+from separatrix.core.numbers.accuracy import percent
+from separatrix.core.numbers.amounts import format_share
+from separatrix.core.numbers.seeds import Spread
+from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary, Trial
+
+CHOSEN = "*"
+"""Marks the learning rate that is the best of its cell."""
+Row = dict[str, str]
+
+
+def best_rows(summary: Summary) -> list[Row]:
+    """A row for each cell: the best of its learning rates, and what is proved of it."""
+    longer = list(dict.fromkeys(size for cell in summary.cells for size in cell.run.longer))
+    formats = list(dict.fromkeys(name for cell in summary.cells for name in cell.run.formats))
+    columns = _Columns(
+        longer=longer,
+        formats=formats,
+        chosen=any(len(cell.rates) > 1 for cell in summary.cells),
+        several=any(cell.several for cell in summary.cells),
+    )
+    return [_best_row(cell, columns) for cell in summary.cells]
+
+
+class _Columns(NamedTuple):
+    """Columns that not every table has."""
+
+    longer: Sequence[str]
+    formats: Sequence[str]
+    chosen: bool
+    several: bool
+
+
+def _best_row(cell: Measured, columns: _Columns) -> Row:
+    best = cell.best
+    row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
+    row["median"] = _median(None if best is None else best.accuracy)
+    if columns.several:
+        row["whole prompts"] = _median(None if best is None else best.whole)
+    row |= {
+        "seeds": _seeds(best, cell),
+        "solved": _solved(best),
+    }
+    if columns.chosen:
+        row["held out"] = _median(cell.held_out_accuracy)
+    for name in columns.formats:
+        found = best.rounded(name) if best is not None and name in cell.run.formats else None
+        row[f"in {name}"] = _median(found)
+    for size in columns.longer:
+        at = None
+        if best is not None and size in cell.run.longer:
+            at = best.longer(cell.run.longer.index(size))
+        row[f"at {size}"] = _median(at)
+    row["chance"] = guessed(cell.chance)
+    proved = cell.proved
+    at_most = ceiling(cell)
+    row["at most"] = NONE if at_most is None else percent(at_most)
+    row["proved"] = NONE if proved is None else f"{proved.status} ({theorem_name(proved.theorem)})"
+    return row
+
+
+def ceiling(cell: Measured) -> int | None:
+    """Theorem A's ceiling in millionths; None where it has none."""
+    return None if cell.proved is None else cell.proved.ceiling
+
+
+def seed_rows(summary: Summary) -> list[Row]:
+    """A row for each cell and learning rate: what every seed gave, with its own interval."""
+    seeds = sorted({t.seed for cell in summary.cells for rate in cell.rates for t in rate.trials})
+    found = []
+    for cell in summary.cells:
+        for place, rate in enumerate(cell.rates):
+            trials = {trial.seed: trial for trial in rate.trials}
+            # said once for all of its rates
+            label = cell.label if place == 0 else ""
+            mark = CHOSEN if rate is cell.best and len(cell.rates) > 1 else ""
+            row = {"cell": label, "rate": f"{rate.learning_rate:g}{mark}"}
+            row |= {
+                f"seed {seed}": _trial(trials[seed]) if seed in trials else "" for seed in seeds
+            }
+            found.append(row)
+    return found
+
+
+def notes(summary: Summary) -> list[str]:
+    """What a reader of the tables has to know, one sentence each."""
+    found = []
+    if any(len(cell.rates) > 1 for cell in summary.cells):
+        found.append(f"rate: the best of {_grids(summary)} by the median over the same seeds.")
+        found.append(
+            "held out: for each seed, the rate is chosen on the other seeds; the median of the"
+            " seeds at those rates, which no choice flatters."
+        )
+    found.append(
+        f"solved: seeds right on at least {_percent(SOLVED)} of {_answers(summary)}, of the"
+        " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
+        " interval over its test prompts, which are drawn for this seed alone."
+    )
+    if any(cell.several for cell in summary.cells):
+        found.append(
+            "Accuracies are of single answers, and intervals count prompts, since answers of one"
+            " prompt depend on each other; whole prompts: those of which every answer is right."
+        )
+    earlier = sum(
+        trial.tested > 0 and not trial.due
+        for cell in summary.cells
+        if cell.several
+        for rate in cell.rates
+        for trial in rate.trials
+    )
+    if earlier:
+        found.append(
+            f"Of {earlier:,} run{'s' * (earlier > 1)}, which an earlier version ended, whole"
+            " prompts alone were counted: their accuracies are of these. --fresh trains them again."
+        )
+    if any(cell.run.formats for cell in summary.cells):
+        found.append(
+            "in bf16, in fp16: the same test with recurrent states rounded after every token;"
+            " training was not."
+        )
+    left = [
+        f"{count:,} {word}"
+        for word in ("diverged", "failed", "running", "waiting")
+        if (count := summary.count(word))
+    ]
+    if left:
+        found.append(
+            f"{', '.join(left)}. A diverged seed counts as 0 %; failed and unfinished ones are left"
+            " out of every other number"
+            f"{'.' if summary.complete else ', and the choice may still change.'}"
+        )
+    found += [f"{text}." for text in dict.fromkeys(cell.repeats for cell in summary.cells) if text]
+    for cell in summary.cells:
+        if cell.unequal is not None:
+            beside = f" beside {cell.unequal.beside}" if cell.unequal.beside else ""
+            points = "; ".join(cell.unequal.points)
+            found.append(f"No equal comparison: {cell.label}{beside}: {points}.")
+    if any(ceiling(cell) is not None for cell in summary.cells):
+        found.append("at most: no weights answer more of random questions (Theorem A).")
+    if any(cell.proved is not None for cell in summary.cells):
+        found.append(
+            "proved: what weights can or cannot do, with the number formats that a stack declares."
+        )
+    if len(summary.versions) > 1:
+        found.append(f"The runs were ended by different code: {', '.join(summary.versions)}.")
+    return found
+
+
+def _answers(summary: Summary) -> str:
+    """What is counted as right, in words."""
+    several = any(cell.several for cell in summary.cells)
+    return "the answers due in their own test prompts" if several else "their own test prompts"
+
+
+def _grids(summary: Summary) -> str:
+    """The learning rates that were chosen from; where cells have different ones, of each."""
+    grids = {
+        cell.label: ", ".join(f"{rate.learning_rate:g}" for rate in cell.rates)
+        for cell in summary.cells
+    }
+    if len(set(grids.values())) == 1:
+        return next(iter(grids.values()))
+    return "; ".join(f"{grid} ({label})" for label, grid in grids.items())
+
+
+def markdown(summary: Summary) -> str:
+    """Both tables and the notes as a section of a page."""
+    parts = [
+        f"## {plain(summary.name)}",
+        _table(best_rows(summary)),
+        "### Every seed",
+        _table(seed_rows(summary)),
+        "\n".join(f"- {plain(note)}" for note in notes(summary)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+
+
+def data(summary: Summary) -> dict[str, Any]:
+    """The same, and all that it is computed from, as JSON has it."""
+    return {
+        "sweep": summary.name,
+        "complete": summary.complete,
+        "versions": list(summary.versions),
+        "cells": [_cell_data(cell) for cell in summary.cells],
+        "notes": notes(summary),
+    }
+
+
+def _cell_data(cell: Measured) -> dict[str, Any]:
+    best = cell.best
+    return {
+        "label": cell.label,
+        "run": {
+            name: value
+            for name, value in cell.run.to_json().items()
+            if name not in ("seed", "learning_rate")
+        },
+        "parameters": cell.parameters,
+        "chance": str(cell.chance),
+        "proved": None if cell.proved is None else vars(cell.proved),
+        "repeats": cell.repeats,
+        "unequal": None
+        if cell.unequal is None
+        else {"beside": cell.unequal.beside, "points": list(cell.unequal.points)},
+        "rates": [_rate_data(cell, rate) for rate in cell.rates],
+        "best": None
+        if best is None
+        else {
+            "learning_rate": best.learning_rate,
+            "chosen_from": [rate.learning_rate for rate in cell.rates],
+            "chosen_by": "median accuracy over the same seeds",
+            "held_out": _spread_data(cell.held_out_accuracy),
+            "held_out_seeds": [
+                {
+                    "seed": one.seed,
+                    "learning_rate": one.learning_rate,
+                    "accuracy": float(one.accuracy),
+                }
+                for one in cell.held_out
+            ],
+        },
+    }
+
+
+def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
+    return {
+        "learning_rate": rate.learning_rate,
+        "accuracy": _spread_data(rate.accuracy),
+        "solved": rate.solved,
+        "ended": len(rate.ended),
+        "solved_interval": _listed(rate.solved_interval),
+        "diverged": rate.count("diverged"),
+        "failed": rate.count("failed"),
+        "unfinished": rate.unfinished,
+        "longer": {
+            size: _spread_data(rate.longer(place)) for place, size in enumerate(cell.run.longer)
+        },
+        "seeds": [_trial_data(trial) for trial in rate.trials],
+    }
+
+
+def _trial_data(trial: Trial) -> dict[str, Any]:
+    lists = ("longer", "longer_right", "longer_due")
+    return vars(trial) | {
+        **{name: list(getattr(trial, name)) for name in lists},
+        "formats": [vars(one) for one in trial.formats],
+        "accuracy": float(trial.accuracy) if trial.ended else None,
+        "interval": _listed(trial.interval),
+    }
+
+
+def _spread_data(spread: Spread | None) -> dict[str, float] | None:
+    return None if spread is None else {name: float(value) for name, value in vars(spread).items()}
+
+
+def _listed(interval: Interval | None) -> list[str] | None:
+    return None if interval is None else list(interval)
+
+
+def _seeds(best: Rate | None, cell: Measured) -> str:
+    """The least and the most over seeds, and how many of them ended."""
+    if best is None or best.accuracy is None:
+        return f"0 of {sum(len(rate.trials) for rate in cell.rates)}"
+    span = f"{_percent(best.accuracy.least)} to {_percent(best.accuracy.most)}"
+    return f"{span} ({len(best.ended)} of {len(best.trials)})"
+
+
+def _solved(best: Rate | None) -> str:
+    interval = None if best is None else best.solved_interval
+    if best is None or interval is None:
+        return NONE
+    return f"{best.solved} of {len(best.ended)} ({_span(interval)})"
+
+
+def _trial(trial: Trial) -> str:
+    interval = trial.interval
+    if trial.status == "diverged":
+        return f"diverged at {trial.steps_done:,}"
+    if interval is None:
+        return trial.status
+    return f"{_percent(trial.accuracy)} ({_span(interval)})"
+
+
+def _span(interval: Interval) -> str:
+    return "-".join(ends(*interval))
+
+
+def _median(spread: Spread | None) -> str:
+    return NONE if spread is None else _percent(spread.median)
+
+
+def _percent(accuracy: Fraction) -> str:
+    return format_share(accuracy.numerator, accuracy.denominator)

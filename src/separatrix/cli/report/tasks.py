@@ -1,0 +1,228 @@
+"""The tasks as a table, one by one, and as the page docs/tasks.md, all from the code; no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from separatrix.core.errors import UnknownNameError
+from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, Thought, parse_any_task, usage
+from separatrix.tasks.base.sizes import name_of
+from separatrix.tasks.base.words import wrapped
+from separatrix.tasks.questions import ASKED, QUESTIONS
+from separatrix.tasks.text import TEXT_TASKS, TextTask
+
+_THOUGHT = "thought-the-chain-of-a-composition-task-value-by-value-then-the-answer"
+"""Anchor of the page's last section."""
+_ABOUT = f"""\
+A composition task takes `thought=values`, some `thought=pairs`: the
+[chain of values](#{_THOUGHT})
+is written out. Sources in brackets, theory.md and its sections are those of
+[theory.md](theory.md); [here] marks what is derived in this project; [Aro24] is Arora and others,
+*Zoology*, arXiv 2312.04927.
+
+Some tasks take `queries=all` or `queries=k`: many answers per prompt, which is what makes training
+quick. Chance, levels and audits are those of a single answer, a uniform one of those due, and so is
+the ceiling of Theorem A; what it costs to answer all of a prompt is more.
+
+`labels=tokens` in the text of a task of tokens makes `tasks sample` and `tasks export` give input
+ids and labels: the token id due after each token, -100 where none is. For mqar these are the arrays
+of Zoology's generator. (In Python: `separatrix.tasks.labels.token_labels(task, batch)`.)
+
+One call draws what several do: `sample(1000, rng)` are two calls of `sample(500, rng)`.
+
+The audit of a task tries shortcuts on its first three sizes: the accuracy of each on 4,000
+instances (fitted to 4,000 others), and the level p it may reach. A standard error is sqrt(p (1 - p)
+/ 4,000): 0.008 at p = 1/2, 0.005 at p = 1/8. A probe that is more than three of them above its
+level is tried again with four times as many fresh instances, and is a leak only if it is above
+again; none here is. Nine times of ten this finds a gain of 0.035 in a task answered yes or no that
+one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; with 40,000 and
+40,000 (`separatrix audit TASK --fitted 40000 --tested 40000`) 0.011, 0.017 and 0.026. That is for a
+token whose place is known: among many places the right one must be found too, and the gain of 0.053
+was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
+among 3. Boosted trees on raw tokens are held to the levels of every task at one size
+(tests/peers/test_boosted_trees.py). What only two or more places together
+tell is found where a probe looks at just that. The level is chance, unless no way of drawing could
+avoid more; then the task says why. A second table has the best shortcut found at every size (on
+fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024 answers). What each
+looks at:"""
+
+Measured = Callable[[str], Mapping[str, float]]
+"""Accuracy of every probe on the task of a text."""
+UNMEASURED = "?"
+
+
+def rows() -> list[dict[str, str]]:
+    """One row per task, texts in natural language last."""
+    return [
+        {"name": name, "asks": cls.title, "sizes": _usage(name), "source": cls.source}
+        for name, cls in every().items()
+    ]
+
+
+def every() -> dict[str, type[Task] | type[TextTask]]:
+    """All tasks by name, of tokens and then of words."""
+    return {**TASKS, **TEXT_TASKS}
+
+
+def grid(name: str) -> list[str]:
+    """Task texts from easy to hard."""
+    return [f"{name}:{sizes}" for sizes in every()[name].grid]
+
+
+def asked(name: str) -> list[str]:
+    """The same with several answers per prompt."""
+    return [f"{name}:{sizes}" for sizes in ASKED.get(name, ())]
+
+
+def _usage(name: str) -> str:
+    return usage(name) if name in TASKS else every()[name].usage
+
+
+def describe(name: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of one task. Raises UnknownNameError."""
+    name = name_of(name)
+    known = every() | {Thought.name: Thought}
+    if name not in known:
+        raise UnknownNameError.of("task", name, known, listing="separatrix tasks")
+    cls = known[name]
+    words = cls.words
+    written = f"; thought={'|'.join(cls.thoughts)}" if cls.thoughts else ""
+    shifts = (f"{shift}: {text}" for shift, text in cls.shifts.items())
+    sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
+    parts = [
+        (f"{name}: {cls.title}", words.definition),
+        (
+            "written as" if cls is Thought else "sizes",
+            f"{Thought.usage if cls is Thought else _usage(name)}{written}",
+        ),
+        ("composition tasks", ", ".join(_with_chains()) if cls is Thought else ""),
+        ("drawn", words.drawn),
+        ("answers", cls.due),
+        ("prefix classes", words.counted),
+        ("shifts (shift=...)", "\n".join(shifts)),
+        ("from easy to hard", "\n".join(sizes)),
+        *_questions(name),
+        ("source", words.origin),
+    ]
+    return [(heading, text) for heading, text in parts if text]
+
+
+def _questions(name: str) -> list[tuple[str, str]]:
+    """What `queries=` makes of a task, where it takes it."""
+    if name not in QUESTIONS:
+        return []
+    words = QUESTIONS[name].words
+    return [
+        ("several answers per prompt (queries=...)", f"{words.definition}\n\n{words.drawn}"),
+        ("prefix classes with several answers", words.counted),
+        ("with several answers", "\n".join(_size(parse_any_task(text)) for text in asked(name))),
+    ]
+
+
+def _with_chains() -> list[str]:
+    return [name for name, cls in TASKS.items() if cls.thoughts]
+
+
+def _size(task: Task | TextTask) -> str:
+    """A task's text, how large its instances are, its chance, and what must be told apart."""
+    facts = [*task.extent, f"chance {fraction(task.chance)}", task.told_apart]
+    return f"{task.spec}   {', '.join(filter(None, facts))}"
+
+
+def fraction(value: Fraction) -> str:
+    """A probability for people: 1/8, or four digits where the fraction is long."""
+    text = str(value)
+    return text if len(text) <= 9 else f"{float(value):.4f}"
+
+
+def page(measured: Measured | None = None) -> str:
+    """docs/tasks.md; without measurements it has a `?` where an accuracy stands."""
+    lines = [
+        "# The tasks",
+        "",
+        "Written by `separatrix tasks --markdown` from the code; a test compares. One task:",
+        "`separatrix tasks show seqcomp`; a few instances:",
+        "`separatrix tasks sample seqcomp:L=2,n=16`; its audit: `separatrix audit seqcomp`; files:",
+        "[export](tasks-export.md).",
+        "",
+        "| task | asks | sizes |",
+        "|---|---|---|",
+        *(
+            f"| [{row['name']}](#{_anchor(row)}) | {_cell(row['asks'])} | {_cell(row['sizes'])} |"
+            for row in rows()
+        ),
+        "",
+        *_ABOUT.splitlines(),
+        "",
+        *(f"- {probe}: {text}" for probe, text in PROBES.items()),
+        "",
+        "and, of single tasks,",
+        "",
+        *(f"- {probe}: {text}" for probe, text in SHORTCUTS.items()),
+    ]
+    for name in [*every(), Thought.name]:
+        (title, text), *parts = describe(name)
+        lines += ["", f"## {title}", "", "```text", wrapped(text), "```", ""]
+        for heading, content in parts:
+            lines += _section(heading, content)
+        if name != Thought.name:
+            lines += ["", *_audit(name, measured)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def _section(heading: str, content: str) -> list[str]:
+    """A part of a task's description: an item of a list, or a block where it has several lines."""
+    if "\n" not in content:
+        return [f"- {heading}: {content}"]
+    # lines of sizes and shifts stand as they are: one line each is what makes them a list
+    block = wrapped(content) if "\n\n" in content else content
+    return ["", f"{heading}:", "", "```text", block, "```"]
+
+
+def _audit(name: str, measured: Measured | None) -> list[str]:
+    """The audit's tables: an accuracy and the level it may reach, for every probe at the first
+    sizes, and for the best probe at every size.
+    """
+    texts = grid(name) + asked(name)
+    found = {text: {} if measured is None else measured(text) for text in texts}
+    first = texts[:AUDITED]
+    lines = [
+        f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in first)} |",
+        f"|---|{'---|' * len(first)}",
+    ]
+    for probe in (*PROBES, *every()[name].shortcuts):
+        cells = []
+        for text in first:
+            accuracy = f"{found[text][probe]:.3f}" if probe in found[text] else UNMEASURED
+            cells.append(f"{accuracy} of {_level(text, probe):.3f}")
+        lines.append(f"| {probe} | {' | '.join(cells)} |")
+    lines += ["", "| size | best shortcut | accuracy of level |", "|---|---|---|"]
+    for text in texts:
+        best = UNMEASURED, UNMEASURED
+        if measured is not None:
+            best = _best(text, found[text])
+        lines.append(f"| `{text.partition(':')[2]}` | {best[0]} | {best[1]} |")
+    return lines
+
+
+def _best(text: str, accuracies: Mapping[str, float]) -> tuple[str, str]:
+    """The probe that is right most often, and its accuracy and level."""
+    if not accuracies:
+        return "none tried", "too large"
+    probe = max(accuracies, key=lambda name: accuracies[name])
+    return probe, f"{accuracies[probe]:.3f} of {_level(text, probe):.3f}"
+
+
+def _level(text: str, probe: str) -> float:
+    return float(parse_any_task(text).level(probe))
+
+
+def _anchor(row: dict[str, str]) -> str:
+    """GitHub's anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", f"{row['name']}: {row['asks']}".lower()).replace(" ", "-")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,262 @@
+"""A bundle's body as the objects the report draws: records parsed and checked against their
+hashes, cells in the order of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from separatrix.cli.report.statuses import FACES
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Status,
+    Verdict,
+    from_envelope,
+    to_plain,
+)
+from separatrix.stacks.architecture import MECHANISMS
+
+R = TypeVar("R", bound=Evidence)
+
+MARKS = ("proved", "witnessed", "measured")
+SHORT = {
+    "full": "keeps every token",
+    "linear": "one state of fixed size",
+    "loglinear": "a state for each power of two",
+    "sparse": "opens k blocks of B tokens",
+    "hybrid": "recurrent layers, few full ones",
+    "eva": "read f(1) … f(n), then x; answer f(x)",
+    "twosum": "do two numbers cancel mod M?",
+    "seqcomp": "compose L functions, the first one given last",
+}
+"""What a row or column of the table means, in a few words."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the table with its evidence."""
+
+    row: dict[str, str]
+    column: dict[str, str]
+    status: Status
+    paper: str
+    number: str
+    headline: str
+    story: str
+    stack: str
+    """The stack that the cell is about."""
+    trained: list[dict[str, Any]]
+    """By n: how many seeds solved it."""
+    reach: str
+    bound: dict[str, Any] | None
+    records: tuple[Evidence, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.column['key']}-{self.row['key']}"
+
+    @property
+    def training(self) -> str:
+        """How many seeds solved it at each n: "trained: 3 of 3 at n = 16, 0 of 3 at n = 32"; those
+        that diverged are among them, and told.
+        """
+        sizes = [
+            f"{one['solved']} of {one['seeds']} at n = {one['n']:,}"
+            + (f" ({one['diverged']} diverged)" if "diverged" in one else "")
+            for one in self.trained
+        ]
+        return f"trained: {', '.join(sizes)}" if sizes else "not trained"
+
+    def of(self, cls: type[R]) -> list[R]:
+        """The records of one kind."""
+        return [record for record in self.records if isinstance(record, cls)]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict that decides the cell first, then the others of its status, then the rest."""
+        return sorted(
+            self.of(Verdict), key=lambda v: (v.status != self.status, v.statement != self.headline)
+        )
+
+    @property
+    def constructions(self) -> list[Construction]:
+        return self.of(Construction)
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        return self.of(Certificate)
+
+    @property
+    def marks(self) -> dict[str, bool]:
+        """Which of the three kinds of evidence the cell has: proved is what is shown of its own
+        stack, not of one beside it.
+        """
+        return {
+            "proved": any(
+                isinstance(r, Construction) or (isinstance(r, Verdict) and r.status != "OPEN")
+                for r in self.records
+                if r.architecture == self.stack
+            ),
+            "witnessed": bool(self.of(Certificate)),
+            "measured": bool(self.of(Measurement)),
+        }
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """Small sizes first."""
+        from separatrix.cli.report.charts import task_size
+
+        return sorted(self.of(Measurement), key=lambda m: (m.architecture, task_size(m.task)))
+
+    @property
+    def bites(self) -> list[int]:
+        """The exact n of its failing verdicts."""
+        return sorted(v.n for v in self.of(Verdict) if v.status == "FAILS" and v.n is not None)
+
+
+@dataclass(frozen=True)
+class LayerSquare:
+    """One layer of a drawn pattern: its symbol, the kind that colours it, its name in words."""
+
+    symbol: str
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything the report and the terminal table draw."""
+
+    title: str
+    settings: dict[str, Any]
+    chosen: list[str]
+    """The real models of the report as its command names them; a file by the name that it has."""
+    rows: list[dict[str, str]]
+    columns: list[dict[str, str]]
+    cells: dict[tuple[str, str], Cell]
+    models: list[dict[str, Any]]
+    records: dict[str, Evidence]
+
+
+def view(body: Mapping[str, Any]) -> View:
+    """The body of a bundle, read. Raises EvidenceError for a damaged record, a missing field, a
+    missing or doubled cell, a missing record.
+    """
+    try:
+        # a file keeps no order of fields: what is drawn must not depend on the one in memory
+        body = json.loads(canonical(to_plain(body)))
+        records = {digest: from_envelope(envelope) for digest, envelope in body["records"].items()}
+        rows = list(body["rows"])
+        columns = list(body["columns"])
+        by_key = {line["key"]: line for line in (*rows, *columns)}
+        cells: dict[tuple[str, str], Cell] = {}
+        for cell in body["cells"]:
+            place = (cell["row"], cell["column"])
+            if place in cells or not set(place) <= set(by_key):
+                raise EvidenceError(
+                    f"cell {place[0]} x {place[1]} is in no row and column of the table, or there"
+                    " twice; write the bundle again"
+                )
+            if cell["status"] not in FACES:
+                raise EvidenceError(
+                    f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of"
+                    f" {', '.join(FACES)}"
+                )
+            found = tuple(
+                _record(records, digest, f"cell {place[0]} x {place[1]}")
+                for digest in cell["records"]
+            )
+            texts = {
+                name: cell[name]
+                for name in (
+                    *("status", "paper", "number", "headline", "story", "stack", "trained"),
+                    *("reach", "bound"),
+                )
+            }
+            cells[place] = Cell(
+                row=by_key[place[0]], column=by_key[place[1]], records=found, **texts
+            )
+        missing = [
+            f"{r['key']} x {c['key']}"
+            for r in rows
+            for c in columns
+            if (r["key"], c["key"]) not in cells
+        ]
+        if missing:
+            raise EvidenceError(
+                f"the bundle has no cell {missing[0]}; `separatrix reproduce` writes all of them"
+            )
+        models = [_model(model, records) for model in body["models"]]
+        settings = dict(body["settings"])
+        chosen = [
+            text if kind in ("preset", "spec") else "config.json"
+            for source in settings.pop("models")
+            for kind, text in source.items()
+        ]
+        return View(body["title"], settings, chosen, rows, columns, cells, models, records)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvidenceError(
+            f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"
+            " `separatrix reproduce`"
+        ) from None
+
+
+def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidence:
+    if digest not in records:
+        raise EvidenceError(
+            f"{where} refers to the record {digest[:12]}, which is missing; write the bundle again"
+            " with `separatrix reproduce`"
+        )
+    return records[digest]
+
+
+def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
+    squares = layer_squares(model["pattern"].split())
+    lines = [
+        {
+            **line,
+            "evidence": (
+                None
+                if line["record"] is None
+                else _record(records, line["record"], f"model {model['name']}")
+            ),
+        }
+        for line in model["lines"]
+    ]
+    return {**model, "squares": squares, "kinds": _counts(squares), "lines": lines}
+
+
+def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
+    """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a
+    head-wise layer.
+    """
+    squares = []
+    known = {cls.symbol: cls for cls in MECHANISMS.values()}
+    for symbol in symbols:
+        parts = [known.get(letter) for letter in symbol.split("|")]
+        title = " beside ".join(part.title if part else "other" for part in parts)
+        squares.append(LayerSquare(symbol, "mixed" if len(parts) > 1 else _kind(parts[0]), title))
+    return squares
+
+
+def _kind(mechanism: Any) -> str:
+    if mechanism is None:
+        return "other"
+    return {"full": "full", "indexed": "sparse", "windowed": "window", "other": "mlp"}.get(
+        mechanism.group, "recurrent"
+    )
+
+
+def _counts(squares: Iterable[LayerSquare]) -> list[tuple[LayerSquare, int]]:
+    counted = Counter(squares)
+    order = {"full": 0, "mixed": 1, "sparse": 2, "window": 3, "recurrent": 4, "mlp": 5, "other": 6}
+    return sorted(counted.items(), key=lambda item: order[item[0].kind])

@@ -1,0 +1,321 @@
+"""The precision map: up to which size a construction is proved in each number format, and from
+which size on an input is found that it answers wrongly.
+
+Proved: the weights of that size are built for that format and their proof derived in it. Beyond,
+weights are built alike, and run without a proof. A failure that is found is one; that none was
+found proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.constructions.emulated import Wrong, wrong_in
+from separatrix.core.errors import CheckFailed, SizeError, SpecError, UnknownNameError
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP64, Arithmetic, arithmetic
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.derivation import Derived
+from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.tasks import Task, parse_task
+
+MOST = 1 << 12
+"""Largest size that is tried, unless asked otherwise."""
+TOKENS = 1 << 16
+"""Tokens that the search runs at each size."""
+_SMALL = 64
+"""A task has some size up to here."""
+_FEWEST = 16
+_INPUTS = 1 << 11
+"""Fewest and most inputs of each size."""
+_FINER = 8
+"""Steps between a size without a failure and one with it, at most."""
+_BEYOND = 8
+"""The search looks for failures up to so many times the size proved."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tasks that differ in one size."""
+
+    text: str
+    """A task's text with {} for the size."""
+    size: str
+    """What the size is called."""
+    least: int = 2
+    slope: int | None = None
+    """Digits that theory asks for each time the size doubles, where it says so."""
+    every: int = 1
+    """Sizes of which there are tasks are multiples of this."""
+
+    def task(self, size: int) -> Task:
+        return parse_task(self.text.replace("{}", str(size)))
+
+
+FAMILIES = {
+    "retrieval": Family("eva:n={},V=4", "n", 2, 0),
+    "sparse-retrieval": Family("eva:n={},V=4", "n", 4),
+    "seqcomp": Family("seqcomp:L=2,m={},n_1=2", "m", 2, 0),
+    "carried": Family("seqcomp:L=2,m={},n_1=2", "m"),
+    # neighbours on the circle differ by 2 pi^2 / M^2 of a score: two digits each time M doubles
+    "match2": Family("twosum:n={},M={}", "n = M", 3, 2),
+    "match2-bits": Family("twosum:n={},M=8192", "n"),
+    "pairs": Family("twosum:n={},M=8,form=decision", "n"),
+    "equality": Family("equality:n={}", "n"),
+    "neighbour": Family("neighbour:n={},d=12,V=2", "n"),
+    "brackets": Family("dyck:n={},k=2,D=3", "n", 4, every=2),
+    "parity": Family("parity:n={}", "n"),
+    "modular": Family("modular:n={},m=5", "n", 8),
+    "permutation": Family("permutation:n={},k=3", "n"),
+    "group": Family("group:n={},G=A4", "n"),
+    "swaps": Family("permutation:n={},k=3,shift=swaps", "n"),
+    "thought": Family("seqcomp:L=2,m={},n_1=2,thought=pairs", "m"),
+    "index": Family("index:n={},V=4", "n"),
+    "recall": Family("recall:n={},K={},V=4", "n = K"),
+    "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
+    "carried-recall": Family("recall:n={},K={},V=4", "n = K"),
+    "carried-mqar": Family(
+        "mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8
+    ),
+    "cgram": Family("cgram:n={},V=2048,c=2", "n", 11),
+    "indexed-retrieval": Family("eva:n={},V=4", "n", 4),
+    "qsa": Family("qsa:n={},q=2,V=4,sets=8", "n", 4),
+    "automaton": Family("eva:n={},V=2", "n"),
+    "encoder": Family("seqcomp:L=2,m={},n_1=2", "m"),
+    "khop": Family("khop:n={},V=4,k=4", "n", 20),
+    "counting": Family("counting:n={}", "n"),
+}
+"""The sizes along which each construction is followed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One format of the map. Sizes are None where there is none."""
+
+    format: str
+    digits: int
+    """Significant binary digits."""
+    proved: int | None
+    """The largest size proved."""
+    capped: bool
+    """Whether no larger size was tried."""
+    breaks: str | None
+    """Why the next size is not proved."""
+    survived: int | None
+    """The largest size run without a failure, below the smallest one that fails."""
+    fails: int | None
+    """The smallest size at which a wrong answer was found."""
+    wrong: Wrong | None
+    unrun: str | None
+    """Why the search ended at a size that could not be run."""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the size proved the smallest one that fails is."""
+        return self.fails / self.proved if self.fails and self.proved else None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio}
+
+
+def family_of(name: str, text: str | None) -> Family:
+    """The sizes that are followed: of a text with {} for the size, or the construction's own.
+    Raises SpecError for a text without {}, for another task than the construction's, and where it
+    has none of its own; UnknownNameError for a construction that is none.
+    """
+    if name not in CONSTRUCTIONS:
+        raise UnknownNameError.of("construction", name, CONSTRUCTIONS)
+    if text is not None:
+        solved = CONSTRUCTIONS[name].task.name
+        if "{}" not in text:
+            raise SpecError(f"'{text}': write {{}} for the size that grows: eva:n={{}},V=4")
+        if text.partition(":")[0].strip() != solved:
+            raise SpecError(f"'{text}': the construction '{name}' does not solve it, but {solved}")
+        before = text.partition("{}")[0].replace(":", ",").rpartition(",")[2]
+        every = FAMILIES[name].every if name in FAMILIES else 1
+        return Family(text, before.rstrip("="), _least(text), every=every)
+    if name not in FAMILIES:
+        raise SpecError(
+            f"say which sizes of '{name}' grow: a task with {{}} for the size, as eva:n={{}},V=4;"
+            f" known without: {', '.join(FAMILIES)}"
+        )
+    return FAMILIES[name]
+
+
+def _least(text: str) -> int:
+    """The smallest size that the task has. Raises what the task raises of the largest tried."""
+    for size in range(1, _SMALL):
+        try:
+            parse_task(text.replace("{}", str(size)))
+        except SizeError:
+            continue
+        return size
+    parse_task(text.replace("{}", str(_SMALL)))
+    return _SMALL
+
+
+def precision_map(
+    name: str,
+    family: Family,
+    formats: Sequence[str],
+    *,
+    most: int = MOST,
+    tokens: int = TOKENS,
+    seed: int = 0,
+) -> Iterator[Line]:
+    """A line for each format, as soon as it is found. Raises SizeError for a format that is none,
+    and UnknownNameError for a construction that is none.
+    """
+    for one in [arithmetic(text) for text in formats]:
+        yield _line(name, family, one, most, tokens, np.random.default_rng(seed))
+
+
+def _line(
+    name: str,
+    family: Family,
+    one: Arithmetic,
+    most: int,
+    tokens: int,
+    rng: np.random.Generator,
+) -> Line:
+    why: dict[int, str] = {}
+    every = family.every
+    least, last = -(-family.least // every), most // every
+
+    def proved(count: int) -> bool:
+        size = count * every
+        try:
+            construct(family.task(size), None, name, one)
+        except SizeError as error:
+            why[size] = str(error)
+            return False
+        return True
+
+    largest = largest_size(proved, least, last)
+    found: dict[int, Wrong] = {}
+    unrun: dict[int, str] = {}
+
+    def fails(count: int) -> bool | None:
+        size = count * every
+        try:
+            task = family.task(size)
+            model = _weights(name, task, one)
+            number = min(_INPUTS, max(_FEWEST, tokens // task.length))
+            inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
+            wrong = wrong_in(model, one, task, inputs)
+        except SizeError as error:
+            unrun[size] = str(error)
+            return None
+        if wrong is not None:
+            found[size] = wrong
+        return wrong is not None
+
+    survived, failing = _failing(fails, largest, least, last)
+
+    def size_of(count: int | None) -> int | None:
+        return None if count is None else count * every
+
+    return Line(
+        format=one.name,
+        digits=one.digits,
+        proved=size_of(largest),
+        capped=largest is not None and largest >= last,
+        breaks=why.get(every * (least if largest is None else largest + 1)),
+        survived=size_of(survived),
+        fails=size_of(failing),
+        wrong=None if failing is None else found[failing * every],
+        unrun=unrun[min(unrun)] if unrun else None,
+    )
+
+
+def largest_size(holds: Callable[[int], bool], least: int, most: int) -> int | None:
+    """The largest size at which something holds, that holds from `least` up to it: found by
+    doubling and halving.
+    """
+    if not holds(least):
+        return None
+    good = least
+    bad = most + 1
+    size = min(2 * least, most)
+    while good < size < bad:
+        if holds(size):
+            good = size
+            size = min(2 * size, most)
+        else:
+            bad = size
+    while bad - good > 1:
+        size = (good + bad) // 2
+        good, bad = (size, bad) if holds(size) else (good, size)
+    return good
+
+
+def _failing(
+    fails: Callable[[int], bool | None], proved: int | None, least: int, most: int
+) -> tuple[int | None, int | None]:
+    """The largest size run without a failure below the smallest one that fails, and that one. The
+    size proved is run, too; one that cannot be run (None) ends the search.
+    """
+    good: int | None = None
+    bad: int | None = None
+    size = least if proved is None else proved
+    # beyond _BEYOND times the size proved a failure says little of the proof
+    end = most if proved is None else min(most, _BEYOND * proved)
+    while size <= end:
+        failed = fails(size)
+        if failed is None:
+            break
+        if failed:
+            bad = size
+            break
+        good = size
+        size = size + 1 if size == proved else max(size + 1, math.ceil(size * 2**0.5))
+    for _ in range(_FINER):
+        if bad is None or good is None or bad - good <= 1:
+            break
+        size = (good + bad) // 2
+        failed = fails(size)
+        if failed is None:
+            break
+        good, bad = (good, size) if failed else (size, bad)
+    return good, bad
+
+
+def _weights(name: str, task: Task, one: Arithmetic) -> Model:
+    """Weights of the format, proved or not."""
+    try:
+        return construct(task, None, name, one).model
+    except SizeError:
+        return construct(task, None, name, one.unproved).model
+
+
+def _closest(name: str, task: Task, model: Model) -> Derived | None:
+    """The proof of the weights in float64, or else of those that are built for it, which tells the
+    inputs that they are closest to failing on; None where float64 bears neither out.
+    """
+    derive = DERIVATIONS[name].derive
+    try:
+        return derive(task, model, FP64)
+    except CheckFailed:
+        pass
+    try:
+        return derive(task, construct(task, None, name, FP64).model, FP64)
+    except (CheckFailed, SizeError):
+        return None
+
+
+def slope(sizes: Sequence[tuple[int, int]]) -> float | None:
+    """Digits for each doubling of the size: least squares over (digits, size); None for fewer than
+    three.
+    """
+    if len(sizes) < 3:
+        return None
+    digits = np.array([one for one, _ in sizes], float)
+    logs = np.log2([size for _, size in sizes])
+    spread = logs - logs.mean()
+    return float((spread @ digits) / (spread @ spread)) if spread.any() else None

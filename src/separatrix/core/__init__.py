@@ -1,0 +1,1 @@
+"""Errors, progress, numbers, evidence and documents: what every room stands on."""

@@ -1,0 +1,1 @@
+"""What tables and drawings are made of, wherever they are shown: cells, Markdown, plots."""

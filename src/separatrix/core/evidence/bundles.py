@@ -1,0 +1,71 @@
+"""Evidence in files: one record, or a bundle of many with the table that they back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.canonical import canonical, json_object, sha256
+from separatrix.core.evidence.records import FORMAT_VERSION, Evidence, from_envelope, to_plain
+from separatrix.core.evidence.strict import parse_json
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file. Raises EvidenceError when it cannot be read or parsed, naming the file
+    and the place.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{path}: not a text file") from None
+    try:
+        return parse_json(text)
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from None
+
+
+def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
+    """Many records and the table they stand in, as one file: `body["records"]` maps digests to
+    record envelopes.
+    """
+    plain = to_plain(body)
+    return {
+        "separatrix": FORMAT_VERSION,
+        "kind": "bundle",
+        "sha256": sha256(canonical({"kind": "bundle", "body": plain})),
+        "body": plain,
+    }
+
+
+def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:
+    """The body and the records by digest of a bundle. Raises EvidenceError as `from_envelope`
+    does, for the bundle and for each record.
+    """
+    if type(data.get("separatrix")) is not int or data["separatrix"] != FORMAT_VERSION:
+        raise EvidenceError(
+            f"evidence of format version {repr(data.get('separatrix'))[:60]}; this program reads"
+            f" version {FORMAT_VERSION}"
+        )
+    body = json_object(data.get("body"))
+    envelopes = None if body is None else json_object(body.get("records"))
+    known = {"separatrix", "kind", "sha256", "body"}
+    if set(data) != known or body is None or envelopes is None:
+        raise EvidenceError(
+            "a bundle has exactly the fields separatrix, kind, sha256, body, and its body has"
+            " records"
+        )
+    if bundle_envelope(body)["sha256"] != data["sha256"]:
+        raise EvidenceError(
+            "the content hash of this bundle does not match its content: it was edited or damaged"
+        )
+    records = {digest: from_envelope(envelope) for digest, envelope in envelopes.items()}
+    for digest, record in records.items():
+        if record.digest != digest:
+            raise EvidenceError(
+                f"the record filed under {digest[:12]} has the digest {record.digest[:12]}: the"
+                " bundle was edited or damaged"
+            )
+    return body, records

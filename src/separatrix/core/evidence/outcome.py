@@ -1,0 +1,147 @@
+"""What the training of one model gave, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from math import inf
+from typing import Any, ClassVar, Literal
+
+from separatrix.core.errors import EvidenceError, SpecError
+from separatrix.core.evidence.canonical import json_object
+from separatrix.core.evidence.records import to_plain
+from separatrix.core.evidence.typed import typed
+
+ROUNDED = ("bf16", "fp16")
+"""Number formats that what recurrent layers carry can be rounded to when a model is tested."""
+Status = Literal["done", "diverged"]
+Stopped = Literal["solved", "plateau", "steps", "seconds", "diverged"]
+"""What ended a training: the running accuracy, a loss without progress, one of the budgets, or
+numbers that are no longer finite.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOutcome:
+    """The test once more, on the same prompts, with what recurrent layers carry rounded to a number
+    format after every token.
+    """
+
+    format: str
+    correct: int
+    """Prompts of which every answer is right."""
+    right: int
+    """Answers right, of as many as are due without rounding."""
+    due: int
+    bits: float
+    """As `Outcome.bits`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one seed gave. A seed that diverged is not tested: none of its answers counts as
+    right.
+
+    Outcomes of earlier versions lack what counts single answers: then `due` is 0.
+    """
+
+    later: ClassVar[tuple[str, ...]] = (
+        "right",
+        "due",
+        "bits",
+        "bits_squares",
+        "longer_right",
+        "longer_due",
+        "formats",
+    )
+    """Fields that outcomes of earlier versions do not have."""
+
+    seed: int
+    status: Status = "done"
+    stopped: Stopped = "steps"
+    correct: int
+    tested: int = 2048
+    """Fresh instances; 0 where it diverged."""
+    longer: tuple[int, ...] = ()
+    """Right answers at each of the run's longer sizes, of as many instances."""
+    right: int = 0
+    """Answers right, of all that were due in the test prompts."""
+    due: int = 0
+    bits: float = 0.0
+    """Mean of -log2 p(right answer) over all answers due."""
+    bits_squares: float = 0.0
+    """Mean over prompts of the square of a prompt's own mean of -log2 p: for intervals whose unit
+    is the prompt.
+    """
+    longer_right: tuple[int, ...] = ()
+    """`right` at each of the longer sizes."""
+    longer_due: tuple[int, ...] = ()
+    formats: tuple[FormatOutcome, ...] = ()
+    """One for each of the run's formats; none where it diverged."""
+    steps_done: int
+    """Where it diverged: the step that was the first without finite numbers."""
+    parameters: int
+    seconds: float = 0.0
+    """What its training took of the pack's time."""
+
+    @property
+    def diverged(self) -> bool:
+        return self.status == "diverged"
+
+    @property
+    def answers(self) -> tuple[int, int]:
+        """Answers right and due; prompts where single answers were not counted."""
+        return (self.right, self.due) if self.due else (self.correct, self.tested)
+
+    def longer_answers(self, place: int) -> tuple[int, int]:
+        """The same at a longer size."""
+        if not self.due:
+            return self.longer[place], self.tested
+        return self.longer_right[place], self.longer_due[place]
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as JSON has it."""
+        return to_plain(asdict(self))
+
+    @classmethod
+    def from_json(cls, data: object) -> Outcome:
+        """Inverse of `to_json`. Raises SpecError for missing, unknown or mistyped fields."""
+        given = json_object(data)
+        earlier = given is not None and cls.later[0] not in given
+        names = [f.name for f in fields(cls) if not (earlier and f.name in cls.later)]
+        if given is None or set(given) != set(names):
+            raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
+        missing = {f.name: to_plain(f.default) for f in fields(cls) if f.name not in given}
+        try:
+            found: Outcome = typed(_with_reals(given | missing), cls, "outcome")
+        except EvidenceError as error:
+            raise _mistyped() from error
+        if not found._in_range:
+            raise _mistyped()
+        return found
+
+    @property
+    def _in_range(self) -> bool:
+        counts = [self.seed, self.correct, self.tested, self.right, self.due, self.steps_done]
+        counts += [self.parameters, *self.longer, *self.longer_right, *self.longer_due]
+        counts += [n for one in self.formats for n in (one.correct, one.right, one.due)]
+        reals = [self.seconds, self.bits, self.bits_squares, *(one.bits for one in self.formats)]
+        return (
+            all(count >= 0 for count in counts)
+            and all(0 <= real < inf for real in reals)
+            and all(one.format in ROUNDED for one in self.formats)
+            and self.diverged == (self.stopped == "diverged")
+        )
+
+
+_REALS = ("seconds", "bits", "bits_squares")
+
+
+def _with_reals(given: dict[str, Any]) -> dict[str, Any]:
+    """The same with numbers of the kind that these fields have: JSON may say 1 for 1.0."""
+    whole = [name for name in _REALS if type(given[name]) is int]
+    # larger ones than floats are no numbers that anything took
+    return given | {name: float(given[name]) for name in whole if given[name].bit_length() < 1000}
+
+
+def _mistyped() -> SpecError:
+    return SpecError("an outcome holds a value of another type or range than its fields have")

@@ -1,0 +1,160 @@
+"""An experiment: a grid of runs, an axis of layouts, and one page of text.
+
+Its page is a Markdown file. Between two lines `---` at its head stand, as YAML: `title` and
+`question`; `baseline`, `grid` and `seeds` as in the file of a sweep; `layouts`, the axis, by name
+(a stack, or a mapping with `architecture` and what else is the layout's own, such as its
+`learning_rate`); and `contrasts`, pairs of cells named before the first run. Instead of a grid,
+`lines: true` says that its runs are kept as lines of text. Below stands the text, with claims
+(`claims.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from separatrix.cards.measured.table import Label, Row, Scale, read
+from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.training.run import Run
+
+LEAST_SEEDS = 8
+"""With fewer, no contrast of several can be shown."""
+SCALE: Scale = "laptop"
+"""Of all recorded results."""
+_KEYS = ("title", "question", "baseline", "grid", "seeds", "layouts", "contrasts", "lines")
+_TESTS = ("steps", "solved")
+
+
+class Planned(NamedTuple):
+    """What is measured with several seeds."""
+
+    labels: dict[str, Label]
+    runs: tuple[Run, ...]
+
+
+class Contrast(NamedTuple):
+    """Two cells that are compared, named before the first run."""
+
+    one: str
+    other: str
+    test: str = "steps"
+    """Steps to solve, paired by seed; or how many seeds solved it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A question that training answers."""
+
+    name: str
+    title: str
+    question: str
+    layouts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Name -> fields of the runs of that layout; none where recorded results name the runs."""
+    sweep: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """`baseline`, `grid` and `seeds`, as the file of a sweep has them."""
+    contrasts: tuple[Contrast, ...] = ()
+    lines: bool = False
+    """Whether its runs are kept as lines of text."""
+    text: str = ""
+    """With claims; "" where nothing is said."""
+    first: int = 1
+    """The line of the page's file at which the text begins."""
+
+    def cells(self) -> tuple[Planned, ...]:
+        """What is trained. Raises what a sweep raises for fields that are wrong, and SpecError for
+        an experiment that says no runs.
+        """
+        if self.layouts:
+            return tuple(one for name in self.layouts for one in self._cells(name))
+        table = None if self.lines else read(self.name)
+        if table is None:
+            raise SpecError(
+                f"{self.name} has no runs of its own: give their lines with --rows FILE"
+            )
+        return tuple(
+            Planned(
+                dict(row.labels),
+                tuple(
+                    recorded_run(row, rate.learning_rate, one.seed)
+                    for rate in row.rates
+                    for one in rate.trials
+                ),
+            )
+            for row in table.rows
+        )
+
+    def _cells(self, name: str) -> list[Planned]:
+        from separatrix.training.sweeps.cells import cells, varied
+        from separatrix.training.sweeps.file import python_sweep
+
+        own = self.layouts[name]
+        fields = json_object(own) or {"architecture": own}
+        source = {**self.sweep, "baseline": {**self.sweep.get("baseline", {}), **fields}}
+        found = cells(python_sweep(source, name=f"{self.name}: {name}").runs)
+        differ = varied(found)
+        return [
+            Planned(
+                {
+                    "layout": name,
+                    "cell": f"{name}, {one.label(differ)}" if differ else name,
+                    "stack": one.run.architecture,
+                },
+                one.runs,
+            )
+            for one in found
+        ]
+
+
+def recorded_run(row: Row, rate: float, seed: int) -> Run:
+    """The run of a recorded row, at a learning rate and with a seed. Raises SpecError,
+    UnknownNameError or SizeError for one that this version cannot train.
+    """
+    return Run.from_json({**row.run, "seed": seed, "learning_rate": rate})
+
+
+def read_page(path: Path) -> Experiment:
+    """The experiment of a page. Raises SpecError, or UnknownNameError for a misspelt key."""
+    from yaml import YAMLError, safe_load
+
+    begin, *rest = path.read_text(encoding="utf-8").split("---\n", 2)
+    if begin or len(rest) != 2:
+        raise SpecError(f"{path.name}: a page begins with `---`, its grid and axis, and `---`")
+    try:
+        head = json_object(safe_load(rest[0]))
+    except YAMLError as error:
+        raise SpecError(f"{path.name}: {' '.join(str(error).split())}") from None
+    if head is None:
+        raise SpecError(f"{path.name}: its head is a mapping with {', '.join(_KEYS)}")
+    for key in head:
+        if key not in _KEYS:
+            raise UnknownNameError.of("key", str(key)[:60], _KEYS, where=f" of {path.name}")
+    missing = [key for key in ("title", "question") if not isinstance(head.get(key), str)]
+    layouts = json_object(head.get("layouts", {}))
+    if missing or layouts is None or (head.get("lines") is True) == bool(layouts):
+        raise SpecError(
+            f"{path.name}: needs a title, a question, and either layouts by name or `lines: true`"
+        )
+    return Experiment(
+        name=path.stem,
+        title=head["title"],
+        question=head["question"],
+        layouts=layouts,
+        sweep={name: head[name] for name in ("baseline", "grid", "seeds") if name in head},
+        contrasts=tuple(_contrast(x, path.name) for x in json_list(head.get("contrasts")) or ()),
+        lines=head.get("lines") is True,
+        text=rest[1].strip("\n"),
+        first=rest[0].count("\n") + 3 + len(rest[1]) - len(rest[1].lstrip("\n")),
+    )
+
+
+def _contrast(one: object, where: str) -> Contrast:
+    words = json_list(one) or []
+    if len(words) not in (2, 3) or (len(words) == 3 and words[2] not in _TESTS):
+        raise SpecError(
+            f"{where}: a contrast is a list of two cells, and of what is compared:"
+            f" {' or '.join(_TESTS)}"
+        )
+    return Contrast(*map(str, words))

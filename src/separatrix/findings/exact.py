@@ -1,0 +1,89 @@
+"""Exact statistics over seeds, in integers: intervals, paired tests, and many tests at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import comb
+
+from separatrix.core.errors import SizeError
+
+_STEPS = 10**4
+"""Ends of an interval are told in so many parts of 1, rounded outward."""
+
+
+def interval(solved: int, seeds: int) -> tuple[Fraction, Fraction]:
+    """The exact 95 % interval of how likely a seed solves it, from `solved` of `seeds`. Raises
+    SizeError for impossible counts.
+
+    Source: C. J. Clopper and E. S. Pearson, The use of confidence or fiducial limits, 1934.
+    """
+    if seeds < 1 or not 0 <= solved <= seeds:
+        raise SizeError(f"{solved} of {seeds} seeds: need seeds >= 1 and 0 <= solved <= seeds")
+
+    def tail(part: int, counts: range) -> bool:
+        """Whether these counts together have a probability of at most 1/40."""
+        found = sum(comb(seeds, k) * part**k * (_STEPS - part) ** (seeds - k) for k in counts)
+        return 40 * found <= _STEPS**seeds
+
+    above, below = range(solved, seeds + 1), range(solved + 1)
+    low = _last(lambda part: tail(part, above)) if solved else 0
+    high = _STEPS - _last(lambda part: tail(_STEPS - part, below)) if solved < seeds else _STEPS
+    return Fraction(low, _STEPS), Fraction(high, _STEPS)
+
+
+def _last(holds: Callable[[int], bool]) -> int:
+    """The last part at which something holds that holds at 0 and, once it does not, never again."""
+    low, high = 0, _STEPS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def sign_flips(pairs: Sequence[tuple[float, float]]) -> Fraction:
+    """The two-sided p of paired values: over all ways to exchange the two of each pair, the share
+    in which the sum of differences of ranks is as far from 0 as it is. Raises SizeError for none.
+
+    Values are ranked together, equal ones alike, so that only their order counts.
+    """
+    if not pairs:
+        raise SizeError("a paired test needs a pair")
+    every = [value for pair in pairs for value in pair]
+    # twice the rank, a whole number: those below, and half of those that are equal
+    rank = {v: 2 * sum(o < v for o in every) + every.count(v) for v in set(every)}
+    differences = [rank[one] - rank[other] for one, other in pairs]
+    sums = Counter({0: 1})
+    for difference in differences:
+        after: Counter[int] = Counter()
+        for value, ways in sums.items():
+            after[value + difference] += ways
+            after[value - difference] += ways
+        sums = after
+    least = abs(sum(differences))
+    return Fraction(sum(n for value, n in sums.items() if abs(value) >= least), 2 ** len(pairs))
+
+
+def fisher(solved: int, seeds: int, others: int, of: int) -> Fraction:
+    """Fisher's exact two-sided p for `solved` of `seeds` against `others` of `of`: all tables with
+    the same sums that are no likelier. Raises SizeError for impossible counts.
+    """
+    if not (0 <= solved <= seeds and 0 <= others <= of and seeds and of):
+        raise SizeError(f"{solved} of {seeds} against {others} of {of} seeds is impossible")
+    both = solved + others
+    ways = {k: comb(seeds, k) * comb(of, both - k) for k in range(max(0, both - of), both + 1)}
+    return Fraction(sum(n for n in ways.values() if n <= ways[solved]), sum(ways.values()))
+
+
+def holm(values: Sequence[Fraction], family: int = 0) -> list[Fraction]:
+    """Each p adjusted by Holm for as many contrasts as are named (at least these), in their order:
+    below 0.05 after it means that among all of them 1 in 20 families errs at most.
+    """
+    many = max(family, len(values))
+    found = [Fraction(1)] * len(values)
+    most = Fraction(0)
+    for place, number in enumerate(sorted(range(len(values)), key=lambda n: values[n])):
+        most = max(most, min(Fraction(1), (many - place) * values[number]))
+        found[number] = most
+    return found

@@ -1,0 +1,221 @@
+"""An experiment's results as people read them: every seed, contrasts, the text with its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, inf
+from statistics import median
+from typing import Any
+
+from separatrix.cards.measured.table import Table
+from separatrix.core.document.cells import duration
+from separatrix.core.document.markdown import plain
+from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment
+from separatrix.findings.claims import CLAIM, Claims, shown
+from separatrix.findings.exact import fisher, holm, interval, sign_flips
+from separatrix.findings.results import Cell, Results, middle
+
+SHOWN = Fraction(1, 20)
+"""A contrast is shown where its p after Holm is at most this."""
+COLUMNS: tuple[str, ...] = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate")
+_GREY = '<span style="color:gray">'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of a contrast."""
+
+    contrast: Contrast
+    p: Fraction | None
+    """After Holm over all contrasts that the page names; None where it is open."""
+    said: str
+
+
+def line(cell: Cell, grey: str) -> tuple[str, ...]:
+    """A cell as a line of the table."""
+    limit = f"not in {cell.steps:,}"
+    every = [f"{one.steps:,}" if one.solved else limit for one in cell.seeds]
+    if len(set(every)) == 1 and len(every) > 1:
+        every = [f"{every[0]} (all {len(cell.seeds)})"]
+    many = f"{cell.solved} of {len(cell.seeds)}"
+    low, high = interval(cell.solved, len(cell.seeds))
+    answers = shown(Fraction(median(cell.accuracies)))
+    if len(cell.seeds) > 1:
+        answers += f" ({shown(min(cell.accuracies))} to {shown(max(cell.accuracies))})"
+    return (
+        cell.name,
+        f"not solved in {cell.steps:,} steps ({many})"
+        if grey
+        else f"{many} seeds ({floor(100 * low)} to {ceil(100 * high)} %)",
+        "" if grey or not cell.solved else _steps(cell),
+        ", ".join(every),
+        answers,
+        f"{cell.rate:g}",
+    )
+
+
+def _steps(cell: Cell) -> str:
+    """The median with the range."""
+    found = [_step(value, cell) for value in (min(cell.to_solve), max(cell.to_solve))]
+    return f"{_step(middle(cell.to_solve), cell)} ({found[0]} to {found[1]})"
+
+
+def _step(value: float, cell: Cell) -> str:
+    return f"more than {cell.steps:,}" if value == inf else f"{value:,.0f}"
+
+
+def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
+    """Each cell's line, and why it is grey ("" where it is not)."""
+    found = [(cell, results.grey(cell)) for cell in results.cells.values()]
+    return [(line(cell, grey), grey) for cell, grey in found]
+
+
+def markdown(results: Results) -> str:
+    """The table, what is grey in grey."""
+    rows = [f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}"]
+    for cells, grey in lines(results):
+        said = [plain(one) for one in cells]
+        if grey:
+            said = [f"{_GREY}{one}</span>" if one else "" for one in said]
+        rows.append(f"| {' | '.join(said)} |")
+    return "\n".join(rows)
+
+
+def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
+    """What came of contrasts: an exact test each, Holm over all that are named."""
+    tested = [_tested(one, results) for one in named]
+    known = [p for p in tested if isinstance(p, Fraction)]
+    adjusted = iter(holm(known, len(named)))
+    found: list[Found] = []
+    for one, p in zip(named, tested, strict=True):
+        if isinstance(p, str):
+            found.append(Found(contrast=one, p=None, said=f"open: {p}"))
+            continue
+        after = next(adjusted)
+        first, second = results.cells[one.one], results.cells[one.other]
+        told = "no difference shown"
+        if after <= SHOWN:
+            told = f"shown: {_ahead(first, second).name} is ahead"
+        found.append(Found(contrast=one, p=after, said=f"{told} (p = {probability(after)})"))
+    return found
+
+
+def _tested(one: Contrast, results: Results) -> Fraction | str:
+    """The p of one contrast alone, or why it is open."""
+    cells: list[Cell] = []
+    for name in (one.one, one.other):
+        cell = results.cells.get(name)
+        if cell is None:
+            return f"{name} is not trained yet"
+        if reason := results.grey(cell):
+            return f"{name}: {reason}"
+        cells.append(cell)
+    first, second = cells
+    if first.comparison != second.comparison:
+        return "the two were trained under different settings"
+    if min(len(first.seeds), len(second.seeds)) < LEAST_SEEDS:
+        return f"fewer than {LEAST_SEEDS} seeds"
+    if one.test == "solved":
+        return fisher(first.solved, len(first.seeds), second.solved, len(second.seeds))
+    by_seed = {seed.seed: steps for seed, steps in zip(second.seeds, second.to_solve, strict=True)}
+    if by_seed.keys() != {seed.seed for seed in first.seeds}:
+        return "the two have different seeds"
+    pairs = zip(first.seeds, first.to_solve, strict=True)
+    return sign_flips([(steps, by_seed[seed.seed]) for seed, steps in pairs])
+
+
+def _ahead(one: Cell, other: Cell) -> Cell:
+    return min(one, other, key=lambda cell: (-cell.solved, middle(cell.to_solve)))
+
+
+def probability(p: Fraction) -> str:
+    """Three decimals, rounded up: nothing looks rarer than it is."""
+    return f"{ceil(p * 1000) / 1000:.3f}"
+
+
+def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> str:
+    """The page's text, its claims computed. Raises what `Claims.fill` raises."""
+    found = contrasts(experiment.contrasts, results)
+    said = "\n".join(
+        f"- {plain(one.contrast.one)} against {plain(one.contrast.other)}: {plain(one.said)}"
+        for one in found
+    )
+    tested = {(one.contrast.one, one.contrast.other): one.p for one in found}
+    claims = Claims(results, tested, f"{experiment.name}.md")
+    known = {"table": markdown(results), "contrasts": said, "picture": ""}
+    return claims.fill(experiment.text, {**known, **parts}, experiment.first)
+
+
+def section(
+    experiment: Experiment, results: Results, notes: Sequence[str], *, picture: str, heading: str
+) -> str:
+    """What stands about an experiment on a page; `picture` is the address of its picture. Raises
+    what `text` raises.
+    """
+    image = f"![{alternative(experiment)}]({picture})" if picture else ""
+    parts = [f"{heading} `{experiment.name}`: {experiment.title}", plain(experiment.question)]
+    named = {words.strip() for words in CLAIM.findall(experiment.text)}
+    if "table" not in named:
+        parts.append(markdown(results))
+    if "picture" not in named:
+        parts.append(image)
+    parts.append(text(experiment, results, {"picture": image}))
+    parts.append("\n".join(f"- {plain(note)}" for note in notes))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def alternative(experiment: Experiment) -> str:
+    """What the picture shows, for readers who do not see it."""
+    said = f"{experiment.title}. {experiment.question} Steps until each seed solved the task"
+    return f"{said}; a triangle where it did not.".replace("[", "(").replace("]", ")")
+
+
+def made(table: Table) -> str:
+    """Where a table comes from, in one sentence."""
+    one = table.provenance
+    many = f"{one.cores} processes" if one.cores > 1 else "one process"
+    return (
+        f"Made by {one.command} at commit {one.commit[:10]} (version {one.version}) on {one.date}:"
+        f" {duration(one.seconds)} of training in all, by {many} on {one.device}."
+    )
+
+
+def notes(results: Results) -> list[str]:
+    """How to read the table, one sentence each."""
+    grey = sum(bool(grey) for _, grey in lines(results))
+    found = [
+        "Solved: a running accuracy of 99.5 % and then 99 % on fresh prompts. In brackets: the"
+        " exact 95 % interval over seeds; the least and the most.",
+    ]
+    if grey:
+        found.append(
+            f"Grey, {grey} of {len(results.cells)}: not trained to the end, so that nothing"
+            " follows. Not solved is a finding about training, never about weights."
+        )
+    return found
+
+
+def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:
+    """A table as its file holds it, and what is derived from it."""
+    found = [
+        {**one.contrast._asdict(), "p": None if one.p is None else float(one.p), "said": one.said}
+        for one in contrasts(experiment.contrasts, results)
+    ]
+    kept = table.to_json()["body"]
+    said = {"question": experiment.question, "contrasts": found, "cells": cells_data(results)}
+    return {**kept, **said}
+
+
+def cells_data(results: Results) -> list[dict[str, Any]]:
+    """Cells as JSON has them, with why they are grey and every seed."""
+    return [
+        {
+            **{name: value for name, value in vars(cell).items() if name != "comparison"},
+            "solved": cell.solved,
+            "grey": results.grey(cell),
+            "seeds": [{**x._asdict(), "accuracy": float(x.accuracy)} for x in cell.seeds],
+        }
+        for cell in results.cells.values()
+    ]

@@ -1,0 +1,229 @@
+"""What seeds did, by cell, and which cells were trained to the end.
+
+The rule: a run is solved when its running accuracy of 20 steps reaches 99.5 % and, after it, at
+least 99 % of fresh answers are right. One that is not solved has at least four times the steps of
+the slowest solved seed of its comparison. A cell under another rule is grey: no sentence, no card
+and no design is made of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from separatrix.cards.measured.table import Rate, Row, Table, share
+from separatrix.core.errors import EvidenceError, SpecError
+from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.records import SOLVED
+from separatrix.core.evidence.strict import parse_json
+
+STOP_AT = 0.995
+"""The running accuracy at which training ends."""
+LONGER = 4
+"""How many times the steps of the slowest solved seed an unsolved one is given."""
+OWN = ("architecture", "learning_rate", "seed")
+"""Fields in which runs of one comparison may differ."""
+
+
+class Seed(NamedTuple):
+    """How one run ended."""
+
+    seed: int
+    solved: bool
+    steps: int
+    """Done: where it is solved, those that it took."""
+    accuracy: Fraction
+    """Of answers of fresh prompts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A stack on a task, every seed at one learning rate."""
+
+    name: str
+    stack: str
+    task: str
+    comparison: str
+    """Cells with the same one are compared: all fields of their runs but those of `OWN`."""
+    steps: int
+    """N: at most so many steps a seed."""
+    stop_at: float
+    rate: float
+    seeds: tuple[Seed, ...]
+
+    @property
+    def solved(self) -> int:
+        return sum(seed.solved for seed in self.seeds)
+
+    @property
+    def to_solve(self) -> tuple[float, ...]:
+        """Steps of each seed; one that did not solve it is later than all."""
+        return tuple(seed.steps if seed.solved else inf for seed in self.seeds)
+
+    @property
+    def accuracies(self) -> tuple[Fraction, ...]:
+        return tuple(seed.accuracy for seed in self.seeds)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Cells by name."""
+
+    cells: Mapping[str, Cell]
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> Results:
+        """Raises SpecError for two cells of one name."""
+        found: dict[str, Cell] = {}
+        for cell in cells:
+            if found.setdefault(cell.name, cell) is not cell:
+                raise SpecError(f"two cells are called '{cell.name}'")
+        return cls(found)
+
+    @cached_property
+    def _slowest(self) -> dict[str, int]:
+        """By comparison, the steps of the slowest solved seed."""
+        found: dict[str, int] = {}
+        for cell in self.cells.values():
+            for seed in cell.seeds:
+                if seed.solved:
+                    found[cell.comparison] = max(seed.steps, found.get(cell.comparison, 0))
+        return found
+
+    def needed(self) -> int:
+        """The steps that the slowest solved seed of any comparison asks for."""
+        return LONGER * max(self._slowest.values(), default=0)
+
+    def grey(self, cell: Cell) -> str:
+        """Why nothing is said of a cell; "" for one that was trained to the end."""
+        if cell.stop_at != STOP_AT:
+            return f"training ended by another rule than {STOP_AT}"
+        slowest = self._slowest.get(cell.comparison)
+        if slowest is None:
+            return "nothing in its comparison is solved"
+        if cell.solved < len(cell.seeds) and cell.steps < LONGER * slowest:
+            return f"{cell.steps:,} steps are less than {LONGER} times {slowest:,}"
+        return ""
+
+
+def of_table(table: Table) -> Results:
+    """The cells of a table, each at the best of its learning rates."""
+    names = [
+        name
+        for name in dict.fromkeys(name for row in table.rows for name in row.labels)
+        if name != "stack" and len(table.values(name)) > 1
+    ]
+    return Results.of(_of_row(row, names) for row in table.rows if row.trials)
+
+
+def of_rates(row: Row) -> list[Cell]:
+    """A row's cells, one for each learning rate."""
+    return [_cell(f"{rate.learning_rate:g}", row, rate) for rate in row.rates if rate.trials]
+
+
+def _of_row(row: Row, names: list[str]) -> Cell:
+    said = row.labels.get("cell") or ", ".join(
+        f"{value}" if isinstance(value := row.labels[name], str) else f"{name} {value:,}"
+        for name in names
+        if name in row.labels
+    )
+    assert row.best is not None
+    return _cell(str(said or row.run["architecture"]), row, row.best)
+
+
+def _cell(name: str, row: Row, rate: Rate) -> Cell:
+    return Cell(
+        name=name,
+        **_common(row.run),
+        rate=rate.learning_rate,
+        seeds=tuple(
+            Seed(
+                one.seed,
+                one.stopped == "solved" and one.accuracy >= SOLVED,
+                one.steps,
+                one.accuracy,
+            )
+            for one in rate.trials
+        ),
+    )
+
+
+def _common(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "stack": run["architecture"],
+        "task": run["task"],
+        "comparison": canonical({name: run[name] for name in run if name not in OWN}),
+        "steps": run["steps"],
+        "stop_at": run.get("stop_at", 0.0),
+    }
+
+
+def of_lines(path: Path, most: int | None = None) -> Results:
+    """The cells of a file with a run a line (of its first `most` lines); one for each learning rate
+    where a cell has several. Raises SpecError that names the line where a hash is wrong.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from None
+    found: dict[str, dict[float, list[dict[str, Any]]]] = {}
+    for number, line in enumerate(lines[:most], 1):
+        row = _checked(line, f"{path.name}, line {number}")
+        rates = found.setdefault(str(row["cell"]), {})
+        rates.setdefault(float(row["run"]["learning_rate"]), []).append(row)
+    return Results.of(
+        _of_lines(f"{name} at {rate:g}" if len(rates) > 1 else name, rate, rows)
+        for name, rates in found.items()
+        for rate, rows in sorted(rates.items())
+    )
+
+
+def _checked(line: str, where: str) -> dict[str, Any]:
+    """A line's row. Its hash is that of the rest of it, as research/study/run.py writes it."""
+    try:
+        row = json_object(parse_json(line))
+    except EvidenceError as error:
+        raise SpecError(f"{where}: {error}") from None
+    if row is None or not {"cell", "run", "outcome", "sha256"} <= row.keys():
+        raise SpecError(f"{where}: no row of a run: it lacks cell, run, outcome or sha256")
+    rest = {name: value for name, value in row.items() if name != "sha256"}
+    if hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest() != row["sha256"]:
+        raise SpecError(
+            f"{where}: the hash is not that of the row: it was edited or cut; take the line out,"
+            " and its run is trained again"
+        )
+    return row
+
+
+def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
+    if len({row["run"]["seed"] for row in rows}) < len(rows):
+        raise SpecError(f"the cell '{name}' has a seed twice")
+    common = _common(rows[0]["run"])
+    if any(_common(row["run"]) != common for row in rows):
+        raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
+    return Cell(
+        name=name,
+        **common,
+        rate=rate,
+        seeds=tuple(_seed(row) for row in sorted(rows, key=lambda row: row["run"]["seed"])),
+    )
+
+
+def _seed(row: Mapping[str, Any]) -> Seed:
+    came = row["outcome"]
+    accuracy = share(came["right"], came["due"])
+    solved = came["stopped"] == "solved" and accuracy >= SOLVED
+    return Seed(row["run"]["seed"], solved, came["steps_done"], accuracy)
+
+
+def middle(values: Iterable[float]) -> float:
+    """The median, infinite ones among them: of two in the middle the mean, which may be too."""
+    return float(median(values))

@@ -1,0 +1,125 @@
+"""Layouts scaled down by rules: ratio and placement are kept, as whole periods of layers; layers,
+heads and states are smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from math import lcm
+
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.stacks.architecture import Architecture, Layer, stack
+from separatrix.stacks.mechanisms import Mechanism
+
+WIDTH = 32
+"""Of every model."""
+LAYERS, FEW_LAYERS = 16, 8
+"""Stacks with more layers than the first are cut, to about the second where periods allow."""
+_RECURRENT = "linear lightning retnet gla hgrn2 deltanet gdn kda deltaproduct mlstm loglinear"
+SIZES: dict[str, str] = {
+    **dict.fromkeys(("full", "fox"), "heads=2,head_dim=16"),
+    **dict.fromkeys(_RECURRENT.split(), "heads=1,head_dim=4"),
+    "mamba2": "heads=1,head_dim=4,state=4",
+    "rwkv": f"heads=1,head_dim=4,width={WIDTH}",
+    "mamba": f"width={WIDTH},state=4",
+    "rglru": f"width={WIDTH}",
+    "window": "heads=1,head_dim=16,size=4",
+    "sparse": "heads=2,head_dim=16,block=4,topk=2",
+}
+"""The rule of each mechanism: a state is too small to answer by itself what is asked."""
+_SCALED = {"heads", "head_dim", "value_dim", "conv", "state", "width", "size", "block", "topk"}
+CONV = 4
+"""Most tokens of a short convolution."""
+
+
+def scaled(layouts: Mapping[str, Architecture]) -> dict[str, Architecture]:
+    """What stands for each layout. Raises SpecError for a mechanism without a rule and for layouts
+    that become one, and SizeError for layers that cannot be cut.
+    """
+    small = {name: [tuple(map(_small, layer)) for layer in own] for name, own in layouts.items()}
+    depths = {name: len(layers) for name, layers in small.items()}
+    if max(depths.values()) > LAYERS:
+        if len(set(depths.values())) > 1:
+            told = ", ".join(f"{name} {many}" for name, many in depths.items())
+            raise SizeError(
+                f"layers: {told}; stacks of more than {LAYERS} are cut, and only those of one depth"
+                " stay comparable"
+            )
+        depth = _depth(small)
+        small = {name: layers[:depth] for name, layers in small.items()}
+    found: dict[str, Architecture] = {}
+    for name, layers in small.items():
+        one = stack(layers)
+        if layouts[name].positions == "none" and not _rotates(layouts[name]):
+            mark = ", " if "@" in one.spec else " @ "
+            one = Architecture.parse(f"{one.spec}{mark}positions=none")
+        for other, beside in found.items():
+            if beside == one:
+                raise SpecError(
+                    f"{other} and {name} are one layout at this size, {one.spec}: nothing is left"
+                    " to compare"
+                )
+        found[name] = one
+    return found
+
+
+def left_out(own: Architecture) -> list[str]:
+    """Options of a layout that the rules drop, by name."""
+    return list(
+        dict.fromkeys(
+            field.name
+            for layer, _ in own.counted()
+            for part in layer
+            for field in fields(part)
+            if getattr(part, field.name) != field.default
+            and field.name not in _SCALED.union(part.another_recurrence)
+            and (
+                field.name != "positions"
+                or part.sizes().get("positions") != "none"
+                or _rotates(own)
+            )
+        )
+    )
+
+
+def _rotates(own: Architecture) -> bool:
+    return any(getattr(part, "rope", False) for layer in own for part in layer)
+
+
+def _small(part: Mechanism) -> Mechanism:
+    """A mechanism at the sizes of its rule, with what makes another recurrence of it."""
+    if part.name not in SIZES:
+        raise SpecError(
+            f"{part.name} has no rule by which it is scaled; those that have: {', '.join(SIZES)}"
+        )
+    kept = {name: getattr(part, name) for name in part.another_recurrence}
+    options = [f"{name}={str(value).lower()}" for name, value in kept.items()]
+    if conv := getattr(part, "conv", 0):
+        options.append(f"conv={min(int(conv), CONV)}")
+    text = ",".join([SIZES[part.name], *options])
+    return Architecture.parse(f"{part.name}({text})").layers[0][0]
+
+
+def _depth(stacks: Mapping[str, Sequence[Layer]]) -> int:
+    """Layers to which all are cut: whole periods of each."""
+    periods: dict[str, int] = {}
+    for name, layers in stacks.items():
+        many = len(layers)
+        periods[name] = period = next(
+            p
+            for p in range(1, many + 1)
+            if many % p == 0 and all(layers[i] == layers[i % p] for i in range(many))
+        )
+        if period > LAYERS:
+            raise SizeError(
+                f"layers: those of {name} repeat after {period} only; a trial has {LAYERS} at most,"
+                " and keeps ratio and placement by keeping whole periods"
+            )
+    common = lcm(*periods.values())
+    if common > LAYERS:
+        told = ", ".join(f"{name} {period}" for name, period in periods.items())
+        raise SizeError(
+            f"layers: periods ({told}) fit together in {common} only; a trial has {LAYERS} at most"
+        )
+    return common * max(1, FEW_LAYERS // common)

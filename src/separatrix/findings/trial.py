@@ -1,0 +1,227 @@
+"""Layouts of one's own, scaled down and trained to the end beside each other.
+
+First each layout's learning rate is chosen on two seeds that nothing else uses; then all are
+trained with the same seeds and steps. What is proved of a layout at its own size is asked again at
+the small one: where the two differ, that is lost, and said.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from separatrix.cards.measured.table import Row, Table
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment
+from separatrix.findings.results import Results, of_rates
+from separatrix.findings.running import run, runs_of
+from separatrix.findings.scaling import WIDTH, left_out, scaled
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Task, parse_task
+from separatrix.tasks.questions import Questions
+from separatrix.theory import judge
+from separatrix.training.sweeps.planning import Plan
+from separatrix.training.sweeps.sweep import planned
+
+HIDDEN, BATCH, TESTED = 64, 32, 1024
+TOKENS = 128
+"""Most of a prompt."""
+RATES, RATE_SEEDS = (1.5e-3, 3e-3, 6e-3), (100, 101)
+STEPS = 3000
+SMALL = {
+    "recall": ("recall:n=16,K=16,V=16,form=independent,queries=all", STEPS),
+    "seqcomp": ("seqcomp:L=2,m=4,n_1=3,queries=all,split=1,stages=1", STEPS),
+    "parity": ("parity:n=40,queries=all", 9600),
+}
+"""Task -> what stands for it where its prompts are too long, and most steps."""
+ALIKE = 1.02
+"""Parameters that differ by less are called equal."""
+_PROCESS = 300 << 20
+"""Bytes of a worker before it has a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Layouts beside each other on one task."""
+
+    own: Mapping[str, Architecture]
+    small: Mapping[str, Architecture]
+    asked: Task
+    task: Task
+    """The small one."""
+    steps: int
+    seeds: int
+
+    def rules(self) -> list[str]:
+        """How all was scaled, and what that lost, a sentence each."""
+        small = "" if self.asked == self.task else f" as {self.task.spec}"
+        rates = ", ".join(f"{rate:g}" for rate in RATES)
+        said = [
+            f"task: {self.asked.spec}{small}, {self.task.length:,} tokens",
+            f"every model: width {WIDTH}, MLP {HIDDEN}, batch {BATCH}, Muon, at most {self.steps:,}"
+            f" steps, {self.seeds} seeds; rate among {rates}, chosen on {len(RATE_SEEDS)} other"
+            f" seeds in at most {self.steps // 2:,} steps",
+        ]
+        for name, own in self.own.items():
+            small = self.small[name].spec
+            without = left_out(own)
+            dropped = f"; without {', '.join(without)}" if without else ""
+            said.append(f"{name}: {len(own)} layers as {len(self.small[name])}: {small}{dropped}")
+            before, after = _verdict(own, self.asked), _verdict(self.small[name], self.task)
+            said.append(
+                f"{name}, proved: {before} at both sizes"
+                if before == after
+                else f"{name}, lost by scaling: proved {before} at its own size, {after} here"
+            )
+        return said
+
+    def remarks(self, table: Table, results: Results) -> list[str]:
+        """What a reader has to know of the rows, and what they do not show, a sentence each."""
+        said: list[str] = []
+        if results.needed() > self.steps and any(map(results.grey, results.cells.values())):
+            said.append(f"Too few steps to compare: give --steps {results.needed()}.")
+        sizes = {str(row.labels["layout"]): row.every[0].parameters for row in table.rows}
+        if sizes and max(sizes.values()) > ALIKE * min(sizes.values()):
+            told = ", ".join(f"{name} {count:,}" for name, count in sizes.items())
+            said.append(f"Parameters differ by more than 2 %: {told}.")
+        ends = [x.name for x in results.cells.values() if x.rate in (RATES[0], RATES[-1])]
+        if ends:
+            said.append(f"The best rate lies at the end of those tried: {', '.join(ends)}.")
+        here, there = (max(map(len, each.values())) for each in (self.small, self.own))
+        said.append(
+            f"Measured: depth {here}, width {WIDTH}, prompts of {self.task.length:,} tokens."
+            f" Nothing here says that it holds at depth {there} and {self.asked.length:,} tokens"
+            " in a model of real width."
+        )
+        return said
+
+    def search(self) -> Experiment:
+        """The runs that choose rates."""
+        layouts = {name: one.spec for name, one in self.small.items()}
+        grid = {"grid": {"learning_rate": list(RATES)}}
+        return self._experiment("trial-rates", layouts, self.steps // 2, RATE_SEEDS, grid)
+
+    def compared(self, rates: Mapping[str, float]) -> Experiment:
+        """The runs that are compared, each layout at its own rate; every pair is a contrast."""
+        layouts = {
+            name: {"architecture": one.spec, "learning_rate": rates[name]}
+            for name, one in self.small.items()
+        }
+        found = self._experiment("trial", layouts, self.steps, range(self.seeds), {})
+        return replace(found, contrasts=tuple(Contrast(*two) for two in combinations(layouts, 2)))
+
+    def _experiment(
+        self,
+        name: str,
+        layouts: Mapping[str, Any],
+        steps: int,
+        seeds: Sequence[int],
+        grid: Mapping[str, Any],
+    ) -> Experiment:
+        baseline = {"task": self.task.spec, "steps": steps, "tested": TESTED, "batch": BATCH}
+        sizes = {"width": WIDTH, "hidden": HIDDEN}
+        return Experiment(
+            name=name,
+            title=f"{' against '.join(layouts)} on {self.task.spec}",
+            question="Which of these layouts learns it, by how many seeds, and how soon?",
+            layouts=layouts,
+            sweep={"baseline": {**baseline, **sizes}, "seeds": list(seeds), **grid},
+        )
+
+    def plan(self, *, store: Path, workers: int | None, device: str) -> Plan:
+        """What all of it takes here, if no run stops early."""
+        usual = self.compared(dict.fromkeys(self.small, RATES[1]))
+        runs = [*runs_of(self.search().cells()), *runs_of(usual.cells())]
+        return planned(runs, name="trial", store=store, workers=workers, device=device)
+
+    def memory(self, plan: Plan) -> int:
+        """Bytes of all workers together, about, at most: weights, gradients and what the optimiser
+        keeps, and what layers keep of a batch until the gradients are there.
+        """
+        tokens = self.task.length + 1
+        layers = max(map(len, self.small.values()))
+        kept = BATCH * tokens * layers * (40 * WIDTH + 2 * tokens)
+        return plan.workers * (_PROCESS + plan.members[1] * 4 * (4 * plan.parameters[1] + kept))
+
+    def short(self, plan: Plan, hours: float) -> str:
+        """Why so many hours do not suffice, and what would; "" where they do, and for a trial that
+        was begun.
+        """
+        if plan.seconds is None or plan.ended or plan.seconds <= 3600 * hours:
+            return ""
+        # a search has half of the steps
+        search = len(RATES) * len(RATE_SEEDS) / 2
+        fit = int(3600 * hours * (search + self.seeds) / plan.seconds - search)
+        needs = f"{self.seeds} seeds take up to {plan.seconds / 3600:.1f}"
+        if fit < 1:
+            return f"--hours {hours:g} do not suffice for one seed each: {needs}"
+        return (
+            f"--hours {hours:g} suffice for {fit} seeds each, and {needs}; give more hours, or"
+            f" --seeds {fit}: with fewer than {LEAST_SEEDS} no difference can be shown"
+        )
+
+    def train(self, *, store: Path, show: bool = True, **where: Any) -> tuple[Experiment, Table]:
+        """Chooses rates and trains all; what the store has is not trained again. `where`: engine,
+        workers, device and address. Raises what `sweep` raises, and SpecError where no run of a
+        layout ended.
+        """
+        rows = run(self.search(), store=store, show=show, **where).rows
+        found = self.compared({name: chosen(name, rows) for name in self.small})
+        table = run(found, store=store, show=show, **where)
+        asked = ["--task", self.asked.spec, "--seeds", str(self.seeds), "--steps", str(self.steps)]
+        command = shlex.join(["separatrix", "trial", *self.own, *asked])
+        return found, replace(table, provenance=replace(table.provenance, command=command))
+
+
+def chosen(name: str, rows: Sequence[Row]) -> float:
+    """A layout's rate: the one that solved most seeds, then soonest, then with the best answers.
+    Raises SpecError where no run ended.
+    """
+    found = [cell for row in rows if row.labels["layout"] == name for cell in of_rates(row)]
+    if not found:
+        raise SpecError(f"no run of {name} ended; `separatrix runs list --status failed` says why")
+
+    def merit(place: int) -> tuple[int, float, float]:
+        cell = found[place]
+        steps = [seed.steps for seed in cell.seeds if seed.solved]
+        answers = sum(cell.accuracies) / len(cell.seeds)
+        return cell.solved, -sum(steps) / len(steps) if steps else 0.0, float(answers)
+
+    return found[max(range(len(found)), key=merit)].rate
+
+
+def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: int = 0) -> Trial:
+    """The trial of layouts by name; with 0 steps, as many as the task usually takes. Raises
+    SpecError, SizeError or UnknownNameError for what cannot be scaled or trained.
+    """
+    if len(layouts) < 2:
+        raise SpecError("a trial compares layouts: give two different ones, or more")
+    family = task.partition(":")[0]
+    usual, most = SMALL.get(family, (task, STEPS))
+    asked = parse_task(task if ":" in task else usual)
+    if asked.length > TOKENS and family not in SMALL:
+        raise SizeError(
+            f"{asked.spec} has {asked.length:,} tokens, of which a trial trains {TOKENS} at most;"
+            f" give smaller sizes, or one of {', '.join(SMALL)}, of which a small size is known"
+        )
+    found = Trial(
+        own=layouts,
+        small=scaled(layouts),
+        asked=asked,
+        task=parse_task(usual) if asked.length > TOKENS else asked,
+        steps=steps or most,
+        seeds=seeds,
+    )
+    # what cannot be trained is told before anything is
+    found.search().cells()
+    return found
+
+
+def _verdict(architecture: Architecture, task: Task) -> str:
+    """The strongest verdict on the task, asked once."""
+    found = judge(architecture, task.task if isinstance(task, Questions) else task)[0]
+    return found.status if found.theorem == "none" else f"{found.status} ({found.theorem})"

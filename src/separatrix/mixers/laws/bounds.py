@@ -1,0 +1,162 @@
+"""Laws on bad and extreme input: half formats, NaN, and states that cannot be."""
+
+from __future__ import annotations
+
+import copy
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from separatrix.core.errors import SizeError, first_line
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws.tools import (
+    LawBroken,
+    demand,
+    formats_asked,
+    gradients,
+    inputs,
+    largest,
+    stream,
+)
+
+SIZES = (0.0, 1e-3, 1.0, 1e2, 1e4)
+LONG = 1000
+ROOM = 16.0
+"""Well within a format's range: below its largest number by this factor."""
+
+
+def finite(mixer: Mixer) -> None:
+    """Outputs and gradients are finite in fp32, bf16 and fp16 wherever the format has room for
+    them.
+
+    Inputs of size 0, 1e-3, 1, 1e2 and 1e4: normal numbers; one token repeated, so that sums over
+    tokens grow as fast as they can; and one large token among small ones, so that gates and softmax
+    saturate. "Has room": with the same weights and inputs, rounded to the format but computed in
+    float64, inputs, outputs and gradients all stay below 1/16 of the format's largest number. What
+    only passes through larger numbers on the way (a score, a sum over tokens, a decay's inverse)
+    has no such excuse; a mixer whose true outputs overflow has. float64 itself must be finite on
+    all of these inputs. In fp32 the outputs for 1,000 normal tokens are finite too: what grows with
+    the length, such as the inverse of a product of decays, shows there.
+    """
+    _finite_when_long(mixer)
+    for name, dtype in formats_asked().items():
+        half = copy.deepcopy(mixer).to(dtype)
+        exact = copy.deepcopy(half).double()
+        for size in SIZES:
+            x = _hard(mixer, size).to(dtype)
+            where = f"inputs of size {size:g}"
+            # one pass for all three kinds where they fit together, else kind by kind
+            if _fits(exact, x, dtype, where):
+                _check(half, x, f"{name}, {where}")
+                continue
+            for kind, row in zip(
+                ("normal inputs", "one token repeated", "one large token"), x.split(1), strict=True
+            ):
+                if _fits(exact, row, dtype, where):
+                    _check(half, row, f"{name}, {kind} of size {size:g}")
+
+
+@torch.no_grad()
+def _finite_when_long(mixer: Mixer) -> None:
+    single = copy.deepcopy(mixer).float()
+    x = inputs(mixer, 1, LONG)
+    for name, y in (("float64", mixer(x)), ("fp32", single(x.float()))):
+        demand(y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite")
+
+
+def _hard(mixer: Mixer, size: float) -> Tensor:
+    """Three sequences of 65 tokens: normal, one token repeated, one large token among small
+    ones.
+    """
+    normal, repeated, spike = inputs(mixer, 3, 65)
+    spike = 1e-3 * spike
+    # size 1 again, among tokens of 1e-3
+    spike[40] *= 1e3
+    return size * torch.stack([normal, repeated[:1].expand(65, -1), spike])
+
+
+def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
+    x = x.detach().requires_grad_()
+    y = mixer(x)
+    found = {f"the gradient by {name}": grad for name, grad in gradients(mixer, x, [y]).items()}
+    return {"the outputs": y.detach(), **found}
+
+
+def _fits(exact: Mixer, x: Tensor, dtype: torch.dtype, where: str) -> bool:
+    true = _run(exact, x.double())
+    _demand_finite(true, f"float64, {where}")
+    return largest([x, *true.values()]) <= torch.finfo(dtype).max / ROOM
+
+
+def _check(half: Mixer, x: Tensor, where: str) -> None:
+    _demand_finite(_run(half, x), where, ", though float64 is far from the format's limits")
+
+
+def _demand_finite(found: dict[str, Tensor], where: str, though: str = "") -> None:
+    bad = [name for name, tensor in found.items() if not tensor.isfinite().all()]
+    demand(not bad, f"{where}: not finite: {', '.join(bad)}{though}")
+
+
+@torch.no_grad()
+def nan_is_seen(mixer: Mixer) -> None:
+    """NaN in a token comes out as NaN at that token, in both forms."""
+    # the first token, one inside the first chunk of 64, one in the next chunk
+    places = (0, 40, 65)
+    x = inputs(mixer, 3, 66)
+    for row, place in enumerate(places):
+        x[row, place] = float("nan")
+    for form, y in (("forward", mixer(x)), ("step", stream(mixer, x)[0])):
+        for row, place in enumerate(places):
+            demand(
+                y[row, place].isnan().any(),
+                f"NaN in token {place} is hidden: the output of {form} there is finite",
+            )
+
+
+@torch.no_grad()
+def refuses_bad_input(mixer: Mixer) -> None:
+    """No tokens, another width, and a state of another shape, dtype, batch or with other names
+    raise SizeError, and nothing else.
+    """
+    x = inputs(mixer, 2, 4)
+    _, state = stream(mixer, x[:, :3])
+    _refused("forward of a sequence of 0 tokens", lambda: mixer(x[:, :0]))
+    _refused("last of a sequence of 0 tokens", lambda: mixer.last(x[:, :0]))
+    _refused("forward of an input of another width", lambda: mixer(torch.cat([x, x], -1)))
+    _refused(
+        "step of an input of another width",
+        lambda: mixer.step(torch.cat([x, x], -1)[:, 3], state, 3),
+    )
+    _refused(
+        "a state with one tensor too many",
+        lambda: mixer.step(x[:, 3], state | {"no such tensor": x}, 3),
+    )
+    for name, tensor in state.items():
+        bad = {
+            "too few tensors": {other: kept for other, kept in state.items() if other != name},
+            "another batch": state | {name: torch.cat([tensor, tensor])},
+            "an axis too many": state | {name: tensor[..., None]},
+            "another dtype": state | {name: tensor.to(torch.float16)},
+        }
+        for axis, grown in product(range(1, tensor.dim()), (True, False)):
+            other = torch.cat([tensor, tensor], axis) if grown else tensor.narrow(axis, 0, 0)
+            # an axis of size 0 is the same when doubled or emptied
+            if other.shape != tensor.shape:
+                bad[f"another shape, {tuple(other.shape)} instead of {tuple(tensor.shape)}"] = (
+                    state | {name: other}
+                )
+        for what, wrong in bad.items():
+            _refused(f"state['{name}']: {what}", lambda wrong=wrong: mixer.step(x[:, 3], wrong, 3))
+
+
+def _refused(what: str, call: object) -> None:
+    try:
+        call()  # type: ignore[operator]
+    except SizeError:
+        return
+    except Exception as error:
+        raise LawBroken(
+            f"{what} raises {type(error).__name__} instead of SizeError: {first_line(error)}"
+        ) from error
+    raise LawBroken(f"{what} is taken without an error; it must raise SizeError")

@@ -1,0 +1,133 @@
+"""The law on formats: what holds in float64 holds in the formats that models run in."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws.tools import (
+    demand,
+    drawn_like,
+    formats_asked,
+    gradients,
+    inputs,
+    largest,
+    stream,
+    within,
+)
+
+TOKENS = 200
+LONG = 600
+SHORT = 40
+"""Tokens compared in float32, outputs and gradients and outputs alone, and in half formats."""
+CHANGED = (1, 63, 64, 65, 128, 199, 257, 512)
+SINGLE = 1e-4
+"""How far the two forms may differ in float32, of the largest output: some thousand roundings."""
+QUARTER = 0.25
+AMPLIFIED = 30
+"""How far they may differ, in changes of the outputs when inputs change by one rounding: a mixer
+that divides by a number near 0 magnifies whatever is rounded.
+"""
+ULPS = 16
+"""Roundings of the format by which a change of the future may move earlier outputs."""
+
+
+def formats_agree(mixer: Mixer) -> None:
+    """In float32 `step` equals `forward`, and both outputs and gradients what float64 gives, to
+    1e-4, outputs over 600 tokens too; in bf16 and fp16 half of all outputs are within a quarter of
+    it. In none of them a future token moves an earlier output.
+    """
+    single = copy.deepcopy(mixer).float()
+    # the same rounded weights in float64
+    double = copy.deepcopy(single).double()
+    x = inputs(mixer, 2, TOKENS, seed=31).float()
+    _values(single, double, x)
+    _values(single, double, inputs(mixer, 1, LONG, seed=36).float())
+    _gradients(single, double, x)
+    for dtype in formats_asked().values():
+        if dtype != torch.float32:
+            _about(copy.deepcopy(mixer).to(dtype))
+        for tokens in (TOKENS, LONG):
+            _causal_in(copy.deepcopy(mixer), dtype, tokens)
+
+
+@torch.no_grad()
+def _values(single: Mixer, double: Mixer, x: Tensor) -> None:
+    y = single(x)
+    steps, _ = stream(single, x)
+    true = double(x.double())
+    magnified = largest([double(_rounded(x)) - true])
+    for a, b, what in (
+        (steps, y, "outputs of step and forward in float32"),
+        (y, true, "outputs of forward in float32 and float64"),
+    ):
+        _near(a, b, what, magnified)
+
+
+def _gradients(single: Mixer, double: Mixer, x: Tensor) -> None:
+    def of(one: Mixer, x: Tensor) -> dict[str, Tensor]:
+        x = x.detach().requires_grad_()
+        return {name: grad.double() for name, grad in gradients(one, x, [one(x)]).items()}
+
+    true = of(double, x.double())
+    moved = of(double, _rounded(x))
+    scale = largest(true.values())
+    for name, gradient in of(single, x).items():
+        magnified = largest([moved[name] - true[name]])
+        what = f"the gradients by {name} of forward in float32 and float64"
+        _near(gradient, true[name], what, magnified, scale)
+
+
+def _rounded(x: Tensor) -> Tensor:
+    """x, changed by about one rounding."""
+    return x.double() * (1 + torch.finfo(torch.float32).eps * drawn_like(x.double(), seed=34))
+
+
+def _near(a: Tensor, b: Tensor, what: str, magnified: float, scale: float = 0.0) -> None:
+    gap = largest([a.double() - b.double()])
+    scale = max(scale, largest([a.double(), b.double()]))
+    demand(
+        gap <= max(max(SINGLE, within()) * scale, AMPLIFIED * magnified),
+        f"{what} differ by {gap:.3g}, of {scale:.3g}",
+    )
+
+
+@torch.no_grad()
+def _about(half: Mixer) -> None:
+    """The middle of all differences: a few outputs may be far off, where a choice tips over."""
+    x = inputs(half, 2, SHORT, seed=35).to(half._like.dtype)
+    true = copy.deepcopy(half).double()(x.double())
+    middle = true.abs().median().item()
+    name = str(x.dtype).removeprefix("torch.")
+    for form, y in (("forward", half(x)), ("step", stream(half, x)[0])):
+        gap = (y.double() - true).abs().median().item()
+        # what the format cannot hold, and NaN, are for the law on finite outputs
+        demand(
+            not gap > QUARTER * middle,
+            f"half of all outputs of {form} in {name} differ from float64 by {gap:.3g} or more, of"
+            f" {middle:.3g}",
+        )
+
+
+@torch.no_grad()
+def _causal_in(mixer: Mixer, dtype: torch.dtype, tokens: int) -> None:
+    """Everything from a token on is changed at once: what comes before it must not move."""
+    mixer = mixer.to(dtype)
+    x = inputs(mixer, 1, tokens, seed=32).to(dtype)
+    other = inputs(mixer, 1, tokens, seed=33).to(dtype)
+    y = mixer(x)
+    for t in (t for t in CHANGED if t < tokens):
+        z = mixer(torch.cat([x[:, :t], other[:, t:]], 1))
+        # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
+        if not (y.isfinite().all() and z.isfinite().all()):
+            continue
+        gap = largest([(y[:, :t] - z[:, :t]).double()])
+        scale = largest([y.double(), z.double()])
+        demand(
+            gap <= ULPS * torch.finfo(dtype).eps * scale,
+            f"{str(dtype).removeprefix('torch.')}: changing the tokens from {t} on moves outputs of"
+            f" forward before them, by {gap:.3g}",
+        )

@@ -1,0 +1,239 @@
+"""The law on recurrences that say they only move one way, which Theorem P rests on: measured in the
+step form, under one token repeated.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from separatrix.mixers import Mixer, State
+from separatrix.mixers.base.mixer import BUFFERS
+from separatrix.mixers.laws.tools import LawBroken, formats_asked, inputs
+
+MOST = 1 << 21
+"""Numbers of a state that are set per format and token: all values of bf16 and fp16 for a state of
+up to 32 numbers, stretches of neighbouring values for larger ones.
+"""
+FEWEST = 512
+"""Values in any case."""
+STRETCH = 64
+"""Neighbouring values in a stretch."""
+WATCHED = 8
+"""Numbers of a state that are looked at again, from the first to the last."""
+ROWS = 1024
+"""Rows of one call of `step`, at most. Rows of a matrix product may round differently, so each row
+is compared with itself.
+"""
+SIZES = {"bf16": (1.0, 30.0)}
+"""Sizes of the token that is repeated, 1 in other formats."""
+OTHERS = 3
+"""Further tokens that are repeated. Their opposites are, too, and that of the first: a decay with
+the sign of some map of the token is negative at one of the two.
+"""
+COARSER = 64
+"""By how much fewer values are tried with those."""
+LATER = 75
+"""Tokens after which the map must still be the same."""
+REST = 64
+"""Steps within which what stands still first does so, from its lowest values."""
+
+
+@torch.no_grad()
+def moves_one_way(mixer: Mixer) -> None:
+    """While one token repeats, each number of the state of a mixer that declares itself monotone
+    moves by a map of that number alone, the same at every place, that never falls.
+
+    Tried over all values of bf16 and fp16, or over stretches of neighbouring ones where the state
+    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Seven more tokens
+    are repeated in one format, with fewer values. Numbers scaled by others that stand still before
+    them (a running maximum) are tried with those at rest. Buffers of convolutions and token shifts
+    hold the token itself.
+    """
+    if not mixer.mechanism.is_monotone:
+        return
+    first, *others = inputs(mixer, 1, 1 + OTHERS, seed=81)[0].split(1)
+    others = [-first, *others, *(-token for token in others)]
+    for name, dtype in formats_asked().items():
+        cast = copy.deepcopy(mixer).to(dtype)
+        for size in SIZES.get(name, (1.0,)):
+            _measure(cast, (size * first).to(dtype), MOST, f"{name}, a token of size {size:g}")
+        for token in others:
+            _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, another token")
+        # which way a decay turns is no matter of formats
+        others = []
+
+
+def _measure(mixer: Mixer, token: Tensor, most: int, where: str) -> None:
+    place = 8 + mixer.mechanism.sizes().get("conv", 0)
+    state = mixer.init_state(1)
+    for t in range(place):
+        _, state = mixer.step(token, state, t)
+    # a user's own says that all of its state moves so
+    buffers = frozenset[str]() if mixer.mechanism.origin else BUFFERS
+    names = [name for name in state if name not in buffers]
+    first = [name for name in names if name in mixer.at_rest_first]
+    if first:
+        _Maps(mixer, token, state, place, first, most, where).check()
+        state = _at_rest(mixer, token, state, place, first)
+    after = [name for name in names if name not in first]
+    _Maps(mixer, token, state, place, after, most, where).check()
+
+
+def _at_rest(mixer: Mixer, token: Tensor, state: State, place: int, names: list[str]) -> State:
+    """The state with these parts where one more token leaves them as they are."""
+    for name in names:
+        state = state | {name: torch.full_like(state[name], torch.finfo(state[name].dtype).min)}
+    for t in range(REST):
+        _, after = mixer.step(token, state, place + t)
+        if all(torch.equal(after[name], state[name]) for name in names):
+            return state
+        state = state | {name: after[name] for name in names}
+    raise LawBroken(f"state['{names[0]}'] does not stand still within {REST} equal tokens")
+
+
+class _Maps:
+    """What one more equal token makes of every value of some parts of a state.
+
+    The values are split into as many ranges as a call has rows; each row goes through its own, and
+    on to the first of the next.
+    """
+
+    def __init__(
+        self,
+        mixer: Mixer,
+        token: Tensor,
+        state: State,
+        place: int,
+        names: list[str],
+        most: int,
+        where: str,
+    ) -> None:
+        self.mixer = mixer
+        self.state = state
+        self.place = place
+        self.names = names
+        self.where = where
+        self.ends = torch.tensor([state[name].numel() for name in names]).cumsum(0).tolist()
+        numbers = self.ends[-1]
+        self.watched = torch.linspace(0, numbers - 1, min(numbers, WATCHED)).long()
+        values = values_of(state[names[0]].dtype, max(FEWEST, most // numbers))
+        self.rows = min(ROWS, len(values) // 4, max(16, most // (4 * numbers)))
+        self.token = token.expand(self.rows, -1)
+        self.each = -(-len(values) // self.rows)
+        # (each + 1, rows): one column for every row, the last value that of the next column
+        which = torch.arange(self.each + 1)[:, None] + self.each * torch.arange(self.rows)
+        self.values = values[which.clamp_max(len(values) - 1)]
+
+    def check(self) -> None:
+        """Raises LawBroken where a map falls, depends on more than its number, or loses NaN."""
+        alike = torch.zeros(self.ends[-1], dtype=torch.long)
+        alone = self._images(alike, self.place)
+        self._never_falls(alone)
+        # every number meets every value of a row again, beside other values of the others
+        shifts = 1 + torch.arange(self.ends[-1]) % self.each
+        count = self.each + 1
+        mixed = self._images(shifts, self.place)
+        order = (torch.arange(count)[:, None] + shifts[self.watched]) % count
+        beside = alone.gather(0, order[:, None].expand_as(alone))
+        self._same(mixed, beside, "depends on other numbers of the state")
+        later = self._images(alike, self.place + LATER)
+        self._same(later, alone, f"is another one {LATER} tokens later")
+        lost = self._image(torch.full((self.rows, self.ends[-1]), torch.nan), self.place)
+        self._demand(lost.isnan().all(0), lambda k: "turns NaN into a number")
+
+    def _images(self, shifts: Tensor, t: int) -> Tensor:
+        """What one step makes of all values (each + 1, rows, watched), where number k is set to
+        the value that stands so many places further on.
+        """
+        count = self.each + 1
+        return torch.stack(
+            [self._image(self.values[(i + shifts) % count].T, t) for i in range(count)]
+        )
+
+    def _image(self, numbers: Tensor, t: int) -> Tensor:
+        """The same of one state for every row (rows, numbers)."""
+        state = {n: x.expand(self.rows, *x.shape[1:]).clone() for n, x in self.state.items()}
+        start = 0
+        for name, end in zip(self.names, self.ends, strict=True):
+            state[name] = numbers[:, start:end].reshape(state[name].shape).to(state[name].dtype)
+            start = end
+        _, after = self.mixer.step(self.token, state, t)
+        found = torch.cat([after[name].flatten(1) for name in self.names], 1)
+        return found[:, self.watched]
+
+    def _never_falls(self, images: Tensor) -> None:
+        keys = order_of(images)
+        # NaN is left out: what lies below it still bounds what lies above
+        known = torch.where(images.isnan(), torch.iinfo(keys.dtype).min, keys)
+        fine = images[1:].isnan() | (keys[1:] >= known.cummax(0).values[:-1])
+        self._demand(fine.flatten(0, 1).all(0), lambda k: self._fall(fine[..., k], images[..., k]))
+
+    def _fall(self, fine: Tensor, image: Tensor) -> str:
+        place, row = (~fine).nonzero()[0].tolist()
+        below, above = self.values[place : place + 2, row].tolist()
+        return (
+            f"falls: {above:.9g} goes to {image[place + 1, row].item():.9g}, and {below:.9g} or"
+            " less goes higher"
+        )
+
+    def _same(self, one: Tensor, other: Tensor, what: str) -> None:
+        same = (order_of(one) == order_of(other)) | (one.isnan() & other.isnan())
+        self._demand(same.flatten(0, 1).all(0), lambda k: what)
+
+    def _demand(self, fine: Tensor, what: Callable[[int], str]) -> None:
+        """Raises LawBroken that names the first watched number that is not fine."""
+        if fine.all():
+            return
+        place = int((~fine).nonzero()[0])
+        wrong = int(self.watched[place])
+        part = next(i for i, end in enumerate(self.ends) if wrong < end)
+        number = wrong - (self.ends[part - 1] if part else 0)
+        raise LawBroken(
+            f"{self.where} repeated: the map of number {number} of state['{self.names[part]}']"
+            f" {what(place)}"
+        )
+
+
+def values_of(dtype: torch.dtype, most: int) -> Tensor:
+    """Values of a format in ascending order, infinities and both zeros among them: all of them in
+    16 bits, or about `most`, in stretches of neighbours.
+    """
+    every = _sixteen(torch.bfloat16 if dtype == torch.float32 else dtype)
+    if dtype != torch.float32 and len(every) <= most:
+        return every
+    stretches = max(1, min(most, len(every)) // STRETCH)
+    # both zeros stand in the middle
+    middle = len(every) // 2
+    starts = torch.linspace(0, len(every) - 1, stretches).long()
+    starts = torch.cat([starts, torch.tensor([middle - 1, middle])])
+    if dtype != torch.float32:
+        starts = (starts - STRETCH // 2).clamp(0, len(every) - STRETCH)
+        return every[(starts[:, None] + torch.arange(STRETCH)).flatten().unique()]
+    # from every such value on, its neighbours away from zero
+    bits = every[starts].view(torch.int32)[:, None] + torch.arange(STRETCH, dtype=torch.int32)
+    found = bits.flatten().view(torch.float32)
+    return _sorted(found[~found.isnan()])
+
+
+def order_of(x: Tensor) -> Tensor:
+    """Integers in the order of floats, -0 below 0."""
+    narrow = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    bits = x.contiguous().view(narrow).long()
+    return torch.where(bits < 0, -1 - (bits - torch.iinfo(narrow).min), bits)
+
+
+def _sixteen(dtype: torch.dtype) -> Tensor:
+    """All values of a 16-bit format as float32, which holds them exactly."""
+    every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
+    return _sorted(every[~every.isnan()].float())
+
+
+def _sorted(x: Tensor) -> Tensor:
+    keys, places = order_of(x).unique(return_inverse=True)
+    found = torch.empty(len(keys), dtype=x.dtype)
+    found[places] = x
+    return found

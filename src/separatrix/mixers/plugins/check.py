@@ -1,0 +1,293 @@
+"""The report card of a mixer: every law, the measured cache and how it grows, and its speed.
+`separatrix check-mechanism` prints it.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.mixers import Mixer, mixer
+from separatrix.mixers.laws import (
+    CACHE_LENGTHS,
+    FORMATS,
+    LAWS,
+    RELATIVE,
+    Kept,
+    LawBroken,
+    cache_as_declared,
+    drawn,
+    in_formats,
+    inputs,
+    kept_by,
+    seeded,
+    stream,
+    tolerance,
+)
+from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
+from separatrix.mixers.plugins.load import load
+from separatrix.mixers.plugins.probe import describe_error
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names
+
+DEFAULT_WIDTH = 16
+STEPS = 512
+LONGER = 1024
+"""Tokens on which step is timed against forward, and forward against forward of twice as many."""
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawResult:
+    """One law: whether it holds, what it says, and what broke it. `applies` is false where the
+    mixer has nothing that it could be about.
+    """
+
+    law: str
+    says: str
+    holds: bool
+    applies: bool = True
+    broken_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """Seconds of float32 on one thread of this machine, batch 1, without gradients: the best of
+    three.
+    """
+
+    step: float
+    """STEPS steps."""
+    forward: float
+    """`forward` of STEPS tokens."""
+    growth: float
+    """`forward` of 2 * LONGER tokens over that of LONGER."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCard:
+    """What `check` found. `cache` holds (numbers, bits) by t in the declared format, empty where
+    the state could not be measured.
+    """
+
+    mechanism: Mechanism
+    origin: str
+    width: int
+    laws: tuple[LawResult, ...]
+    cache: Mapping[int, tuple[int, int]]
+    growth: str
+    speed: Speed | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> list[str]:
+        return [result.law for result in self.laws if not result.holds]
+
+
+def find(
+    target: str, *, width: int | None = None, sizes: Mapping[str, Any] | None = None
+) -> tuple[Mixer, str]:
+    """(mixer, origin) of a mechanism's name or `module:Class`, at a model width and sizes.
+
+    Raises SpecError, SizeError or UnknownNameError for a target that is no mixer, or sizes it does
+    not take.
+    """
+    cls = _mechanism(target)
+    chosen = dict(sizes or {})
+    own = issubclass(cls, OwnMechanism)
+    if own:
+        if "width" in chosen:
+            raise SpecError(f"--set width={chosen['width']}: the model width is given with --width")
+        default = next(f.default for f in fields(cls) if f.name == "width")
+        chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
+    check_size_names(cls, chosen, where=" in --set")
+    if not own and "width" not in chosen and getattr(cls, "width", 0) is None:
+        # RWKV's token shift is as wide as the model
+        chosen["width"] = width or DEFAULT_WIDTH
+    mechanism = cls(**chosen)
+    model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
+    try:
+        made = (
+            OwnMixer(mechanism, width=model_width)
+            if isinstance(mechanism, OwnMechanism)
+            else mixer(mechanism, width=model_width)
+        )
+        return drawn(made), cls.origin if issubclass(cls, OwnMechanism) else "built in"
+    except SeparatrixError:
+        raise
+    except Exception as error:
+        raise SizeError(
+            f"{target}: making it at width {model_width} raises {describe_error(error)}; give"
+            " --width or --set"
+        ) from None
+
+
+def _mechanism(target: str) -> type[Mechanism]:
+    if ":" not in target:
+        if target not in MECHANISMS:
+            error = UnknownNameError.of(
+                "mechanism", target[:60], MECHANISMS, listing="separatrix mechanisms"
+            )
+            raise UnknownNameError(f"{error} Your own is written module:Class.")
+        return MECHANISMS[target]
+    maker = load(target)
+    # the import has registered a decorated class, with what its decorator declares
+    registered = (
+        cls for cls in MECHANISMS.values() if issubclass(cls, OwnMechanism) and cls.maker is maker
+    )
+    return next(registered, None) or own_mechanism(maker)
+
+
+def check(
+    mixer: Mixer,
+    *,
+    origin: str = "",
+    within: float = RELATIVE,
+    formats: Sequence[str] = tuple(FORMATS),
+    progress: Progress | None = None,
+) -> ReportCard:
+    """Runs every law on a copy of a drawn float64 mixer, measures its cache over 4,096 tokens and
+    its speed.
+
+    Forms are equal that differ by at most `within` of the largest number: float64's rounding,
+    unless a layer computes in float32 inside. Laws on formats look at `formats`.
+    """
+    with _one_thread(), tolerance(within), in_formats(formats):
+        return _check(mixer, origin, progress)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are slower on many threads, and timings are steadier on one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
+    total = len(LAWS) + 2
+    if progress is not None:
+        progress(0, total)
+    kept, trouble = _measure(copy.deepcopy(mixer))
+    # the law looks at the same 4,096 tokens
+    calls = LAWS | {"cache": lambda mixer: cache_as_declared(mixer, kept)}
+    results = []
+    for done, (law, call) in enumerate(calls.items(), 1):
+        if progress is not None:
+            progress(done, total)
+        results.append(_result(law, call, mixer))
+    if progress is not None:
+        progress(total - 1, total)
+    speed, slow = _speed(copy.deepcopy(mixer).float())
+    return ReportCard(
+        mechanism=mixer.mechanism,
+        origin=origin,
+        width=mixer.width,
+        laws=tuple(results),
+        cache=kept.sizes if kept else {},
+        growth=_growth(kept) if kept else "unknown",
+        speed=speed,
+        notes=tuple(note for note in (_in_training(copy.deepcopy(mixer)), trouble, slow) if note),
+    )
+
+
+def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
+    says = " ".join((LAWS[law].__doc__ or "").split("\n\n")[0].split())
+    if law == "chunks" and isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"):
+        return LawResult(law=law, says=says, holds=True, applies=False)
+    if law == "forgets" and (mixer.mechanism.origin or mixer.mechanism.reach is None):
+        return LawResult(law=law, says=says, holds=True, applies=False)
+    if law == "monotone" and not mixer.mechanism.is_monotone:
+        return LawResult(law=law, says=says, holds=True, applies=False)
+    try:
+        call(copy.deepcopy(mixer))
+    except (LawBroken, SeparatrixError) as error:
+        return LawResult(law=law, says=says, holds=False, broken_by=str(error))
+    except Exception as error:
+        return LawResult(law=law, says=says, holds=False, broken_by=describe_error(error))
+    return LawResult(law=law, says=says, holds=True)
+
+
+@torch.no_grad()
+def _in_training(mixer: Mixer) -> str:
+    """What the laws leave out where train mode computes something else than eval mode."""
+    x = inputs(mixer, 2, 20, seed=71)
+    try:
+        y = mixer(x)
+        mixer.train()
+        with seeded(1):
+            first = mixer(x)
+        with seeded(2):
+            second = mixer(x)
+    except Exception as error:
+        return f"train mode was not looked at: {describe_error(error)}"
+    if not torch.equal(first, second):
+        return "in train mode outputs are random, as with dropout: the laws are about eval mode"
+    if not torch.equal(first, y):
+        return "train mode gives other outputs than eval mode: the laws are about eval mode"
+    return ""
+
+
+def _measure(mixer: Mixer) -> tuple[Kept | None, str]:
+    """What the mixer carries, and what went wrong."""
+    try:
+        return kept_by(mixer), ""
+    except Exception as error:
+        told = error if isinstance(error, LawBroken) else describe_error(error)
+        return None, f"the cache was not measured: {told}"
+
+
+def _growth(kept: Kept) -> str:
+    """How the cache grows over the tokens it was measured on."""
+    longest = max(CACHE_LENGTHS)
+    return growth_class([kept.most[longest // part] for part in (8, 4, 2, 1)])
+
+
+def growth_class(numbers: list[int]) -> str:
+    """How a cache grows, from its largest size within t, 2t, 4t and 8t tokens."""
+    first, second, third = (later - earlier for earlier, later in pairwise(numbers))
+    # every step doubles t: steps of linear growth double, those of logarithmic growth are equal
+    if third == 0:
+        return "constant"
+    if abs(third - 2 * second) <= 0.1 * third and abs(second - 2 * first) <= 0.1 * third:
+        return "linear"
+    if first == second == third:
+        return "logarithmic"
+    return "other"
+
+
+@torch.no_grad()
+def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
+    """The timings, and what went wrong."""
+    try:
+        x = inputs(mixer, 1, 2 * LONGER).float()
+        step = _seconds(lambda: stream(mixer, x[:, :STEPS]))
+        forward = _seconds(lambda: mixer(x[:, :STEPS]))
+        once = _seconds(lambda: mixer(x[:, :LONGER]))
+        return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once), ""
+    except Exception as error:
+        return None, f"the speed was not measured: {describe_error(error)}"
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    call()
+    # the call above pays for what is made at first use
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+        if sum(found) > 5:
+            break
+    # other processes only add time, so the least is the truest; it may be a divisor
+    return max(min(found), 1e-9)

@@ -1,0 +1,72 @@
+"""States and errors of a user's module: whether a state is one, and where an error comes from."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from separatrix.core.errors import SizeError
+
+_LIBRARIES = (str(Path(__file__).resolve().parents[3]), str(Path(torch.__file__).resolve().parent))
+
+
+def check_state(name: str, state: Any, batch: int, method: str) -> None:
+    """Raises SizeError unless `state` is a dict of floating-point tensors whose first axis is
+    the batch.
+    """
+    if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
+        raise SizeError(
+            f"{name}: {method} returned {kind(state)} as its state; a state is a dict of tensors by"
+            " name"
+        )
+    for key, tensor in state.items():
+        where = f"{name}: state['{key}'] of {method}"
+        if not isinstance(tensor, Tensor):
+            raise SizeError(f"{where} is {kind(tensor)}; it must be a tensor")
+        if not tensor.is_floating_point():
+            raise SizeError(
+                f"{where} is {tensor.dtype}; a state holds real floating-point numbers (step is"
+                " given the number of tokens, t)"
+            )
+        if tensor.dim() == 0 or len(tensor) != batch:
+            raise SizeError(
+                f"{where} has shape {tuple(tensor.shape)}; its first axis must be the batch, here"
+                f" {batch}"
+            )
+
+
+@contextmanager
+def apart(seed: int) -> Iterator[None]:
+    """Random numbers of the CPU from `seed`, and afterwards as if none had been drawn."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+def describe_error(error: BaseException) -> str:
+    """The error's type and last line, and the last place of the user's own code that it came
+    through.
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith(_LIBRARIES) and not frame.filename.startswith("<")
+    ]
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {lines[-1].strip()[:200] if lines else 'no message'}{place}"
+
+
+def kind(value: Any) -> str:
+    return (
+        f"a tensor of shape {tuple(value.shape)}"
+        if isinstance(value, Tensor)
+        else f"{type(value).__name__} {str(value)[:40]!r}"
+    )

@@ -1,0 +1,1 @@
+"""The model, rounded caches, stored and exported models."""

@@ -1,0 +1,131 @@
+"""A model of this package as a causal language model of transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
+
+from separatrix.core.errors import EvidenceError, SizeError, first_line
+from separatrix.models.hf.config import SeparatrixConfig
+from separatrix.models.hf.untouched import untouched
+from separatrix.models.model import Model, NoPositions
+
+IGNORED = -100
+"""A label that no loss is taken of, as everywhere in transformers."""
+
+
+class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
+    """`Model` behind the interface of transformers: the same weights, the same numbers.
+
+    Logits are those of the task's answers after every token. Ids of the vocabulary that are no
+    answers have -infinity, so that `generate` never writes them. A start token, where the model has
+    one, is put before the prompt by the model itself.
+    """
+
+    config_class = SeparatrixConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+
+    def __init__(self, config: SeparatrixConfig) -> None:
+        super().__init__(config)
+        self.model = Model(config.described())
+        self.post_init()
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        """As in transformers, but strict: every weight must be there and no other, and in a folder
+        with a record the files must be those that the record is about.
+
+        Raises EvidenceError, on one line.
+        """
+        folder = Path(str(pretrained_model_name_or_path))
+        if folder.is_dir() and not options.get("subfolder"):
+            untouched(folder)
+        wanted = options.pop("output_loading_info", False)
+        try:
+            loaded: Any = super().from_pretrained(
+                pretrained_model_name_or_path, *args, output_loading_info=True, **options
+            )
+        except (SafetensorError, RuntimeError) as error:
+            raise EvidenceError(
+                f"{folder}: the weights cannot be read: {first_line(error)}"
+            ) from None
+        model, info = loaded
+        for what in ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs"):
+            if info.get(what):
+                names = ", ".join(sorted(map(str, info[what]))[:3])
+                raise EvidenceError(
+                    f"{folder}: the weights are not those of the model described:"
+                    f" {what.replace('_', ' ')} {names}"
+                )
+        return (model, info) if wanted else model
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Draws nothing: a model made here takes its weights from a file or from `Model.reset`."""
+        if isinstance(module, NoPositions):
+            # no file holds these zeros
+            module.weight = NoPositions(*module.weight.shape).weight.to(module.weight.device)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        # each token that is written reads all before it anew
+        return False
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.model.embed
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        assert isinstance(value, nn.Embedding)
+        self.model.embed = value
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "b t"],
+        attention_mask: Tensor | None = None,
+        labels: Int[Tensor, "b t"] | None = None,
+        logits_to_keep: int = 0,
+        **others: Any,
+    ) -> CausalLMOutput:
+        """Logits (b, t, ids) after every token, or after the last alone if `logits_to_keep` is 1.
+
+        Raises SizeError for a mask that hides a token, and for a prompt that is too long.
+        """
+        if attention_mask is not None and not bool((attention_mask != 0).all()):
+            raise SizeError(
+                "attention_mask hides a token: these models read every token of a prompt; ask"
+                " prompts of one length together"
+            )
+        if logits_to_keep == 1 and labels is None:
+            answers = self.model(input_ids)[:, None]
+        else:
+            answers = self.model.every(input_ids)[:, -logits_to_keep:]
+        rest = self.config.vocab_size - answers.shape[-1]
+        logits = F.pad(answers, (0, rest), value=float("-inf"))
+        loss: Any = None if labels is None else next_token_loss(logits, labels)
+        given: Any = logits
+        return CausalLMOutput(loss=loss, logits=given)
+
+    def prepare_inputs_for_generation(
+        self, input_ids: Int[Tensor, "b t"], *positional: Any, **others: Any
+    ) -> dict[str, Any]:
+        """Every token written so far is read again; there is no cache."""
+        return {
+            "input_ids": input_ids,
+            "attention_mask": others.get("attention_mask"),
+            "logits_to_keep": 1,
+        }
+
+
+def next_token_loss(
+    logits: Float[Tensor, "b t v"], labels: Int[Tensor, "b t"]
+) -> Float[Tensor, ""]:
+    """Mean cross entropy of each label with the logits of the token before it."""
+    given = logits[:, :-1].flatten(0, 1)
+    return F.cross_entropy(given.float(), labels[:, 1:].flatten(), ignore_index=IGNORED)

@@ -1,0 +1,133 @@
+"""What of a model a stock architecture must hold: its softmax heads that write, as matrices, and
+its MLPs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.mixers import Mixer
+from separatrix.mixers.full import FullMixer
+from separatrix.models.model import MLP, Block, Model
+from separatrix.stacks.mechanisms import Full, Mechanism
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Head:
+    """One softmax head: scores <q x_i, k x_j>, and o v x_j of what it reads."""
+
+    q: Tensor  # d w
+    k: Tensor  # d w
+    v: Tensor  # e w
+    o: Tensor  # w e
+    rotation: Rotation | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layer:
+    """The heads of a layer that write, and its MLP where it does."""
+
+    heads: list[Head]
+    mlp: MLP | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plain:
+    """A model taken apart."""
+
+    model: Model
+    layers: list[Layer]
+
+    @property
+    def heads(self) -> int:
+        """The most heads of a layer."""
+        return max(1, *(len(layer.heads) for layer in self.layers))
+
+    @property
+    def hidden(self) -> int:
+        """The most hidden units of a layer."""
+        return max((layer.mlp.up.out_features for layer in self.layers if layer.mlp), default=0)
+
+    def rows(self, count: int) -> Tensor:
+        """The embeddings of `count` ids, zeros for those that the model lacks."""
+        table = self.model.embed.weight
+        return torch.cat([table, table.new_zeros(count - len(table), table.shape[1])])
+
+    def ids(self) -> int:
+        """Ids read or written, the start token among them."""
+        config = self.model.config
+        return max(config.vocabulary + config.bos, config.answers)
+
+
+def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
+    """The model taken apart, for a stock architecture that rotates queries and keys or does not.
+
+    Layers that write nothing are left out. Raises SizeError, naming what the stock architecture
+    lacks.
+    """
+    if model.config.norm:
+        raise SizeError(
+            f"{stock}: the model has norms without a choice of their epsilon, as trained ones have;"
+            " constructions are written without norms"
+        )
+    layers: list[Layer] = []
+    for number, (block, parts) in enumerate(zip(model.blocks, model.architecture, strict=True), 1):
+        assert isinstance(block, Block)
+        mixing = [part for part in parts if part.mixes_tokens]
+        heads = [
+            head
+            for mixer, part in zip(block.mixers, mixing, strict=True)
+            for head in _heads(mixer, part, f"{stock}: layer {number}", rotates)
+        ]
+        mlp = block.mlp if block.mlp is not None and _writes(block.mlp.down) else None
+        if heads or mlp is not None:
+            layers.append(Layer(heads=heads, mlp=mlp))
+    return Plain(model=model, layers=layers)
+
+
+def _heads(mixer: torch.nn.Module, part: Mechanism, where: str, rotates: bool) -> list[Head]:
+    """The heads of a mixer that write. Raises SizeError where stock softmax attention is not what
+    they do.
+    """
+    assert isinstance(mixer, Mixer)
+    if not any(bool(parameter.any()) for parameter in mixer.parameters()):
+        return []
+    if not isinstance(part, Full) or not isinstance(mixer, FullMixer):
+        raise SizeError(f"{where} writes by {part.name}; stock layers are full softmax attention")
+    held = {"rope", "rope_dim", "rope_scaling"} if rotates else set()
+    odd = [
+        f"{f.name}={str(getattr(part, f.name)).lower()}"
+        for f in fields(part)
+        if f.metadata.get("alters") and f.name not in held and getattr(part, f.name) != f.default
+    ]
+    if odd:
+        raise SizeError(f"{where} has {', '.join(odd)}, which its attention lacks")
+    shared = mixer.heads // mixer.kv
+    found: list[Head] = []
+    for head in range(mixer.heads):
+        # query heads that share a key-value head each get a copy of it
+        kv = head // shared
+        one = Head(
+            q=_rows(mixer.q.weight, head, mixer.head_dim),
+            k=_rows(mixer.k.weight, kv, mixer.head_dim),
+            v=_rows(mixer.v.weight, kv, mixer.dv),
+            o=_rows(mixer.o.weight.T, head, mixer.dv).T,
+            rotation=mixer.rotation,
+        )
+        if bool(one.o.any()):
+            found.append(one)
+    return found
+
+
+def _rows(matrix: Tensor, number: int, size: int) -> Tensor:
+    """The rows of one head, of several side by side."""
+    return matrix[number * size : (number + 1) * size].detach()
+
+
+def _writes(linear: torch.nn.Linear) -> bool:
+    return bool(linear.weight.any()) or bool(linear.bias.any())

@@ -1,0 +1,350 @@
+"""Bounded Dyck-(k, D) in a counter, a stack and a flag, proved by exhaustion over what a token may
+meet.
+
+A token t, the number c of brackets open after it and the content y of the slot it reads decide all
+that its layers compute. The weights are evaluated for every such case, without one rounding, and
+compared with what the induction needs:
+
+    the counter adds one number for every bracket that opens and takes it off for one that closes,
+    so that it leaves c, an integer from -n to n;
+    up to the first wrong bracket, one that opens writes its kind to the slot of c, and one that
+    closes reads the slot of c + 1 and writes nothing: so it reads the kind of the bracket that it
+    must match;
+    the flag is written where a bracket is the first wrong one, and nowhere before; what is written
+    is one number always, so that it stays;
+    the logits are right for c = 0 and for all other c without the flag, and with it.
+
+Below -1 and above D' + 1, where D' = min(D, n/2), no hidden unit switches: there all is affine in
+c, and the two ends of each stretch tell what lies between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers.linear import LinearMixer
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.exact import Integers
+from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_parts
+from separatrix.proofs.derivations.parts.slots import Moves, moves
+from separatrix.proofs.exact import ARITHMETIC
+from separatrix.proofs.machine import Array
+from separatrix.tasks import Dyck
+from separatrix.tasks.base.task import Tokens
+
+_EMBEDDING = "the embedding"
+STREAM = "the residual stream"
+
+
+def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """Raises CheckFailed, naming the part, where the weights do not bear the proof out."""
+    live = live_parts(model, placed=False)
+    if len(live) != 3 or model.config.bos:
+        raise CheckFailed(
+            f"{task.spec} takes three layers and no start token, but {len(live)} layers write"
+        )
+    whole = Integers()
+    for name, tensor in model.state_dict().items():
+        whole.kept(array(tensor), name)
+    counter, holder, flag = live
+    cases = Cases(task, model, counter, holder, flag, whole)
+    for token in range(2 * task.k):
+        cases.check_stack(token)
+    lead = min(cases.lead(token) for token in range(2 * task.k))
+    formats = exact_formats(counter, whole.digits)
+    for part in (holder, flag):
+        exact_formats(part, whole.digits)
+    whole.digits.hold(arithmetic)
+    bits = int((cases.contents != 0).any(0).sum())
+    slots = len(cases.slots)
+    return Derived(
+        [
+            _entry(counter, counts="brackets that are open", largest=task.n),
+            _entry(holder, keeps="the kind open at each depth", slots=slots),
+            _entry(flag, keeps="whether one was wrong", cases=cases.number),
+        ],
+        lead,
+        {"carriers": 3, "head_dim": slots, "value_dim": bits},
+        lambda rng: closest(task, rng),
+        arithmetic=ARITHMETIC,
+        formats=formats,
+        exact=True,
+    )
+
+
+def _entry(part: Live, **said: Any) -> dict[str, Any]:
+    place = {"layer": part.layer, "part": part.part}
+    return place | {"mechanism": part.mixer.mechanism.name} | said
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Everything a token of a bracket prompt may meet, and what the weights make of it."""
+
+    task: Dyck
+    model: Model
+    counter: Live
+    holder: Live
+    flag: Live
+    whole: Integers
+
+    @cached_property
+    def depth(self) -> int:
+        """D': whoever opens more brackets can close no longer."""
+        return min(self.task.D, self.task.n // 2)
+
+    @cached_property
+    def counts(self) -> Array:
+        """Brackets open after a token: from -1 to D' + 1, and the far ends of what lies beyond."""
+        n = self.task.n
+        return np.array([-n, *range(-1, self.depth + 2), n], np.float64)
+
+    @property
+    def ends(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The two stretches between whose ends all is affine, as places among `counts`."""
+        last = len(self.counts) - 1
+        return (0, 1), (last - 1, last)
+
+    @cached_property
+    def embedded(self) -> Array:
+        """(2k, w): tokens as they enter the stack, the same at every place."""
+        position = array(self.model.position.weight)[: self.task.n]
+        if (position != position[0]).any():
+            raise CheckFailed(f"{_EMBEDDING}: a token is not the same at every place")
+        return self.whole.summed(array(self.model.embed.weight), position[:1], _EMBEDDING)
+
+    @cached_property
+    def step(self) -> Array:
+        """(w,): what the counter leaves for each open bracket."""
+        where = self.counter.where
+        mixer, head = self.counter.linear_head()
+        _check_plain_sum(mixer, where)
+        rows = self.embedded
+        keys = self.whole.mapped(rows, head.k, what=f"{where}, k")
+        queries = self.whole.mapped(rows, head.q, what=f"{where}, q")
+        values = self.whole.mapped(rows, head.v, what=f"{where}, v")
+        if (keys != keys[0]).any() or (queries != queries[0]).any():
+            raise CheckFailed(f"{where}: not every token counts alike")
+        if min(keys.min(), queries.min()) < 0:
+            raise CheckFailed(f"{where}: a key or query is negative")
+        opens = values[: self.task.k]
+        if (opens != opens[0]).any() or (values[self.task.k :] != -opens[0]).any():
+            raise CheckFailed(f"{where}: a bracket that closes does not take off what one adds")
+        weight = max(1.0, float(queries[0].max())) * float(keys[0].sum())
+        # products first or sums first: no number is larger
+        largest = self.task.n * max(1.0, weight) * max(1.0, float(np.abs(opens).max()))
+        self.whole.digits.keep(largest, 0, f"{where}, sums over all tokens")
+        total = float(queries[0] @ keys[0]) * opens[:1]
+        return self.whole.mapped(total, head.o, what=f"{where}, o")[0]
+
+    def counted(self, token: int) -> Array:
+        """(counts, w): a token after the counter and its MLP."""
+        left = self.whole.summed(
+            self.embedded[token : token + 1], self.counts[:, None] * self.step[None], STREAM
+        )
+        rows, hidden = self.whole.after_mlp(self.counter, left)
+        self._check_affine(hidden, np.arange(len(self.counts)), self.counter)
+        return rows
+
+    @cached_property
+    def moves(self) -> list[Moves]:
+        """What the stack does at each token, for each count."""
+        every = []
+        for token in range(2 * self.task.k):
+            every.append(moves(self.holder, self.counted(token), self.task.n, self.whole))
+            self._check_ends(every[-1], np.arange(len(self.counts)), self.holder)
+        return every
+
+    @cached_property
+    def slots(self) -> NDArray[np.int64]:
+        """The slot of each depth from 1 to D', as the first token writes them."""
+        found = self.moves[0].writes[self._alive(0)]
+        if (found < 0).any() or len(set(found.tolist())) < len(found):
+            raise CheckFailed(f"{self.holder.where}: two depths share a slot, or one has none")
+        return found
+
+    @cached_property
+    def contents(self) -> Array:
+        """(k + 1, e): what a slot may hold: 0 at first, then the value of a kind."""
+        kinds = [self.moves[token].values[0] for token in range(self.task.k)]
+        return np.stack([np.zeros_like(kinds[0]), *kinds])
+
+    @property
+    def number(self) -> int:
+        """How many cases there are."""
+        return sum(len(self._met(token)[0]) for token in range(2 * self.task.k))
+
+    def _alive(self, token: int) -> NDArray[np.bool_]:
+        """The counts that a token may leave where it is not wrong in depth."""
+        opens = token < self.task.k
+        return (self.counts >= opens) & (self.counts < self.depth + opens)
+
+    def check_stack(self, token: int) -> None:
+        """Raises CheckFailed unless the stack does at a token what the induction needs."""
+        found = self.moves[token]
+        where = self.holder.where
+        alive = self._alive(token)
+        if (found.reads[alive] != self.slots).any():
+            raise CheckFailed(f"{where}: a bracket does not read the slot of its pair")
+        if token >= self.task.k:
+            if (found.writes >= 0).any():
+                raise CheckFailed(f"{where}: a bracket that closes writes")
+            return
+        if (found.writes[alive] != self.slots).any():
+            raise CheckFailed(f"{where}: a bracket does not write the slot of its depth")
+        if (found.values != found.values[0]).any():
+            raise CheckFailed(f"{where}: what a bracket writes depends on its depth")
+
+    def lead(self, token: int) -> Fraction:
+        """By how much the right logit leads at least where a prompt ends with a token. Raises
+        CheckFailed where the flag is not what it must be, or an answer not the right one.
+        """
+        place, content = self._met(token)
+        rows = self._compared(token)
+        found = moves(self.flag, rows, self.task.n, self.whole)
+        self._check_ends(found, place, self.flag)
+        right = self._check_flag(token, place, content, found)
+        raised = self.whole.mapped(
+            self.raised[1], self.flag.delta_head()[1].o, what=f"{self.flag.where}, o"
+        )
+        leads = (
+            self._lead(rows[right], place[right], 0 * raised, self.counts[place[right]] == 0),
+            self._lead(rows, place, raised, np.zeros(len(rows), bool)),
+        )
+        if min(leads) <= 0:
+            word = self.task.word(token)
+            raise CheckFailed(f"the head: some prompt that ends with {word} is answered wrongly")
+        return Fraction(min(leads))
+
+    def _met(self, token: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Every case of a token: a count and a content, as places among `counts` and `contents`."""
+        found = self.moves[token]
+        counts: list[int] = []
+        contents: list[int] = []
+        for place, (reads, writes) in enumerate(zip(found.reads, found.writes, strict=True)):
+            may = range(len(self.contents))
+            if reads < 0:
+                may = range(1)
+            elif reads == writes:
+                # its own kind, just written
+                may = range(token + 1, token + 2)
+            counts += [place] * len(may)
+            contents += may
+        return np.array(counts), np.array(contents)
+
+    def _check_flag(
+        self, token: int, place: NDArray[np.int64], content: NDArray[np.int64], found: Moves
+    ) -> NDArray[np.bool_]:
+        """Which cases are right: a bracket at its depth that is, or closes, what its slot holds.
+        Raises CheckFailed unless the flag is raised by the first wrong bracket, and by none that is
+        right.
+        """
+        where = self.flag.where
+        opens = token < self.task.k
+        alive = self._alive(token)[place]
+        right = alive & (content == token % self.task.k + 1)
+        # one step beyond the right depths: below 0, or deeper than D'
+        beyond = self.counts[place] == (self.depth + 1 if opens else -1)
+        first = (alive & ~right) | beyond
+        if (found.writes[right] >= 0).any():
+            raise CheckFailed(f"{where}: a bracket that is right raises the flag")
+        if (found.writes[first] < 0).any():
+            raise CheckFailed(f"{where}: a wrong bracket does not raise the flag")
+        kept, value = self.raised
+        if (found.reads != kept).any() or not set(found.writes.tolist()) <= {-1, kept}:
+            raise CheckFailed(f"{where}: the flag is not read where it is kept")
+        if (found.values != value).any():
+            raise CheckFailed(f"{where}: the flag is not one number")
+        return right
+
+    @cached_property
+    def raised(self) -> tuple[int, Array]:
+        """Where the flag is kept, and what it is (1, e) once it is raised: as the first token has
+        it.
+        """
+        found = moves(self.flag, self._compared(0), self.task.n, self.whole)
+        return int(found.reads[0]), found.values[:1]
+
+    def _compared(self, token: int) -> Array:
+        """(cases, w): a token after the stack and its MLP."""
+        place, content = self._met(token)
+        where = self.holder.where
+        read = self.whole.mapped(self.contents, self.holder.delta_head()[1].o, what=f"{where}, o")
+        rows = self.whole.summed(self.counted(token)[place], read[content], STREAM)
+        rows, hidden = self.whole.after_mlp(self.holder, rows)
+        self._check_affine(hidden, place, self.holder)
+        return rows
+
+    def _lead(
+        self, rows: Array, place: NDArray[np.int64], flag: Array, balanced: NDArray[np.bool_]
+    ) -> float:
+        """By how much the right logit leads at least, at the last token."""
+        final, hidden = self.whole.after_mlp(self.flag, self.whole.summed(rows, flag, STREAM))
+        self._check_affine(hidden, place, self.flag)
+        head = self.model.head
+        logits = self.whole.mapped(final, array(head.weight), array(head.bias), what="the head")
+        ahead = logits[:, 1] - logits[:, 0]
+        return float(np.where(balanced, ahead, -ahead).min())
+
+    def _check_ends(self, found: Moves, place: NDArray[np.int64], part: Live) -> None:
+        """Raises CheckFailed unless a head does the same at both ends of each stretch."""
+        for low, high in self.ends:
+            if not found.same(place == low, place == high):
+                raise CheckFailed(
+                    f"{part.where}: what it does changes beyond the depths of a stack"
+                )
+
+    def _check_affine(self, hidden: Array, place: NDArray[np.int64], part: Live) -> None:
+        """Raises CheckFailed where a hidden unit switches between the ends of a stretch."""
+        for low, high in self.ends:
+            some = hidden[place == low]
+            others = hidden[place == high]
+            # rows of cases that are right leave both ends out
+            if some.shape != others.shape or (some * others < 0).any():
+                raise CheckFailed(
+                    f"{part.where}, MLP: a hidden unit switches beyond the depths of a stack"
+                )
+
+
+def _check_plain_sum(mixer: LinearMixer, where: str) -> None:
+    if mixer.normaliser or mixer.feature not in ("identity", "relu"):
+        raise CheckFailed(f"{where}: it does not add up plainly")
+
+
+def closest(task: Dyck, rng: np.random.Generator) -> Tokens:
+    """Prompts that are balanced up to D' deep, and others with one fault each: a kind exchanged, a
+    bracket too many, one too few.
+    """
+    k = task.k
+    deep = min(task.D, task.n // 2)
+    prompts = []
+    for _ in range(4):
+        kinds = rng.integers(k, size=task.n // 2)
+        shut = [*kinds[:deep], *(k + kinds[:deep][::-1])]
+        pairs = [bracket for kind in kinds[deep:] for bracket in (kind, k + kind)]
+        right = np.array([*shut, *pairs] if rng.integers(2) else [*pairs, *shut])
+        prompts.append(right)
+        for token in (int(rng.integers(2 * k)), int(rng.integers(k)), k + int(rng.integers(k))):
+            wrong = right.copy()
+            wrong[rng.integers(task.n)] = token
+            prompts.append(wrong)
+    flat = np.tile([0, k], task.n // 2)
+    prompts.append(np.roll(flat, 1))
+    prompts.append(np.sort(flat))
+    return np.array(prompts, np.int64)
+
+
+def ids(task: Dyck) -> list[int]:
+    return [2 * task.k] * task.n
+
+
+DERIVATION = Derivation(name="brackets", task=Dyck, derive=derive, ids=ids)

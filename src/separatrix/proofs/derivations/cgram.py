@@ -1,0 +1,181 @@
+"""c-gram retrieval in one full layer behind a short convolution: c comparisons of a letter with a
+letter, added up.
+
+A score is a sum over g = 1, ..., c of <Q_g a_g, K_g b_g>, where a_g stands g - 1 tokens before the
+last place and b_g stands g tokens before the place that is scored; 0 where nothing stands there. If
+in each g a letter's own key leads over that of any other letter and over 0, then the place behind
+the same c letters leads over all others by the smallest of these leads.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.chain import left_by
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.live_parts import Live, array, live_parts
+from separatrix.proofs.derivations.parts.lookups import sum_error
+from separatrix.proofs.derivations.parts.position_wise import prove_readout
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.softmax import averaged
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.parts.taps import Taps, exact_taps
+from separatrix.proofs.entries import fetch_entry
+from separatrix.proofs.machine import Array, Enclosure, Scores, linear
+from separatrix.proofs.softmax import off_target
+from separatrix.tasks import CGram
+from separatrix.tasks.base.task import Tokens
+
+
+def derive(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    if isinstance(model.position, nn.Embedding) and model.position.weight.any():
+        raise CheckFailed("positions are not part of this construction, but are not all zero")
+    live = live_parts(model, placed=False)
+    if len(live) != 2:
+        raise CheckFailed(f"{len(live)} layers write; this construction is two")
+    taps = exact_taps(model, live[0], task.length)
+    part = live[1]
+    where = part.where
+    head = part.full_head()
+    letters = Enclosure.point(array(model.embed.weight), arithmetic)
+    if head.v[:, taps.target].any():
+        raise CheckFailed(f"{where}: values read what was brought to their token")
+    compared = _compared(taps, head.q, head.k, task.c, where)
+    gap, error = _lead(letters, compared, part)
+    least = gap - 2 * error * (1 + 2.0**-40)
+    if least <= 0:
+        raise CheckFailed(f"{where}: another context may score no less, by rounding")
+    mass = off_target(task.length - 1, Fraction(least), arithmetic)
+    read = linear(letters, head.v, what=f"{where}, v")
+    seen = read.hull()
+    stream = Stream(
+        by_place=letters.hull(),
+        by_token=letters,
+        last=taps.beside(letters, letters.hull()),
+        field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
+        parts=np.zeros(1, np.int64),
+        ends=True,
+    )
+    fetched = averaged(read, seen, task.length, mass, where)
+    anywhere = averaged(seen, seen, task.length, Fraction(0), where)
+    after = stream.after(
+        part,
+        linear(fetched, head.o, what=f"{where}, o"),
+        linear(anywhere, head.o, what=f"{where}, o"),
+    )
+    entry = fetch_entry(
+        part.place,
+        fetches="what followed the context, letter by letter",
+        queries=task.V,
+        keys=task.length,
+        score_gap=gap,
+        score_error=error,
+        mass=mass,
+        left=left_by(part, fetched, after),
+    )
+    readout = prove_readout(model, after.stream)
+    used = np.any([(q != 0.0).any(1) for q, _ in compared], axis=0)
+    return Derived(
+        [taps.entry(f"{task.c} tokens before"), entry],
+        readout.margin,
+        {
+            "carriers": 1,
+            "layers": 1,
+            "head_dim": int(used.sum()),
+            "value_dim": int((head.v != 0.0).any(1).sum()),
+        },
+        lambda rng: _closest(task, rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
+    )
+
+
+def _compared(taps: Taps, q: Array, k: Array, c: int, where: str) -> list[tuple[Array, Array]]:
+    """For each g the maps of a letter g - 1 tokens back into the query and of one g tokens back
+    into the key. Raises CheckFailed where a number of either reads anything else.
+    """
+    queries = [taps.lag(q, back) for back in taps.lags]
+    keys = [taps.lag(k, back) for back in taps.lags]
+    reads = np.array([(rows != 0.0).any(1) for rows in queries])
+    holds = np.array([(rows != 0.0).any(1) for rows in keys])
+    if holds.shape[0] <= c or holds[0].any() or holds[c + 1 :].any():
+        raise CheckFailed(f"{where}: keys are not made of the {c} tokens before")
+    if (reads[:-1] != holds[1:]).any() or reads[-1].any() or (holds.sum(0) > 1).any():
+        raise CheckFailed(f"{where}: a number of the key is not compared with one letter")
+    return [(queries[g - 1], keys[g]) for g in range(1, c + 1)]
+
+
+def _lead(
+    letters: Enclosure, compared: list[tuple[Array, Array]], part: Live
+) -> tuple[float, float]:
+    """By how much the context asked for leads, and how far a computed score may be off."""
+    where = part.where
+    count = len(letters.mid)
+    own = Wanted("", count, np.arange(count), lambda letter, _: letter)
+    gaps: list[float] = []
+    whole_query = np.zeros((count, len(compared[0][0])))
+    whole_key = whole_query.copy()
+    for q, k in compared:
+        queries = linear(letters, q, what=f"{where}, q")
+        keys = linear(letters, k, what=f"{where}, k")
+        if queries.rad.any() or keys.rad.any():
+            raise CheckFailed(f"{where}: queries and keys are not exact in its format")
+        used = queries.used & keys.used
+        lead = Queries.alone(queries).lead(Scores(keys, used, f"{where}, scores"), own)
+        assert lead is not None
+        # nothing stands before the first tokens, and scores 0
+        gaps += [lead.gap, float((queries.mid * keys.mid).sum(1).min())]
+        whole_query += queries.mid
+        whole_key += keys.mid
+    if min(gaps) <= 0:
+        raise CheckFailed(f"{where}: a context with another letter scores no less for some query")
+    error = sum_error(whole_query, whole_key, letters.arithmetic.inner, where)
+    return min(gaps), error
+
+
+def _closest(task: CGram, rng: np.random.Generator) -> Tokens:
+    """Prompts full of contexts that differ from the one asked for in one letter, by one bit, each
+    followed by the answer's complement.
+    """
+    c = task.c
+    rows = [*task.sample(4, rng).tokens]
+    for row in [row.copy() for row in rows]:
+        answer = int(task.answer(row[None])[0])
+        context = row[-c:]
+        found = next(j for j in range(c, task.n) if (row[j - c : j] == context).all())
+        near = context.copy()
+        place = int(rng.integers(c))
+        near[place] = min(int(near[place]) ^ 1, task.V - 1)
+        other = (task.V - 1 - answer) % task.V
+        front = np.resize(np.append(near, other), found - c)
+        back = np.resize(np.append(near, other), task.n - c - found - 1)
+        rows.append(np.concatenate([front, context, [answer], back, context]))
+    tokens = np.array(rows, np.int64)
+    return tokens[asked(task, tokens)]
+
+
+def ids(task: CGram) -> list[int]:
+    """Any letter at every place."""
+    return [task.V] * task.length
+
+
+def asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts whose last c letters stand once before the end."""
+    met = (
+        np.lib.stride_tricks.sliding_window_view(tokens, task.c, 1)[:, :-1]
+        == tokens[:, None, -task.c :]
+    )
+    return met.all(2).sum(1) == 1
+
+
+DERIVATION = Derivation(name="cgram", task=CGram, derive=derive, ids=ids, asked=asked)

@@ -1,0 +1,232 @@
+"""Counting in one full layer: the weight of a start token that ties with every match, for each
+number of matches, and the lines that are read off at it.
+
+Of c matches k keys tie, each of which exp(0) = 1 makes weigh exactly 1. A partial sum of some of
+these and of others, whose mass together is below half the distance of numbers above 1, is rounded
+to the number of the former: the denominator is k. So the weight is v/k up to a few roundings.
+
+The logits a y + b are compared between neighbours alone, at one and the same y. Let line m + 1
+exceed line m by db_m - da_m y, da and db positive. From one line to the next the error of what is
+computed grows by a share e of da_m y + db_m at most. If for every count c the lead over c + 1, less
+that share, exceeds the error of line c twice, and so does the lead over c - 1, then every further
+line is beaten by more: on the way from m to m + 1 the lead grows by at least da_m y (1 - e) - db_m
+(1 + e), which is positive for every y at or above that of m, and the same downwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.counted import unrounded
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.flagged import stacked
+from separatrix.proofs.derivations.parts.live_parts import Head, array, live_parts
+from separatrix.proofs.derivations.parts.partners import code_lead
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.stream import RESIDUAL
+from separatrix.proofs.entries import tally_entry
+from separatrix.proofs.machine import Array, Enclosure, Scores, add, limited, linear, roundings
+from separatrix.proofs.ties import exact_share
+from separatrix.tasks import Counting
+from separatrix.tasks.base.task import Tokens
+
+_OURS = 2.0**-48
+"""More than the relative rounding of the few operations of float64 here."""
+
+
+def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
+    live = live_parts(model, placed=False)
+    if not model.config.bos or len(live) != 1 or any(t.any() for t in live[0].mlp.values()):
+        raise CheckFailed(
+            f"{len(live)} layers write, or one has an MLP, or there is no start token; this"
+            " construction is one head without an MLP"
+        )
+    (part,) = live
+    where = part.where
+    head = part.full_head()
+    embed = Enclosure.point(array(model.embed.weight), arithmetic)
+    position = Enclosure.point(array(model.position.weight)[: task.length + 1], arithmetic)
+    tokens = add(embed.rows(slice(0, task.V)), position.rows(slice(1, None)).hull(), RESIDUAL)
+    start = add(embed.rows(slice(task.V, task.V + 1)), position.rows(slice(0, 1)), RESIDUAL)
+    queries = linear(tokens, head.q, what=f"{where}, q")
+    keys = linear(tokens, head.k, what=f"{where}, k")
+    of_start = linear(start, head.k, what=f"{where}, k")
+    if not unrounded(queries, stacked(keys, of_start)):
+        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    queried = task.form == "queried"
+    right = np.arange(task.V) if queried else np.ones(task.V, np.int64)
+    lead = code_lead(
+        queries, keys, right, f"{where}, the symbol that is counted: symbol", exact=True
+    )
+    if (queries.mid @ of_start.mid[0] != (queries.mid * keys.mid[right]).sum(1)).any():
+        raise CheckFailed(f"{where}: the start token does not tie with a match")
+    # the start token sees itself alone: its score need only be a number
+    own = linear(start, head.q, what=f"{where}, q")
+    Scores(of_start, own.used, f"{where}, scores").errors(own)
+    value = linear(start, head.v, what=f"{where}, v")
+    if linear(tokens, head.v, what=f"{where}, v").size.any() or value.rad.any():
+        raise CheckFailed(f"{where}: the value is not an exact one of the start token alone")
+    share = exact_share(task.length + 1, Fraction(lead.least), arithmetic)
+    output = _Output.of(head, value.mid[0], task.length + 1, arithmetic, where)
+    read = _Lines.of(model, output, tokens.hull(), where)
+    first = 1 + queried
+    leads = read.leads(first, share.off, task.length + 1, arithmetic)
+    worst = int(leads.argmin())
+    if leads[worst] <= 0:
+        raise CheckFailed(
+            f"the head: {worst:,} may be answered otherwise: by {leads[worst]:g} at worst"
+        )
+    entry = tally_entry(
+        part.place,
+        queries=task.V,
+        keys=task.length + 1,
+        score_gap=lead.gap,
+        mass=share.mass,
+        weight_error=share.off,
+        closest=worst,
+    )
+    used = int((queries.used & stacked(keys, of_start).used).sum())
+    return Derived(
+        [entry],
+        Fraction(float(leads[worst])),
+        {"layers": 1, "head_dim": used, "value_dim": int((head.v != 0.0).any(1).sum())},
+        lambda rng: _closest(task, worst, lead, rng),
+        arithmetic=f"{arithmetic.said}; exp(0) = 1",
+        formats=(arithmetic.name,),
+    )
+
+
+@dataclass(frozen=True)
+class _Output:
+    """What the weight becomes in the stream: one number, in one coordinate, or times powers of two
+    in several. Numbers that are rounded on their own need not cancel as they should.
+    """
+
+    given: Array
+    """What a weight of 1 adds to the stream."""
+    mapped: bool
+    """Whether it is rounded on the way: by factors other than powers of two."""
+
+    @classmethod
+    def of(cls, head: Head, value: Array, keys: int, arithmetic: Arithmetic, where: str) -> _Output:
+        """`value`: that of the start token. Raises CheckFailed where it is more than one number, or
+        one that a weight of 1 / keys makes too small for the format.
+        """
+        (used,) = np.nonzero(value)
+        if len(used) != 1 or (np.delete(head.o, used, 1) != 0.0).any():
+            raise CheckFailed(f"{where}: the weight is not one number")
+        factors = np.append(head.o[head.o != 0.0], value[used])
+        mapped = not (np.frexp(np.abs(factors))[0] == 0.5).all()
+        if mapped and len(factors) > 2:
+            raise CheckFailed(f"{where}: the weight is rounded differently in several coordinates")
+        given = head.o @ value
+        least = min(np.abs(given[given != 0.0]).min(initial=np.inf), abs(float(value[used[0]])))
+        if least < 4 * arithmetic.tiny * keys:
+            raise CheckFailed(
+                f"{where}: a weight of 1/{keys:,} may be flushed to zero in {arithmetic.name}"
+            )
+        return cls(given, mapped)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """The logits as lines in the weight: sums of products, and of their absolute values."""
+
+    slopes: Array
+    heights: Array
+    spread: float
+    """At least the sum of absolute values over the absolute value of the sum, for each."""
+    terms: int
+    mapped: bool
+    """Whether what is written is rounded once more than the weight."""
+
+    @classmethod
+    def of(cls, model: Model, output: _Output, base: Enclosure, where: str) -> _Lines:
+        """`base`: what stands before where the weight is written."""
+        given = output.given
+        weight = array(model.head.weight)
+        bias = array(model.head.bias)
+        written = given != 0.0
+        if base.only(written).used.any():
+            raise CheckFailed(f"{where}: it writes where tokens hold something")
+        still = base.columns((weight != 0.0).any(0) & ~written)
+        if still.rad.any():
+            raise CheckFailed("the head reads the last token beside the weight")
+        rises = weight[:, written] * given[written]
+        levels = np.column_stack(
+            [weight[:, (weight != 0.0).any(0) & ~written] * still.mid[0], bias]
+        )
+        slopes, heights = rises.sum(1), levels.sum(1)
+        if slopes.max() > 0 or heights.min() < 0 or slopes[0] or heights[0]:
+            raise CheckFailed("the head: the lines do not begin at 0 and fall")
+        if (np.diff(slopes) >= 0).any() or (np.diff(heights) <= 0).any():
+            raise CheckFailed("the head: not every line is steeper and higher than the one before")
+        tall = np.concatenate(
+            [np.abs(rises).sum(1)[1:] / -slopes[1:], np.abs(levels).sum(1)[1:] / heights[1:]]
+        )
+        if np.abs(rises[0]).any() or np.abs(levels[0]).any():
+            raise CheckFailed("the head: the line of 0 is not 0")
+        terms = rises.shape[1] + levels.shape[1]
+        return cls(slopes, heights, float(tall.max(initial=1.0)), terms, output.mapped)
+
+    def leads(self, first: int, off: float, keys: int, arithmetic: Arithmetic) -> Array:
+        """For each count the smaller of its leads over its neighbours, less twice the error of its
+        own line. `off` is the relative error of the weight, the same for all lines.
+        """
+        y = 1.0 / (first + np.arange(len(self.slopes)))
+        if y[-1] < 4 * arithmetic.tiny:
+            raise CheckFailed(f"a weight of {y[-1]:g} may be flushed to zero in {arithmetic.name}")
+        whole = float(-self.slopes[-1] + self.heights[-1]) * self.spread
+        limited(np.array([whole]), "the head", arithmetic)
+        stored = float(arithmetic.stored) if arithmetic.narrowed else 0.0
+        # of one product, or one addition, whose result may be stored
+        each = stored + float(roundings(1, arithmetic)) + _OURS
+        added = each * self.terms * self.spread + _OURS
+        if self.terms == 2 and not self.mapped:
+            size = each * (-self.slopes * y + np.abs(self.slopes * y + self.heights) * (1 + each))
+        else:
+            own = added + self.mapped * (stored + float(roundings(2, arithmetic)))
+            size = -self.slopes * y * own + self.heights * added
+        # of the average, relative to a weight of 1, and of what is stored
+        flushed = (
+            16 * keys * arithmetic.summed_tiny * (1 + whole) + 8 * self.terms * arithmetic.tiny
+        )
+        errors = 2 * (size + flushed) * (1 + 8 * each)
+        # from one line to the next errors grow by no more than this share of its terms
+        share = off + 2 * added + 2 * self.mapped * each
+        falls = -np.diff(self.slopes)
+        rises = np.diff(self.heights)
+        found = np.full(len(y), np.inf)
+        over = falls * y[:-1] * (1 - share) - rises * (1 + share)
+        found[:-1] = over - errors[:-1]
+        under = rises * (1 - share) - falls * y[1:] * (1 + share)
+        found[1:] = np.minimum(found[1:], under - errors[1:])
+        return found
+
+
+def _closest(task: Counting, count: int, lead: Lead, rng: np.random.Generator) -> Tokens:
+    """Prompts with so many matches, one fewer and one more, all else the nearest other symbol."""
+    queried = task.form == "queried"
+    asked = lead.token if queried else 1
+    other = lead.rival if queried else 0
+    rows = []
+    for matches in {max(0, count - 1), count, min(task.n, count + 1)}:
+        row = np.full(task.n, other)
+        row[rng.permutation(task.n)[:matches]] = asked
+        rows.append(np.append(row, asked) if queried else row)
+    return np.array(rows, np.int64)
+
+
+def ids(task: Counting) -> list[int]:
+    """Any symbol at every place."""
+    return [task.V] * task.length
+
+
+DERIVATION = Derivation(name="counting", task=Counting, derive=derive, ids=ids)

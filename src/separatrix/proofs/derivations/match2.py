@@ -1,0 +1,353 @@
+"""2-Sum per query in one full layer: all M x M scores of the head, as they are computed, or, for a
+large M, how far queries and keys are from the points of a circle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs import circle
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
+from separatrix.proofs.entries import match_entry
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    Scores,
+    above,
+    add,
+    limited,
+    linear,
+    lowest_bits,
+    roundings,
+    slack,
+    whole,
+)
+from separatrix.proofs.softmax import Match, averaging
+from separatrix.tasks import TwoSum
+from separatrix.tasks.base.task import Tokens
+
+_ROWS = 512
+_TABLE = 5754
+"""Up to so many values all pairs are looked at."""
+
+
+def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
+    if not model.config.bos or task.form != "query":
+        raise CheckFailed("this construction answers the query form and has a start token")
+    live = live_parts(model)
+    if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
+        raise CheckFailed(
+            f"{len(live)} layers write, or one has an MLP; this construction is one head without"
+            " an MLP"
+        )
+    (part,) = live
+    head = part.softmax_head()
+    prompt = Prompt.of(model, task, arithmetic)
+    # tokens that match may stand at any place
+    queries = head.asked(prompt.last, None, part.where)
+    keys = head.keys(prompt.earlier, None, part.where)
+    own = head.keys(prompt.last, None, part.where)
+    blank = head.keys(prompt.start, None, part.where)
+    _every_score(part, head, prompt, (keys, own, blank))
+    if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
+        raise CheckFailed("the key of the last token is not that of the token elsewhere")
+    gaps = _gaps(queries, keys, blank, head.rivals)
+    match = Match(
+        earlier=task.n + len(head.rivals),
+        match_over_blank=gaps.match_over_blank,
+        blank_over_rest=gaps.blank_over_rest,
+        widest=gaps.widest,
+        score_error=gaps.error,
+        arithmetic=arithmetic,
+    )
+    margin, threshold = _margin(model, part, head, prompt, match)
+    # numbers of a key that some score really uses
+    used = int((queries.used & (keys.used | blank.used)).sum())
+    values = int((head.v != 0.0).any(1).sum())
+    sizes = {"layers": 1, "head_dim": used, "value_dim": values}
+    return Derived(
+        [match_entry(part.place, match=match, threshold=threshold)],
+        margin,
+        sizes,
+        lambda rng: _closest(task, gaps, rng),
+        arithmetic="; ".join((arithmetic.said, *head.assumes)),
+        formats=(arithmetic.name,),
+    )
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the positions hold, whatever the input: a row per token, or one row."""
+
+    start: Enclosure
+    earlier: Enclosure
+    """A row per token, over all places between start and query."""
+    last: Enclosure
+    """A row per last token."""
+    everywhere: Enclosure
+
+    @classmethod
+    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> Prompt:
+        embed = Enclosure.point(array(model.embed.weight), arithmetic)
+        position = Enclosure.point(array(model.position.weight)[: task.n + 2], arithmetic)
+        tokens = embed.rows(slice(0, task.M))
+        what = "the residual stream"
+        between = position.rows(slice(1, task.n + 1)).hull()
+        start = add(embed.rows(slice(task.M, task.M + 1)), position.rows(slice(0, 1)), what)
+        earlier = add(tokens, between, what)
+        last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), what)
+        parts = (start, earlier.hull(), last.hull())
+        rows = start.like(
+            np.concatenate([part.mid for part in parts]),
+            np.concatenate([part.rad for part in parts]),
+        )
+        return cls(start, earlier, last, rows.hull())
+
+
+def _every_score(part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number."""
+    queries = head.asked(prompt.everywhere, None, part.where)
+    for keys in tables:
+        Scores(keys, queries.used, f"{part.where}, scores").errors(queries)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Leads over all queries, between scores before rounding, how far rounding may move one of
+    them, and queries and tokens where the leads are smallest.
+    """
+
+    match_over_blank: Fraction
+    blank_over_rest: Fraction
+    widest: Fraction
+    error: Fraction
+    lowest_match: int
+    highest_rest: tuple[int, int]
+
+
+def _alone(x: Array, key: Array, arithmetic: Arithmetic) -> NDArray[np.bool_]:
+    """For which rows x the score with a key is one product that sums hold, or exactly 0."""
+    products = x * key
+    used = products != 0.0
+    size = np.abs(products).sum(-1)
+    lowest = np.where(used, lowest_bits(x) + lowest_bits(key), 0).sum(-1)
+    # one product that the format holds is computed exactly, in any order and form
+    room = np.ldexp(1.0, np.clip(arithmetic.digits + lowest, -1000, 1000))
+    held = (size <= room) & (size <= arithmetic.large) & (lowest >= arithmetic.smallest)
+    return (used.sum(-1) == 0) | (used.sum(-1) == 1) & held
+
+
+def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
+    the blank key above one that does. A sink is one more key that cancels nothing.
+    """
+    arithmetic = queries.arithmetic.inner
+    if queries.rad.any() or keys.rad.any() or blank.rad.any():
+        raise CheckFailed("queries and keys of a Match2 construction are not exact")
+    if not _alone(queries.mid, blank.mid[0], arithmetic).all():
+        raise CheckFailed(f"the score of the blank key is not exact in {arithmetic.name}")
+    count = len(queries.mid)
+    # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
+    # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
+    for x in {0, count // 2} if count % 2 == 0 else {0}:
+        if not _alone(queries.mid[x], keys.mid[x], arithmetic):
+            raise CheckFailed(
+                f"value {x} cancels itself, but the score of its match is not exact in"
+                f" {arithmetic.name}"
+            )
+    found = (_by_table if count <= _TABLE else _by_circle)(queries, keys, blank, sinks)
+    if found.match_over_blank <= 0 or found.blank_over_rest <= 0:
+        raise CheckFailed(
+            "some query scores a key that does not cancel it above the blank key, or the blank key"
+            " above one that does"
+        )
+    return found
+
+
+def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """From how far queries are from c (cos, -sin), and keys from (cos, sin), of 2 pi x/M, without a
+    table of pairs. Raises CheckFailed for scores that are made of more than two products, and where
+    either radius is no power of two.
+    """
+    arithmetic = queries.arithmetic.inner
+    shared = np.flatnonzero(queries.used & keys.used)
+    if len(shared) != 2:
+        raise CheckFailed(f"scores are sums of {len(shared)} products; those of a circle are of 2")
+    # e^0 = 1: the first point tells the cosine from the sine
+    axes = shared if keys.mid[0, shared[0]] else shared[::-1]
+    query = _round(queries.mid[:, axes])
+    key = _round(keys.mid[:, axes])
+    if query.turn == key.turn or (query.radius > 0) != (key.radius > 0):
+        raise CheckFailed("queries are not the conjugates of keys")
+    bounds = circle.pairs(query.off.distance, key.off.distance, len(queries.mid))
+    strength = Fraction(query.radius) * Fraction(key.radius)
+    # products that sums hold: none of them is rounded
+    blanks = queries.mid @ blank.mid[0]
+    lowest, highest = Fraction(float(blanks.min())), Fraction(float(blanks.max()))
+    rest = max([bounds.highest_rest * strength, *map(Fraction, sinks)])
+    product = bounds.products * strength
+    error = Fraction(float(roundings(2, arithmetic))) * product
+    x = query.off.place
+    return Gaps(
+        bounds.lowest_match * strength - highest,
+        lowest - rest,
+        bounds.highest_match * strength - lowest,
+        error + 8 * Fraction(arithmetic.summed_tiny),
+        x,
+        (x, (1 - x) % len(queries.mid)),
+    )
+
+
+@dataclass(frozen=True)
+class Round:
+    """Points near a circle: its radius, on the side of the first point, which way round they go,
+    and how far they are from where they should be, in units of the radius.
+    """
+
+    radius: float
+    turn: float
+    off: circle.Farthest
+
+
+def _round(points: Array) -> Round:
+    """Raises CheckFailed unless the radius is a power of two, by which nothing is rounded."""
+    radius = float(points[0, 0])
+    if abs(np.frexp(radius)[0]) != 0.5:
+        raise CheckFailed(f"the radius of the circle, {radius:g}, is no power of two")
+    turn = float(np.sign(points[1, 1] * radius)) or 1.0
+    return Round(radius, turn, circle.farthest(points, scale=radius, turn=turn))
+
+
+def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
+    """From the scores of all pairs, in float64, which rounds them by little or nothing."""
+    arithmetic = queries.arithmetic.inner
+    count = len(queries.mid)
+    dims = queries.mid.shape[1]
+    terms = int((queries.used & keys.used).sum())
+    blanks = queries.mid @ blank.mid[0]
+    match = np.inf
+    rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
+    widest = -np.inf
+    products = 0.0
+    lowest = 0
+    highest = (0, 0)
+    heights = np.abs(keys.mid).T
+    for start in range(0, count, _ROWS):
+        rows = np.arange(start, min(start + _ROWS, count))
+        scores = queries.mid[rows] @ keys.mid.T
+        row = np.arange(len(rows))
+        # x + x_j = 0 mod M: the one key that must match
+        partner = -rows % count
+        # rounding of a score grows with the sum of the absolute values of its products
+        products = max(products, float((np.abs(queries.mid[rows]) @ heights).max()))
+        over = scores[row, partner] - blanks[rows]
+        if over.min() < match:
+            match = float(over.min())
+            lowest = int(rows[over.argmin()])
+        widest = max(widest, float(over.max()))
+        scores[row, partner] = -np.inf
+        under = blanks[rows] - scores.max(1)
+        if under.min() < rest:
+            rest = float(under.min())
+            worst = int(under.argmin())
+            highest = (int(rows[worst]), int(scores[worst].argmax()))
+    # `_every_score` has found that none of these overflows
+    size = products * (1 + slack(dims))
+    # our own sums and differences are off, too, by no more than this
+    error = (
+        float(roundings(terms, arithmetic)) * size
+        + 8 * slack(dims) * size
+        + 4 * terms * arithmetic.summed_tiny
+    )
+    if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
+        error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
+        lowest_bit = _lowest_products(queries.mid, keys.mid, blank.mid)
+        # no product and no partial sum needs more digits than sums have
+        if lowest_bit >= arithmetic.smallest and size <= 2.0 ** (arithmetic.digits + lowest_bit):
+            error = 0.0
+    return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest)
+
+
+def _lowest_products(queries: Array, *keys: Array) -> int:
+    """An e such that all products of a query and a key are multiples of 2^e."""
+    each = np.minimum.reduce([lowest_bits(rows).min(0) for rows in keys])
+    return int((lowest_bits(queries).min(0) + each).min(initial=0))
+
+
+def _margin(
+    model: Model, part: Live, head: Head, prompt: Prompt, match: Match
+) -> tuple[Fraction, Fraction]:
+    """The lead of the right logit, evaluated with and without a match, and the output from which
+    the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
+    """
+    what = f"{part.where}, v"
+    value = head.values(prompt.earlier, part.where).hull()
+    for rows in (prompt.start, prompt.last):
+        if head.values(rows, part.where).size.any():
+            raise CheckFailed("the value is not 0 at the start token and at the query")
+    if (value.low < 0).any() or not value.size.any():
+        raise CheckFailed("the value is not a positive number between start and query")
+    arithmetic = value.arithmetic
+    limited(value.size * (match.earlier + 2), what, arithmetic, summed=True)
+    flushed = 16 * (match.earlier + 2) * arithmetic.summed_tiny * (1 + value.size)
+    # weights add up to 1 but for the rounding of sums and quotients
+    most = (1 + above(averaging(match.earlier + 2, arithmetic))) ** 2 * (1 + 2.0**-50)
+    if arithmetic.narrowed:
+        most *= 1 + 2 * float(arithmetic.stored)
+    weights = ((0.0, above(match.without())), (-above(-match.with_match()), most))
+    weight = array(model.head.weight)
+    bias = array(model.head.bias)
+    if len(weight) != 2:
+        raise CheckFailed(f"{len(weight)} answers, but there are two")
+    leads = []
+    for answer, (least, greatest) in enumerate(weights):
+        output = value.spanning(value.low * least, value.high * greatest).wider(
+            np.where(value.size == 0, 0.0, flushed)
+        )
+        output = output.stored()
+        written = head.written(output, prompt.last.hull(), part.where)
+        # one row for every last token
+        x = add(prompt.last, written, "the residual stream")
+        logits = linear(x, weight, bias, what="the head")
+        lead = np.nextafter(logits.low[:, answer] - logits.high[:, 1 - answer], -np.inf)
+        leads.append(float(lead.min()))
+    margin = Fraction(min(leads))
+    whole_value = head.written(value, prompt.last.hull(), part.where)
+    slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
+    if slope <= 0:
+        raise CheckFailed("the answer does not depend on what the head writes")
+    return margin, Fraction(float(bias[0] - bias[1])) / Fraction(slope)
+
+
+def _closest(task: TwoSum, gaps: Gaps, rng: np.random.Generator) -> Tokens:
+    """The query of the lowest match with one of it among the highest other keys, with nothing else,
+    and without; the query of the highest other key with it alone, and with a match among it.
+    """
+    x = gaps.lowest_match
+    other, rival = gaps.highest_rest
+    rows = []
+    for query, filler in ((x, (-x - 1) % task.M), (other, rival)):
+        partner = -query % task.M
+        place = int(rng.integers(task.n))
+        alone = np.full(task.n, filler)
+        one = alone.copy()
+        one[place] = partner
+        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
+    return np.array(rows, np.int64)
+
+
+def ids(task: TwoSum) -> list[int]:
+    """Any value at every place."""
+    return [task.M] * task.length
+
+
+DERIVATION = Derivation(name="match2", task=TwoSum, derive=derive, ids=ids)

@@ -1,0 +1,236 @@
+"""Proves a layer in which every token counts, beside a start token that ties with each of them, the
+tokens that cancel its own modulo M.
+
+Nothing here depends on places. The M x M scores are not written down: keys are codes
+(parts/codes.py). What the layers after it read of a token puts tokens in a few classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.derivations.parts.flagged import stacked
+from separatrix.proofs.derivations.parts.live_parts import Head, Live
+from separatrix.proofs.derivations.parts.partners import code_lead
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.steps import Kind, Rows
+from separatrix.proofs.derivations.parts.stream import RESIDUAL
+from separatrix.proofs.entries import count_entry
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    Scores,
+    above,
+    add,
+    limited,
+    linear,
+    lowest_bits,
+    whole,
+)
+from separatrix.proofs.ties import Tie
+from separatrix.tasks import TwoSum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What the layer leaves, before its MLP: a row per class of tokens, without an earlier match
+    and with one; and one row for the start token.
+    """
+
+    entry: dict[str, Any]
+    alone: Enclosure
+    met: Enclosure
+    start: Enclosure
+    lead: Lead
+    assumes: tuple[str, ...]
+    key_numbers: int
+    value_numbers: int
+
+
+def count(
+    task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_], arithmetic: Arithmetic
+) -> Counted:
+    """The proof of the layer; `later` are the coordinates that anything after the head reads.
+    Raises CheckFailed where the start token does not tie with every match, or anything else is not
+    less.
+    """
+    head = part.softmax_head()
+    where = part.where
+    # a sink is one key more
+    keys = task.length + 1 + len(head.rivals)
+    prompt = _Prompt.of(model, task, arithmetic)
+    queries = prompt.tokens_by(head, "q", head.q, where)
+    of_tokens = prompt.tokens_by(head, "k", head.k, where)
+    of_start = head.keys(prompt.start, None, where)
+    both = stacked(of_tokens, of_start)
+    if not unrounded(queries, both):
+        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    values = np.arange(task.M)
+    partner = (-values) % task.M
+    what = f"{where}, the value that cancels: value"
+    lead = code_lead(queries, of_tokens, partner, what, exact=True)
+    right = (queries.mid * of_tokens.mid[partner]).sum(1)
+    if (queries.mid @ of_start.mid[0] != right).any():
+        raise CheckFailed(f"{where}: the start token does not tie with a match")
+    # the start token sees itself alone
+    own = head.asked(prompt.start, None, where)
+    off = Scores(of_start, own.used, f"{where}, scores").errors(own)
+    alone = float((own.mid @ of_start.mid.T - off).min())
+    gap = Fraction(lead.least)
+    for score in head.rivals:
+        gap = min(gap, Fraction(min(float(right.min()), alone)) - Fraction(score))
+    if gap <= 0:
+        raise CheckFailed(f"{where}: its sink scores no less than a match")
+    value = head.values(prompt.start, where)
+    if prompt.tokens_by(head, "v", head.v, where).size.any() or not value.size.any():
+        raise CheckFailed(f"{where}: the value is not that of the start token alone")
+    limited(value.size * keys, f"{where}, v", arithmetic, summed=True)
+    tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
+    cancels = partner == values
+    rows, itself = prompt.classes(later, cancels)
+
+    def left(base: Enclosure, matches: NDArray[np.int64], *, more: bool) -> Enclosure:
+        """With so many matches, a number per row, or, with `more`, so many or more."""
+        low = np.array([0.0 if more else -above(-tie.least(c)) for c in matches.tolist()])
+        high = np.array([above(tie.most(c)) for c in matches.tolist()])
+        ends = (low[:, None] * value.low, high[:, None] * value.high)
+        ends += (low[:, None] * value.high, high[:, None] * value.low)
+        output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
+        flushed = 16 * keys * arithmetic.summed_tiny * (1 + value.size)
+        output = output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
+        return add(base, head.written(output, base.hull(), where), RESIDUAL)
+
+    matches = itself.astype(np.int64)
+    return Counted(
+        entry=count_entry(
+            part.place,
+            queries=task.M,
+            keys=keys,
+            score_gap=lead.gap,
+            mass=tie.mass,
+            without=tie.least(0),
+            with_match=tie.most(1),
+            own_alone=tie.least(1) if cancels.any() else None,
+            own_and_another=tie.most(2) if cancels.any() else None,
+        ),
+        alone=left(rows, matches, more=False),
+        met=left(rows, matches + 1, more=True),
+        start=left(prompt.start, np.zeros(1, np.int64), more=False),
+        lead=lead,
+        assumes=head.assumes,
+        key_numbers=int((queries.used & both.used).sum()),
+        value_numbers=int((head.v != 0.0).any(1).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """What tokens hold, whatever their place."""
+
+    embed: NDArray[np.float32]
+    """(M, w)."""
+    places: Enclosure
+    """One row: what places after the start may add."""
+    start: Enclosure
+    """One row."""
+
+    @classmethod
+    def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> _Prompt:
+        embed = model.embed.weight.detach().numpy()
+        if len(embed) != task.M + 1:
+            raise CheckFailed(
+                f"{len(embed):,} tokens, where {task.M:,} and a start token may stand"
+            )
+        position = model.position.weight.detach().numpy()[: task.length + 1].astype(np.float64)
+        places = Enclosure.between(position[1:].min(0)[None], position[1:].max(0)[None], arithmetic)
+        start = add(
+            Enclosure.point(embed[task.M :].astype(np.float64), arithmetic),
+            Enclosure.point(position[:1], arithmetic),
+            RESIDUAL,
+        )
+        found = cls(embed[: task.M], places, start)
+        found.anything()
+        return found
+
+    def anything(self) -> Enclosure:
+        """One row that encloses all tokens at all places."""
+        low, high = (self.embed.min(0).astype(np.float64), self.embed.max(0).astype(np.float64))
+        return add(self.places.spanning(low[None], high[None]), self.places, RESIDUAL)
+
+    def tokens_by(self, head: Head, kind: Kind, weight: Array, where: str) -> Enclosure:
+        """A query, key or value per token, wherever it stands; only the coordinates that are read
+        are put together.
+        """
+        what = f"{where}, {kind}"
+        read = (weight != 0.0).any(0)
+        tokens = Enclosure.point(self.embed[:, read].astype(np.float64), self.places.arithmetic)
+        rows = add(tokens, self.places.columns(read), RESIDUAL)
+        mapped = Rows((linear(rows, weight[:, read], what=what),), None)
+        (found,) = head.behind(kind, mapped, what).parts
+        return found
+
+    def classes(
+        self, later: NDArray[np.bool_], cancels: NDArray[np.bool_]
+    ) -> tuple[Enclosure, NDArray[np.bool_]]:
+        """A row per class of values that are alike in the coordinates `later` and in whether they
+        cancel themselves, and whether those do.
+        """
+        table = np.concatenate([self.embed[:, later], cancels[:, None]], 1)
+        found = np.unique(table, axis=0)
+        rows = self.anything()
+        mid = np.repeat(rows.mid, len(found), 0)
+        rad = np.repeat(rows.rad, len(found), 0)
+        tokens = Enclosure.point(found[:, :-1].astype(np.float64), self.places.arithmetic)
+        exact = add(tokens, self.places.columns(later), RESIDUAL)
+        mid[:, later] = exact.mid
+        rad[:, later] = exact.rad
+        return rows.like(mid, rad), found[:, -1] != 0.0
+
+
+def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.bool_]:
+    """The coordinates that the head, and the heads and MLPs of these layers read, and one MLP
+    more.
+    """
+    matrices = [model.head.weight.detach().numpy()]
+    matrices += [part.mlp["up.weight"] for part in parts if part.mlp]
+    if mlp is not None and mlp.mlp:
+        matrices.append(mlp.mlp["up.weight"])
+    for part in parts:
+        head = part.softmax_head()
+        matrices += [head.q, head.k, head.v]
+    return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
+
+
+def unrounded(queries: Enclosure, keys: Enclosure) -> bool:
+    """Whether no product and no partial sum of a score is rounded, in any order; float64 holds the
+    scores, too.
+    """
+    inner = queries.arithmetic.inner
+    if queries.rad.any() or keys.rad.any() or not whole(queries.mid, keys.mid.T):
+        return False
+    size = float(np.abs(queries.mid).max(0) @ np.abs(keys.mid).max(0))
+    both = (queries.mid != 0.0).any(0) & (keys.mid != 0.0).any(0)
+    bits = lowest_bits(queries.mid[:, both]).min(0) + lowest_bits(keys.mid[:, both]).min(0)
+    lowest = int(bits.min(initial=0))
+    return lowest >= inner.smallest and size * (1 + 2.0**-40) <= 2.0 ** (inner.digits + lowest)
+
+
+def closest_pairs(task: TwoSum, counted: Counted) -> list[tuple[int, int, int]]:
+    """(value, its partner, a value whose code is nearest to that of the partner): where the lead is
+    smallest, and for what cancels itself.
+    """
+    found = []
+    for value in sorted({counted.lead.token, 0, task.M // 2}):
+        partner = -value % task.M
+        # clearing a bit that is set leaves a value, and 0 has 1 beside it
+        near = (partner ^ 1 << bit for bit in range(task.M.bit_length()))
+        found.append((value, partner, next(other for other in near if other < task.M)))
+    return found

@@ -1,0 +1,133 @@
+"""How the proof of a construction is derived from the weights alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import down
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+TaskT = TypeVar("TaskT", bound=Task)
+_Asked = TypeVar("_Asked", bound=Task, contravariant=True)
+
+
+class Derived(NamedTuple):
+    """What a record must say, as the weights give it."""
+
+    layers: list[dict[str, Any]]
+    """The proof, layer by layer."""
+    margin: Fraction
+    """The right logit leads by at least this."""
+    used: dict[str, int]
+    """Layers by kind, and the key and value numbers that carry something."""
+    closest: Callable[[np.random.Generator], Tokens]
+    """Inputs that meet the queries and answers at which the proof is closest to failing; the rest
+    of each is drawn.
+    """
+    arithmetic: str = FP32.said
+    """What is assumed of the arithmetic."""
+    formats: tuple[str, ...] = ("fp32",)
+    """Number formats of weights and states that the proof is about."""
+    exact: bool = False
+    """Whether nothing is rounded at all: then the weights serve prompts of every length, token by
+    token and in parallel.
+    """
+
+
+class Derive(Protocol[_Asked]):
+    """Derives the proof of weights for a task, in an arithmetic."""
+
+    def __call__(self, task: _Asked, model: Model, arithmetic: Arithmetic = FP32) -> Derived: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derivation(Generic[TaskT]):
+    """One construction as it is derived: by the checker, and for the record by its builder, whose
+    half (`separatrix.constructions`) it shares name and kind of task with, and no code.
+    """
+
+    name: str
+    """What records call the construction."""
+    task: type[TaskT]
+    """The kind of task that it solves."""
+    derive: Derive[TaskT]
+    """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
+    out.
+    """
+    ids: Callable[[TaskT], list[int]]
+    """How many ids may stand at each position of the task's inputs."""
+    asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
+    """Which of these inputs the claim is about, where it is not about all."""
+
+    def proved(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> Derived:
+        """The proof. Raises CheckFailed where there is none, or where a weight is no number of the
+        format.
+        """
+        for name, tensor in model.state_dict().items():
+            if not _held(tensor.detach().numpy(), arithmetic):
+                raise CheckFailed(f"weight {name} holds a number that {arithmetic.title} has not")
+        derived = self.derive(task, model, arithmetic)
+        if derived.margin <= 0:
+            raise CheckFailed(
+                f"rounding of {arithmetic.title} eats the lead of the right logit: nothing is left"
+                f" but {down(derived.margin)}"
+            )
+        return derived
+
+    def told(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> dict[str, Any]:
+        """The proof as an object, or what breaks it."""
+        try:
+            return proof_object(task, self.proved(task, model, arithmetic))
+        except (CheckFailed, SizeError) as error:
+            return {"arithmetic": arithmetic.said, "breaks": str(error)}
+
+
+def _held(numbers: NDArray[Any], arithmetic: Arithmetic) -> bool:
+    """Whether a format stores all of these numbers, float32 or float64, as they are."""
+    digits = np.finfo(numbers.dtype).nmant + 1
+    if digits <= arithmetic.digits and numbers.dtype == np.float32:
+        return True
+    # the digits that a format has not must be 0
+    rest = (1 << max(0, digits - arithmetic.digits)) - 1
+    if (np.ascontiguousarray(numbers).view(f"i{numbers.dtype.itemsize}") & rest).any():
+        return False
+    size = np.abs(numbers)
+    most = 2 * arithmetic.large
+    return bool(((size == 0) | (size >= arithmetic.tiny) & (size <= most)).all())
+
+
+def proof_object(task: Task, derived: Derived) -> dict[str, Any]:
+    """A proof as records hold it, numbers rounded so that it never claims more."""
+    return {
+        "arithmetic": derived.arithmetic,
+        "layers": derived.layers,
+        "final_margin": down(derived.margin),
+        "exact_up_to": size_of(task),
+    }
+
+
+def record_sizes(task: Task, model: Model, used: dict[str, int]) -> dict[str, int]:
+    """The sizes that a record lists: the task's, what the proof uses, and the whole model's."""
+    known = {key: value for key, value in task.sizes().items() if isinstance(value, int)}
+    whole = {
+        "width": model.config.width,
+        "hidden": model.config.hidden,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    return {**known, **used, **whole}
+
+
+def size_of(task: Task) -> int:
+    """n, where the task has one; else the tokens of its prompts."""
+    n = task.sizes().get("n")
+    return n if isinstance(n, int) else task.length

@@ -1,0 +1,93 @@
+"""Gates and activations of recurrent layers, number by number, as computed.
+
+Each is rounded by at most 80 u of its size, which covers exp within 64 u and the operations around
+it, or by 8 u where it is a logarithm near 0. Arguments beyond +-500 are taken as +-500: what is
+beyond differs from that by less than any rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from separatrix.core.errors import CheckFailed
+from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
+from separatrix.proofs.machine import Array, Enclosure
+
+_MOST = 2.0**60
+"""The most that an argument may be; beyond, its exponential would be of no use."""
+_LAST = 500.0
+_LOWEST = -0.27847
+"""Below every value of silu, which is smallest between -1.279 and -1.278."""
+
+Bounds = Callable[[float, float], tuple[float, float]]
+
+
+def sigmoid(x: Enclosure, what: str) -> Enclosure:
+    low, high = _ends(x, sigmoid_bounds, what)
+    return _rounded(x, low, np.minimum(high, 1.0))
+
+
+def softplus(x: Enclosure, what: str) -> Enclosure:
+    """ln(1 + e^x): at least 0, and off by at most 8 u of its size or 1."""
+    low, high = _ends(x, softplus_bounds, what)
+    # beyond the last argument it is the argument itself, up to less than any rounding
+    high = np.maximum(high, x.high + 2.0**-40)
+    low = np.where(x.low > _LAST, x.low, low)
+    off = 8 * float(x.arithmetic.summed) * np.maximum(1.0, high)
+    return x.spanning(np.maximum(low - off, 0.0), high + off)
+
+
+def log_sigmoid(x: Enclosure, what: str) -> Enclosure:
+    """-ln(1 + e^-x)."""
+    found = softplus(x.like(-x.mid, x.rad), what)
+    return x.like(-found.mid, found.rad)
+
+
+def exponential(x: Enclosure, what: str) -> Enclosure:
+    if float(x.high.max(initial=0.0)) > 64:
+        raise CheckFailed(f"{what}: e^{float(x.high.max()):g} is of no use")
+    low, high = _ends(x, exp_bounds, what)
+    return _rounded(x, low, high)
+
+
+def silu(x: Enclosure, what: str) -> Enclosure:
+    """x sigmoid(x); 0 stays 0."""
+    # at each end a number times a factor within bounds
+    first = _product(x.low, *_ends(Enclosure.point(x.low), sigmoid_bounds, what))
+    last = _product(x.high, *_ends(Enclosure.point(x.high), sigmoid_bounds, what))
+    low = np.minimum(first[0], last[0])
+    high = np.maximum(first[1], last[1])
+    turns = (x.low < -1.278) & (x.high > -1.279)
+    low = np.where(turns, np.minimum(low, _LOWEST), low)
+    found = _rounded(x, low, high)
+    zero = x.size == 0
+    return x.like(np.where(zero, 0.0, found.mid), np.where(zero, 0.0, found.rad))
+
+
+def _product(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    ends = np.stack([x * low, x * high])
+    return np.nextafter(ends.min(0), -np.inf), np.nextafter(ends.max(0), np.inf)
+
+
+def _ends(x: Enclosure, bounds: Bounds, what: str) -> tuple[Array, Array]:
+    """At or below, and at or above, what a function that rises gives."""
+    if float(x.size.max(initial=0.0)) > _MOST:
+        raise CheckFailed(f"{what}: its argument may be {float(x.size.max()):g}")
+    return _each(x.low, bounds, 0), _each(x.high, bounds, 1)
+
+
+def _each(x: Array, bounds: Bounds, end: int) -> Array:
+    """One end of the bounds at each number; equal numbers are asked for once."""
+    clipped = np.clip(x, -_LAST, _LAST)
+    found, inverse = np.unique(clipped, return_inverse=True)
+    values = np.array([bounds(number, number)[end] for number in found.tolist()])
+    return values[inverse].reshape(x.shape)
+
+
+def _rounded(x: Enclosure, low: Array, high: Array) -> Enclosure:
+    arithmetic = x.arithmetic
+    off = 80 * float(arithmetic.summed) * np.maximum(np.abs(low), np.abs(high))
+    off = off + arithmetic.summed_tiny
+    return x.spanning(low - off, high + off)

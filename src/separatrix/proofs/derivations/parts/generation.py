@@ -1,0 +1,78 @@
+"""What a model of a construction answers: at once, after several tokens, or after the tokens that
+it writes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from separatrix.models.model import Model
+from separatrix.tasks import Task, Thought
+from separatrix.tasks.base.task import NO_ANSWER, Tokens
+
+Logits = Callable[[Tokens, Tokens | None], NDArray[np.floating]]
+"""Logits (batch, k, answers) of prompts at some places (batch, k), or after the last token
+alone.
+"""
+
+
+def prompts_of(task: Task) -> Task:
+    """The task whose prompts are given: of a chain of thought the one that is thought about."""
+    return task.asked if task.stepwise else task
+
+
+def due(task: Task, prompts: Tokens) -> Tokens:
+    """What the model is to give, (batch, answers): the tokens that it writes, the last one last;
+    the answers to several questions, in their order; or one answer.
+    """
+    if isinstance(task, Thought):
+        return task.due_after(prompts)
+    right = task.answer(prompts)
+    if not task.several:
+        return right[:, None]
+    return right[right != NO_ANSWER].reshape(len(prompts), -1)
+
+
+def given(logits: Logits, task: Task, prompts: Tokens) -> tuple[Tokens, NDArray[np.bool_]]:
+    """The ids with the largest logits, of the shape of what is due; and which rows had finite
+    logits only. Each token that is written stands behind the prompt before the next is asked for.
+    """
+    if not task.stepwise:
+        return _largest(logits(prompts, _asked(task, prompts)))
+    finite = np.ones(len(prompts), np.bool_)
+    read = prompts
+    for _ in range(due(task, prompts[:1]).shape[1]):
+        found, numbers = _largest(logits(read, None))
+        finite &= numbers
+        read = np.concatenate([read, found], 1)
+    return read[:, prompts.shape[1] :], finite
+
+
+def logits_of(model: Model) -> Logits:
+    """Those of the model, as PyTorch computes them."""
+
+    def logits(prompts: Tokens, places: Tokens | None) -> NDArray[np.floating]:
+        with torch.inference_mode():
+            tokens = torch.from_numpy(prompts)
+            if places is None:
+                return model(tokens)[:, None].double().numpy()
+            return model.at(tokens, torch.from_numpy(places)).double().numpy()
+
+    return logits
+
+
+def _asked(task: Task, prompts: Tokens) -> Tokens | None:
+    """Where answers are due within prompts that ask several questions, (batch, questions)."""
+    if not task.several:
+        return None
+    _, places = np.nonzero(task.answer(prompts) != NO_ANSWER)
+    return places.reshape(len(prompts), -1)
+
+
+def _largest(logits: NDArray[np.floating]) -> tuple[Tokens, NDArray[np.bool_]]:
+    # argmax of NaN is the place of the NaN
+    return logits.argmax(-1), np.asarray(np.isfinite(logits).all((1, 2)), np.bool_)

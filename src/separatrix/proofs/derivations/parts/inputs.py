@@ -1,0 +1,165 @@
+"""Inputs on which a construction is likelier to fail than on random ones: ties, extremes, repeated
+values, one token among equal ones, and those that its proof is closest to failing on.
+
+They are drawn from the ids that may stand at each position, whatever the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from separatrix.core.errors import SizeError
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.generation import prompts_of
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+Drawing = Callable[[Tokens, np.random.Generator], Tokens]
+_TRIES = 8
+"""Rounds without enough inputs that the task asks for, after which it draws them itself."""
+
+
+def adversarial(
+    derivation: Derivation[Any],
+    task: Task,
+    derived: Derived | None,
+    number: int,
+    rng: np.random.Generator,
+) -> Tokens:
+    """So many inputs: those closest to failing first, then as many of each kind, among them the
+    task's own draws. Only inputs that the construction is about; fewer where they are rare and the
+    task draws none of its size. Without a proof none is known to be close to failing. Raises
+    SizeError where none is found.
+    """
+    ids = np.array(derivation.ids(task), np.int64)
+    closest = np.empty((0, len(ids)), np.int64) if derived is None else derived.closest(rng)
+    found = [closest[:number]]
+    missing = number - len(found[0])
+    for _ in range(_TRIES):
+        if missing <= 0:
+            break
+        kinds = [*_KINDS, _near(closest), lambda ids, rng: drawn(task, ids, rng)]
+        # rows of each kind, in a random order of kinds where they do not come out even
+        which = rng.permutation(np.arange(missing) % len(kinds))
+        rows = np.empty((missing, len(ids)), np.int64)
+        for kind, draw in enumerate(kinds):
+            mine = which == kind
+            if mine.any():
+                rows[mine] = draw(np.broadcast_to(ids, (int(mine.sum()), len(ids))), rng)
+        if derivation.asked is not None:
+            rows = rows[derivation.asked(task, rows)]
+        found.append(rows)
+        missing -= len(rows)
+    if missing > 0:
+        try:
+            found.append(prompts_of(task).sample(missing, rng).tokens)
+        except SizeError:
+            # fewer, but not none
+            if missing == number:
+                raise
+    return np.concatenate(found)
+
+
+def batches(
+    derivation: Derivation[Any],
+    task: Task,
+    derived: Derived,
+    number: int,
+    rng: np.random.Generator,
+    *,
+    numbers: int = 1 << 22,
+) -> Iterator[Tokens]:
+    """So many inputs in all, half of them adversarial, in batches of at most `numbers` tokens (one
+    input at least).
+    """
+    size = max(2, numbers // task.length)
+    for start in range(0, number, size):
+        count = min(size, number - start)
+        some = count // 2
+        hard = adversarial(derivation, task, derived, count - some, rng)
+        yield np.concatenate([prompts_of(task).sample(some, rng).tokens, hard]) if some else hard
+
+
+def _same(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """One value everywhere, the last token drawn."""
+    return _with_last(np.minimum(_column(ids, rng), ids - 1), ids, rng)
+
+
+def _one_other(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """One value everywhere but at one place."""
+    rows = np.minimum(_column(ids, rng), ids - 1)
+    place = rng.integers(ids.shape[1], size=(len(ids), 1))
+    other = rng.integers(np.take_along_axis(ids, place, 1))
+    np.put_along_axis(rows, place, other, 1)
+    return _with_last(rows, ids, rng)
+
+
+def _few(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """Three values, repeated."""
+    palette = rng.integers(ids.max(), size=(len(ids), 3))
+    chosen = rng.integers(3, size=ids.shape)
+    return _with_last(np.minimum(np.take_along_axis(palette, chosen, 1), ids - 1), ids, rng)
+
+
+def _extremes(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """The least and the greatest id of each position; the last token, too."""
+    return np.where(rng.integers(2, size=ids.shape) == 1, ids - 1, 0)
+
+
+def _opposite(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """A value and its complement, which differs from it in every bit where ids are a power of
+    two.
+    """
+    value = np.minimum(_column(ids, rng), ids - 1)
+    rows = np.where(rng.integers(2, size=ids.shape) == 1, value, ids - 1 - value)
+    return _with_last(rows, ids, rng)
+
+
+def _counted(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """0, 1, 2, ... from some start on, upwards or downwards."""
+    step = rng.choice([-1, 1], size=(len(ids), 1))
+    return _with_last((_column(ids, rng) + step * np.arange(ids.shape[1])) % ids, ids, rng)
+
+
+def _near(closest: Tokens) -> Drawing:
+    """Those closest to failing, with one token changed."""
+
+    def draw(ids: Tokens, rng: np.random.Generator) -> Tokens:
+        if not len(closest):
+            return _same(ids, rng)
+        rows = closest[rng.integers(len(closest), size=len(ids))].copy()
+        place = rng.integers(ids.shape[1], size=(len(ids), 1))
+        np.put_along_axis(rows, place, rng.integers(np.take_along_axis(ids, place, 1)), 1)
+        return rows
+
+    return draw
+
+
+def drawn(task: Task, ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """What the task draws, a row for each row of ids; of sizes at which it draws none, uniform
+    ids.
+    """
+    try:
+        return prompts_of(task).sample(len(ids), rng).tokens
+    except SizeError:
+        return rng.integers(ids)
+
+
+def _column(ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """One value for each row: the extremes often."""
+    most = int(ids.max())
+    value = rng.integers(most, size=(len(ids), 1))
+    kind = rng.integers(4, size=(len(ids), 1))
+    return np.where(kind == 0, 0, np.where(kind == 1, most - 1, value))
+
+
+def _with_last(rows: Tokens, ids: Tokens, rng: np.random.Generator) -> Tokens:
+    """The last token drawn: it is what most tasks ask with."""
+    rows[:, -1] = rng.integers(ids[:, -1])
+    return rows
+
+
+_KINDS: tuple[Drawing, ...] = (_same, _one_other, _few, _extremes, _opposite, _counted)

@@ -1,0 +1,346 @@
+"""Proves one hop of full attention that looks a content up: behind a short convolution, of its own
+or in a layer before it, keys are made of the token before, values of the token itself.
+
+    key at place j = C(token at j-1) + P(j-1)      0 at the first place
+    query of q     = a row for each token that may ask, the same at every place that asks
+    score          = <query, C> + <query, P>
+
+The numbers of a key are of two kinds: those that tokens alone write, and those that places alone
+write. So a score is a sum of two tables, which are bounded one by one: how far the key asked for
+leads over other keys, and how far places raise or lower them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers.ops.convolution import Convolution
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.chain import left_by
+from separatrix.proofs.derivations.parts.derivation import Derived
+from separatrix.proofs.derivations.parts.latest import exactly
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
+from separatrix.proofs.derivations.parts.position_wise import prove_readout
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.softmax import averaged
+from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
+from separatrix.proofs.entries import fetch_entry
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    Scores,
+    add,
+    limited,
+    linear,
+    lowest_bits,
+    roundings,
+    slack,
+)
+from separatrix.proofs.softmax import off_target
+from separatrix.tasks.base.task import Tokens
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Where keys and values stand in a prompt, and who asks for the value of which key."""
+
+    length: int
+    keys: range
+    """Ids of keys."""
+    values: range
+    """Ids of values; the answers are their numbers, in this order."""
+    at: Places
+    """Places of the keys of pairs, in order; the value of each stands behind it."""
+    asking: Places
+    """Places at which a key may ask."""
+    absent: bool = False
+    """Whether a key that was never written is answered, by one answer more."""
+    rewritten: bool = False
+    """Whether keys may be written again; the last value counts."""
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """What the layer leaves behind: its proof, the stream after it, numbers used."""
+
+    entry: dict[str, Any]
+    stream: Stream
+    key_numbers: int
+    value_numbers: int
+
+
+def look_up(
+    model: Model,
+    part: Live,
+    pairs: Pairs,
+    arithmetic: Arithmetic = FP32,
+    *,
+    taps: Taps | None = None,
+) -> LookedUp:
+    """One head at every place that asks; `taps`: what brings it the token before, where it has no
+    convolution of its own. Raises CheckFailed where another token may win.
+    """
+    where = part.where
+    head = shifted_head(part) if taps is None else head_behind(taps, part)
+    embed = Enclosure.point(array(model.embed.weight), arithmetic)
+    position = Enclosure.point(array(model.position.weight)[: pairs.length], arithmetic)
+    keys = slice(pairs.keys.start, pairs.keys.stop)
+    asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
+    if taps is not None:
+        asking = taps.beside(asking, add(embed.hull(), position.hull(), RESIDUAL))
+    stream = Stream(
+        by_place=add(embed.hull(), position, RESIDUAL),
+        by_token=add(embed, position.hull(), RESIDUAL),
+        last=asking,
+        field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
+        parts=np.zeros(1, np.int64),
+        ends=True,
+    )
+    content, placed = _apart(head, embed, position, where)
+    queries = linear(asking, head.q, what=f"{where}, q")
+    if queries.rad.any():
+        raise CheckFailed(f"{where}: queries of a lookup are not exact in its format")
+    _any_score(stream, head, where)
+    scores = _Scores.of(queries, content, placed, pairs, where)
+    gaps = scores.gaps()
+    error = scores.error
+    least = min(gaps) - 2 * error * (1 + 2.0**-40)
+    if min(gaps) <= 0 or least <= 0:
+        raise CheckFailed(
+            f"{where}: for some query a key that was not asked for"
+            f" {'scores' if min(gaps) <= 0 else 'may score, by rounding,'} no less than the one to"
+            " be read"
+        )
+    mass = off_target(pairs.length - 1, Fraction(least), arithmetic)
+    fetched, anywhere = _averages(embed, position, head, pairs, mass, where)
+    after = stream.after(
+        part,
+        linear(fetched, head.o, what=f"{where}, o"),
+        linear(anywhere, head.o, what=f"{where}, o"),
+    )
+    entry = fetch_entry(
+        part.place,
+        fetches="the value of the key",
+        queries=len(queries.mid),
+        keys=pairs.length,
+        score_gap=min(gaps),
+        score_error=error,
+        mass=mass,
+        left=left_by(part, fetched, after),
+    )
+    return LookedUp(entry, after.stream, int(scores.used.sum()), int((head.v != 0.0).any(1).sum()))
+
+
+def shifted_head(part: Live) -> Head:
+    """The live head, whose keys are made of the token before and whose queries and values of the
+    token itself. Raises CheckFailed where its convolution does anything else.
+    """
+    head = part.convolved_head()
+    convolution = part.mixer.get_submodule("conv")
+    assert isinstance(convolution, Convolution)
+    taps = array(convolution.weight)
+    start = 0
+    for name, back in (("q", 0), ("k", 1), ("v", 0)):
+        rows = array(part.mixer.get_parameter(f"{name}.weight"))
+        # the newest token's weight stands last
+        wanted = np.zeros(taps.shape[1])
+        wanted[-1 - back] = 1.0
+        if (taps[start : start + len(rows)][(rows != 0.0).any(1)] != wanted).any():
+            raise CheckFailed(
+                f"{part.where}: the convolution of {name} does not just hand on the token"
+                f" {'before' if back else 'itself'}"
+            )
+        start += len(rows)
+    return head
+
+
+def _apart(
+    head: Head, embed: Enclosure, position: Enclosure, where: str
+) -> tuple[Enclosure, Enclosure]:
+    """What tokens (a row each) and what places (a row each) write into a key. Raises CheckFailed
+    where a number of it has something of both, or may be rounded.
+    """
+    what = f"{where}, k"
+    # what cancels among places alone is rounded beside what a token writes
+    tables = exactly((embed.mid, position.mid), head.k, what, embed.arithmetic)
+    by_token, by_place = (Enclosure.point(table, embed.arithmetic) for table in tables)
+    if (by_token.used & by_place.used).any():
+        raise CheckFailed(f"{what}: a number of the key is made of tokens and of places")
+    # the columns of the stream that a number reads must not be a sum of both either
+    mixed = embed.used & position.used
+    if (head.k[:, mixed] != 0.0).any():
+        raise CheckFailed(f"{what}: it reads a number that tokens and places both write")
+    return by_token, by_place
+
+
+def _any_score(stream: Stream, head: Head, where: str) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number."""
+    keys = linear(stream.by_place.hull(), head.k, what=f"{where}, k")
+    zero = keys.spanning(np.minimum(keys.low, 0.0), np.maximum(keys.high, 0.0))
+    for rows in (stream.by_place.hull(), stream.last.hull()):
+        queries = linear(rows, head.q, what=f"{where}, q")
+        Scores(zero, queries.used, f"{where}, scores").errors(queries)
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The two tables of scores, and how far a computed score may be from their sum."""
+
+    queries: Enclosure
+    pairs: Pairs
+    own: Array
+    """For each query the token part of the key that it asks for."""
+    lead: float
+    """By how much that exceeds the token part of any other key; infinite where there is one key."""
+    most: Array
+    """For each query the largest token part of any token."""
+    paired: Array
+    """The place part of every pair, in order."""
+    elsewhere: float
+    """The largest place part of any other place but the first."""
+    used: NDArray[np.bool_]
+    error: float
+
+    @classmethod
+    def of(
+        cls, queries: Enclosure, content: Enclosure, placed: Enclosure, pairs: Pairs, where: str
+    ) -> _Scores:
+        used = queries.used & (content.used | placed.used)
+        asked = queries.mid[:, placed.used]
+        if (asked != asked[:1]).any():
+            raise CheckFailed(f"{where}: what a query asks of places differs with the token")
+        keys = slice(pairs.keys.start, pairs.keys.stop)
+        places = placed.mid[:, placed.used] @ asked[0]
+        # the key at a place is made of the place before it
+        last = np.setdiff1d(np.arange(pairs.length - 1), pairs.at)
+        own = (queries.mid * content.mid[keys]).sum(1)
+        rise = np.maximum(content.mid.max(0) * queries.mid, content.mid.min(0) * queries.mid)
+        lead = np.inf
+        if len(pairs.keys) > 1:
+            hop = Wanted("", len(pairs.keys), np.arange(len(pairs.keys)), lambda q, _: q)
+            found = Queries.alone(queries).lead(
+                Scores(content.rows(keys), used, f"{where}, scores"), hop
+            )
+            assert found is not None
+            lead = found.gap
+        keyed = np.concatenate([content.mid[:, used], placed.mid[:, used]])
+        return cls(
+            queries=queries,
+            pairs=pairs,
+            own=own,
+            lead=lead,
+            most=rise.sum(1),
+            paired=places[pairs.at],
+            elsewhere=float(places[last].max(initial=-np.inf)),
+            used=used,
+            error=sum_error(queries.mid[:, used], keyed, queries.arithmetic.inner, where),
+        )
+
+    def gaps(self) -> list[float]:
+        """Every lead of the key that is to be read over what is not. The first place has no token
+        before it, and so a score of exactly 0.
+        """
+        highest = float(self.paired.max())
+        lowest = float(self.paired.min())
+        right = float(self.own.min()) + lowest
+        other = float(self.own.max()) - self.lead + highest
+        rest = float(self.most.max()) + self.elsewhere
+        gaps = [self.lead + lowest - highest, right, right - rest]
+        if self.pairs.rewritten:
+            before = np.maximum.accumulate(self.paired)[:-1]
+            gaps.append(float((self.paired[1:] - before).min()))
+        if self.pairs.absent:
+            gaps += [-other, -rest]
+        return gaps
+
+
+def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float:
+    """How far a computed score may be from the sum of its products, whichever of the rows each
+    number of a query and of a key is from: 0 where no partial sum, in whatever order, needs more
+    digits than there are.
+    """
+    terms = asked.shape[1]
+    total = float(np.abs(asked).max(0) @ np.abs(keys).max(0)) * (1 + slack(terms))
+    limited(np.array([total]), f"{where}, scores", inner)
+    each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
+    lowest = int(each.min(initial=0))
+    if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
+        return 0.0
+    return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
+
+
+def _averages(
+    embed: Enclosure, position: Enclosure, head: Head, pairs: Pairs, mass: Fraction, where: str
+) -> tuple[Enclosure, Enclosure]:
+    """What the softmax gives where it asks, a row for each answer, and anywhere, one row."""
+    values = slice(pairs.values.start, pairs.values.stop)
+    what = f"{where}, v"
+    rows = add(embed.rows(values), position.rows(pairs.at + 1).hull(), RESIDUAL)
+    read = linear(rows, head.v, what=what)
+    if pairs.absent:
+        # a key stands first
+        keys = embed.rows(slice(pairs.keys.start, pairs.keys.stop)).hull()
+        blank = linear(add(keys, position.rows(slice(0, 1)), RESIDUAL), head.v, what=what)
+        read = read.like(
+            np.concatenate([read.mid, blank.mid]), np.concatenate([read.rad, blank.rad])
+        )
+    seen = linear(add(embed.hull(), position.hull(), RESIDUAL), head.v, what=what)
+    count = pairs.length
+    return (
+        averaged(read, seen, count, mass, where),
+        averaged(seen, seen, count, Fraction(0), where),
+    )
+
+
+def derive_lookup(
+    model: Model,
+    pairs: Pairs,
+    closest: Callable[[np.random.Generator], Tokens],
+    arithmetic: Arithmetic,
+    *,
+    carried: bool = False,
+) -> Derived:
+    """The proof of one full layer that looks up what is asked for; `carried`: behind a layer that
+    brings it the token before. Raises CheckFailed, naming the part, where the weights do not bear
+    it out.
+    """
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    *first, last = live_of(model, 1 + carried)
+    taps = exact_taps(model, first[0], pairs.length) if carried else None
+    found = look_up(model, last, pairs, arithmetic, taps=taps)
+    brought = [] if taps is None else [taps.entry("the token before")]
+    readout = prove_readout(model, found.stream)
+    sizes = {
+        **({"carriers": 1} if carried else {}),
+        "layers": 1,
+        "head_dim": found.key_numbers,
+        "value_dim": found.value_numbers,
+    }
+    return Derived(
+        [*brought, found.entry],
+        readout.margin,
+        sizes,
+        closest,
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
+    )
+
+
+def live_of(model: Model, layers: int) -> list[Live]:
+    """The layers that write. Raises CheckFailed where they are not so many."""
+    live = live_parts(model)
+    if len(live) != layers:
+        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
+    return live

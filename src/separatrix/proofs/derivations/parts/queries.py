@@ -1,0 +1,245 @@
+"""Every query that one hop of a chain can have, and the lead of the key it must read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.proofs.derivations.parts.codes import Codes
+from separatrix.proofs.derivations.parts.live_parts import Head
+from separatrix.proofs.derivations.parts.steps import Rows
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.machine import Array, Enclosure, Scores, linear
+
+Places = NDArray[np.int64]
+KeyOf = Callable[[Places], Places]
+_CHUNK = 1 << 20
+_TABLE = 1 << 24
+"""Scores that are compared one by one, even where the keys are codes."""
+_MOST = 1 << 33
+"""Most scores that are compared one by one: a minute or so."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the task asks of one hop: the place to read, given a part of the last token and what
+    the hop before has fetched.
+    """
+
+    fetches: str
+    values: int
+    """Ids 0..values-1 may stand at the places read."""
+    part: NDArray[np.int64]
+    """For each last token, the part of it that decides."""
+    place: Callable[[Any, Any], Any]
+    """(part, value fetched before) -> position."""
+    then: NDArray[np.int64] | None = None
+    """The part of each last token that the hop after it asks with."""
+    first: int = 0
+    """The id of the first last token."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The smallest lead of the right key over the others, over all queries."""
+
+    gap: float
+    """Before rounding: between centres."""
+    error: float
+    """How far a score may be from its centre, over all queries."""
+    least: float
+    """As computed: the smallest of gap less the errors of both scores, query by query."""
+    token: int
+    value: int
+    rival: int
+    """Where it is smallest: the last token, the value fetched before, and the other key."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Every query of one hop: a row of `of_token` plus a row of `of_field` (., head_dim)."""
+
+    tokens: NDArray[np.int64]
+    """A last token for each row of `of_token`."""
+    parts: NDArray[np.int64]
+    of_token: Enclosure
+    of_field: Enclosure
+    first: Places
+    """For each row of `of_token`, the first row of `of_field` that may stand beside it."""
+    values: int
+    """How many rows from there on may."""
+
+    @classmethod
+    def of(cls, head: Head, hop: Wanted, stream: Stream, where: str) -> Queries:
+        """Last tokens with one query that ask for one place count once."""
+        what = f"{where}, q"
+        token = linear(stream.last, head.q, what=what, beside=stream.field)
+        value = linear(stream.field, head.q, what=what, beside=stream.last)
+        last = np.array([len(stream.by_place.mid) - 1])
+        token, value = head.behind("q", Rows((token, value), last), what).parts
+        first = np.arange(len(hop.part))
+        # rows that differ in their part need not be sorted
+        parts = np.sort(hop.part)
+        if (parts[1:] == parts[:-1]).any():
+            table = np.concatenate([token.mid, token.rad, hop.part[:, None]], 1)
+            _, first = np.unique(table, axis=0, return_index=True)
+        values = len(value.mid) // len(stream.parts)
+        at = np.zeros(len(first), np.int64)
+        if len(stream.parts) > 1:
+            at = np.searchsorted(stream.parts, hop.part[first]) * values
+        return cls(first, hop.part[first], token.rows(first), value, at, values)
+
+    @classmethod
+    def alone(cls, rows: Enclosure) -> Queries:
+        """A query for each row, which is its own part, where nothing was fetched before."""
+        every = np.arange(len(rows.mid))
+        nothing = Enclosure.point(np.zeros((1, rows.mid.shape[1])), rows.arithmetic)
+        return cls(every, every, rows, nothing, 0 * every, 1)
+
+    @property
+    def count(self) -> int:
+        return len(self.parts) * self.values
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Dimensions in which some query is not 0."""
+        return self.of_token.used | self.of_field.used
+
+    def lead(
+        self,
+        scores: Scores,
+        hop: Wanted,
+        key_of: KeyOf | None = None,
+    ) -> Lead | None:
+        """The smallest lead of the key that holds the place asked for; None where none is asked.
+
+        `key_of` says which key a place has (default: its own), -1 for none. Where there are very
+        many scores the keys must be codes (codes.py): CheckFailed otherwise.
+        """
+        scores = scores.of(self.of_token, self.of_field)
+        keys = len(scores.keys.mid)
+        if self.count * keys > _TABLE:
+            found = self._by_codes(scores, hop, key_of)
+            if found is not None:
+                return found
+        if self.count * keys > _MOST:
+            raise CheckFailed(
+                f"{scores.what}: {self.count:,} queries of {keys:,} keys are too many to compare"
+                " one by one, and the keys are no codes"
+            )
+
+        def leads(part: Places, field: Places, key: Places) -> Array:
+            table = _of_some(scores, self.of_token, part)
+            # exact zeros where nothing was fetched before
+            if self.of_field.used.any():
+                table += _of_some(scores, self.of_field, field)
+            row = np.arange(len(key))
+            right = table[row, key]
+            table[row, key] = -np.inf
+            return right - table.max(1)
+
+        # all scores of all queries at once may not fit in memory
+        return self._least(scores, self._asked(hop, key_of, max(1, _CHUNK // max(1, keys))), leads)
+
+    def lowest(self, scores: Scores, hop: Wanted) -> float:
+        """At or below every score of the key that holds the place asked for, as computed."""
+        least = np.inf
+        rows = max(1, _CHUNK // scores.keys.mid.shape[1])
+        token_errors = scores.errors(self.of_token)
+        value_errors = scores.errors(self.of_field)
+        for part, field, key in self._asked(hop, None, rows):
+            query = self.of_token.mid[part] + self.of_field.mid[field]
+            right = (query * scores.keys.mid[key]).sum(1)
+            # errors are enlarged by more than the rounding of these sums
+            off = (token_errors[part] + value_errors[field]) * (1 + 2.0**-40)
+            least = min(least, float((right - off).min()))
+        return least
+
+    def _by_codes(self, scores: Scores, hop: Wanted, key_of: KeyOf | None) -> Lead | None:
+        """The same from codes; None where the keys are none, or where that gives no lead."""
+        rows = _CHUNK // max(1, scores.keys.mid.shape[1])
+        asked = np.zeros(len(scores.keys.mid), np.bool_)
+        for _, _, key in self._asked(hop, key_of, rows):
+            asked[key] = True
+        codes = Codes.of(scores.keys.mid, asked, self.used) if asked.any() else None
+        if codes is None:
+            return None
+
+        def leads(part: Places, field: Places, key: Places) -> Array:
+            found = codes.leads(self.of_token.mid[part] + self.of_field.mid[field], key)
+            return np.zeros(len(key)) if found is None else found
+
+        found = self._least(scores, self._asked(hop, key_of, rows), leads)
+        return found if found is not None and found.least > 0 else None
+
+    def _asked(
+        self, hop: Wanted, key_of: KeyOf | None, rows: int
+    ) -> Iterator[tuple[Places, Places, Places]]:
+        """Queries that ask for a key, so many at once: their rows of `of_token` and `of_field`, and
+        the keys.
+        """
+        for start in range(0, self.count, rows):
+            every = np.arange(start, min(start + rows, self.count))
+            part, value = np.divmod(every, self.values)
+            place = np.asarray(hop.place(self.parts[part], value))
+            key = place if key_of is None else key_of(place)
+            asked = key >= 0
+            if asked.any():
+                field = self.first[part] + value
+                yield part[asked], field[asked], key[asked]
+
+    def _least(
+        self,
+        scores: Scores,
+        queries: Iterator[tuple[Places, Places, Places]],
+        leads: Callable[[Places, Places, Places], Array],
+    ) -> Lead | None:
+        """The smallest of the leads of all these queries."""
+        token_errors = scores.errors(self.of_token)
+        value_errors = scores.errors(self.of_field)
+        least = gap = np.inf
+        error = 0.0
+        closest: tuple[int, int, int] | None = None
+        for part, field, key in queries:
+            lead = leads(part, field, key)
+            off = token_errors[part] + value_errors[field]
+            # the last term: our own subtractions
+            computed = lead - 2 * off * (1 + 2.0**-40) - np.abs(lead) * 2.0**-50
+            gap = min(gap, float(lead.min()))
+            error = max(error, float(off.max()))
+            worst = int(computed.argmin())
+            if closest is None or computed[worst] < least:
+                least = float(computed[worst])
+                closest = int(part[worst]), int(field[worst]), int(key[worst])
+        if closest is None:
+            return None
+        token, field, right = closest
+        row = scores.centres(self.of_token.rows(slice(token, token + 1)))[0]
+        row = row + scores.centres(self.of_field.rows(slice(field, field + 1)))[0]
+        row[right] = -np.inf
+        value = field - int(self.first[token])
+        return Lead(gap, error, least, int(self.tokens[token]), value, int(row.argmax()))
+
+
+def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:
+    """Centres of the scores of some of the rows, each computed once."""
+    each, at = np.unique(some, return_inverse=True)
+    return scores.centres(rows.rows(each))[at]
+
+
+def winning(lead: Lead, what: str) -> Lead:
+    """The lead, if it is one. Raises CheckFailed when another key wins, or may win by rounding."""
+    if lead.gap <= 0:
+        raise CheckFailed(
+            f"{what} {lead.rival} scores no less, for some query, than the one the task asks for"
+        )
+    if lead.least <= 0:
+        raise CheckFailed(
+            f"{what} {lead.rival} may score no less, by rounding, than the one the task asks for"
+        )
+    return lead

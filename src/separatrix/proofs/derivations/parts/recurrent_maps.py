@@ -1,0 +1,204 @@
+"""The maps of a recurrent layer's live head: queries, keys and values, behind a short convolution
+where there is one, and what follows the state: norm, gate and output map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.ops.convolution import Convolution
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.derivations.parts.gates import sigmoid, silu
+from separatrix.proofs.derivations.parts.live_parts import MATRICES, Live, array
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.machine import Array, Enclosure, linear, roundings, slack, times
+
+_ACTIVATIONS = {"silu": silu, "sigmoid": sigmoid}
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A map behind the tap of a convolution that reads the token itself; `taps` is None without
+    convolution.
+    """
+
+    weight: Array
+    taps: Array | None
+    silu: bool
+
+    def of(self, x: Enclosure, what: str) -> Enclosure:
+        y = linear(x, self.weight, what=what).summed()
+        if self.taps is None:
+            return y
+        y = times(y, Enclosure.point(self.taps[None], y.arithmetic), what)
+        return silu(y, what) if self.silu else y
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The one head of a recurrent mixer that writes."""
+
+    mixer: RecurrentMixer
+    where: str
+    index: int
+    q: Mapped
+    k: tuple[Mapped, ...]
+    """For each update of a token."""
+    v: tuple[Mapped, ...]
+    o: Array
+    norm: Array | None
+    gate: Array | None
+    stored: Arithmetic
+
+    @classmethod
+    def of(cls, part: Live, stream: Stream, *more: str) -> Maps:
+        """`more`: parameters beside those of the maps that the caller evaluates. Raises CheckFailed
+        for any other, and unless exactly one head has weights that are not zero.
+        """
+        mixer = part.mixer
+        assert isinstance(mixer, RecurrentMixer)
+        where = part.where
+        stored = stream.last.arithmetic
+        if not mixer.mechanism.plain:
+            not_narrowed(stored, where)
+        known = {*MATRICES, "conv.weight", "norm", "gate.weight", *more}
+        for name, _ in mixer.named_parameters():
+            if name not in known:
+                raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
+        o = array(mixer.o.weight)
+        o = o.reshape(len(o), mixer.heads, mixer.dv)
+        live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
+        if len(live) != 1:
+            raise CheckFailed(
+                f"{where}: {len(live)} heads write; a construction uses one head per layer"
+            )
+        index = int(live[0])
+        group = index // (mixer.heads // mixer.qk)
+        shapes = {
+            "q": (1, mixer.qk, mixer.head_dim, group),
+            "k": (mixer.updates, mixer.qk, mixer.head_dim, group),
+            "v": (mixer.updates, mixer.heads, mixer.dv, index),
+        }
+        taps = _taps(mixer.conv, where)
+        split = {} if taps is None else dict(zip("qkv", _split(taps, mixer.channels), strict=True))
+        found: dict[str, tuple[Mapped, ...]] = {}
+        for name, (updates, groups, dim, used) in shapes.items():
+            matrix = array(mixer.get_parameter(f"{name}.weight"))
+            matrix = matrix.reshape(updates, groups, dim, -1)
+            if np.delete(matrix, used, 1).any():
+                raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
+            tap = split[name].reshape(updates, groups, dim) if split else None
+            found[name] = tuple(
+                Mapped(
+                    matrix[update, used],
+                    None if tap is None else tap[update, used],
+                    mixer.conv is not None and mixer.conv.silu,
+                )
+                for update in range(updates)
+            )
+        gate = None
+        if mixer.gate is not None:
+            gate = own(array(mixer.gate.weight), (mixer.heads, mixer.dv), index, f"{where}, gate")
+        return cls(
+            mixer,
+            where,
+            index,
+            found["q"][0],
+            found["k"],
+            found["v"],
+            o[:, index],
+            None if mixer.norm is None else array(mixer.norm),
+            gate,
+            stored,
+        )
+
+    def queries(self, x: Enclosure) -> Enclosure:
+        return self.q.of(x, f"{self.where}, q")
+
+    def keys(self, x: Enclosure, update: int = 0) -> Enclosure:
+        return self.k[update].of(x, f"{self.where}, k")
+
+    def values(self, x: Enclosure, update: int = 0) -> Enclosure:
+        return self.v[update].of(x, f"{self.where}, v")
+
+    def out(self, y: Enclosure, x: Enclosure) -> Enclosure:
+        """What the head writes where the state gives a row of `y`; x is one row, all that tokens
+        there may hold.
+        """
+        if self.norm is not None:
+            scale = Enclosure.point(self.norm[None], y.arithmetic)
+            y = times(normed(y, self.mixer.epsilon), scale, f"{self.where}, norm")
+        if self.gate is not None:
+            what = f"{self.where}, gate"
+            act = _ACTIVATIONS[self.mixer.mechanism.sizes()["gate"]]
+            opened = act(linear(x, self.gate, what=what), what)
+            y = times(y, opened, what)
+        return linear(y.stored_in(self.stored), self.o, what=f"{self.where}, o")
+
+
+def normed(y: Enclosure, epsilon: float) -> Enclosure:
+    """y / rms(y), with epsilon under the root."""
+    dims = y.mid.shape[1]
+    arithmetic = y.arithmetic
+    off = float(roundings(dims + 16, arithmetic)) + slack(dims + 16)
+    least = np.where((y.low <= 0) & (y.high >= 0), 0.0, np.minimum(abs(y.low), abs(y.high)))
+    flushed = 4 * dims * arithmetic.summed_tiny
+    low = ((least**2).mean(1, keepdims=True) + epsilon) * (1 - off) - flushed
+    high = ((y.size**2).mean(1, keepdims=True) + epsilon) * (1 + off) + flushed
+    # the root and its inverse: two more roundings, within those of `off`
+    most = (1 + off) / np.sqrt(np.maximum(low, epsilon / 2))
+    fewest = (1 - off) / np.sqrt(high)
+    ends = np.stack([y.low * most, y.low * fewest, y.high * most, y.high * fewest])
+    # a number is no larger than the root of the sum of all squares
+    largest = np.sqrt(dims) * (1 + 4 * off)
+    found = y.spanning(np.maximum(ends.min(0), -largest), np.minimum(ends.max(0), largest))
+    rounded = found.wider(off * found.size + arithmetic.summed_tiny)
+    flat = y.size == 0
+    return y.like(np.where(flat, 0.0, rounded.mid), np.where(flat, 0.0, rounded.rad))
+
+
+def own(parameter: Array, axes: tuple[int, ...], index: int, what: str) -> Array:
+    """The live head's part of a parameter whose first axis is made of `axes`, head first. Raises
+    CheckFailed where another head's is not zero.
+    """
+    parts = parameter.reshape(*axes, *parameter.shape[1:])
+    if np.delete(parts, index, 0).any():
+        raise CheckFailed(f"{what}: of a head that is not used it is not zero")
+    return parts[index]
+
+
+def not_narrowed(arithmetic: Arithmetic, where: str) -> None:
+    """Raises CheckFailed where results are rounded again when they are stored, which the bounds
+    of an option or of a mixer leave out.
+    """
+    if arithmetic.narrowed:
+        raise CheckFailed(f"{where}: nothing is proved of its options in {arithmetic.name}")
+
+
+def zero(parameters: Mapping[str, nn.Parameter], where: str) -> None:
+    """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
+    for name, parameter in parameters.items():
+        if bool(parameter.any()):
+            raise CheckFailed(f"{where}: its parameter {name} is taken as 0, which it is not")
+
+
+def newest(conv: Convolution, where: str) -> Array:
+    """Weights of the taps that read the token itself. Raises CheckFailed where another is used."""
+    weight = array(conv.weight)
+    if weight[:, :-1].any():
+        raise CheckFailed(f"{where}: its convolution mixes tokens, which the proof does not cover")
+    return weight[:, -1]
+
+
+def _taps(conv: Convolution | None, where: str) -> Array | None:
+    return None if conv is None else newest(conv, where)
+
+
+def _split(taps: Array, channels: list[int]) -> list[Array]:
+    return np.split(taps, np.cumsum(channels)[:-1])

@@ -1,0 +1,383 @@
+"""A layer whose tokens reflect its state, evaluated exactly: DeltaNet, Gated DeltaNet, KDA and
+Gated DeltaProduct where every gate is saturated, a = 1 and b = 2 or 0, and every key has length
+exactly 1.
+
+    R <- R + b k (v - R^T k)^T   for each of a token's updates in turn,   y = R^T q
+
+For a prompt of any length: the states that tokens lead to from the empty one are found one after
+the other until no token leads out of them. Each state belongs to one class of what the task asks
+to be followed, so that it tells the answer.
+
+The parallel form solves (I + L) U = b (V - K R) with L_ij = b_i <k_i, k_j>. With b k of whole
+multiples and L of integers all of U is, since U is made by sums and products of those; and it is
+small: a row of U for R = 0 is b (v - R^T k) for a state R that tokens lead to from the empty one,
+a row of what hangs on R is -b k^T P for a product P of reflections, which is orthogonal, and an
+entry of the inverse of I + L, or of a block of it, is -b <k_i, P k_j>: at most 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers import Mixer
+from separatrix.mixers.base.recurrent import SHORTEST_LENGTH, RecurrentMixer
+from separatrix.mixers.deltanet import DeltaNetMixer
+from separatrix.mixers.deltaproduct import DeltaProductMixer
+from separatrix.mixers.gdn import GDNMixer
+from separatrix.mixers.kda import KDAMixer
+from separatrix.proofs.derivations.parts.live_parts import Live, array
+from separatrix.proofs.exact import SATURATED, Digits, linear, lowest
+from separatrix.proofs.machine import Array
+from separatrix.tasks.base.task import Tokens
+
+_STEEPEST = 64.0
+"""Largest rate e^s of a decay, as its s."""
+_LARGEST_GATE = 2.0**14
+"""Largest argument of a gate."""
+_PARAMETERS: dict[type[Mixer], tuple[str, ...]] = {
+    DeltaNetMixer: ("b.weight",),
+    GDNMixer: ("b.weight", "a.weight", "a.bias", "rate"),
+    DeltaProductMixer: ("b.weight", "a.weight", "a.bias", "rate"),
+    KDAMixer: ("b.weight", "a.down.weight", "a.up.weight", "a.up.bias", "rate"),
+}
+"""The mixers that are evaluated, and their parameters beside q, k, v and o."""
+_NUMBERS = 1 << 22
+"""Numbers of states that are held at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updates:
+    """What tokens do to the state of a head, a row for each token: keys (t, m, d), values (t, m, e)
+    and strengths (t, m) of m updates in turn, and queries (t, d).
+    """
+
+    k: Array
+    v: Array
+    b: Array
+    q: Array
+
+    def only(self, keys: NDArray[np.bool_], values: NDArray[np.bool_]) -> Updates:
+        """The same in these key and value numbers."""
+        return Updates(k=self.k[..., keys], v=self.v[..., values], b=self.b, q=self.q[:, keys])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """What a task asks to be followed: classes of prefixes, how tokens move them, and the answer
+    that is due after each.
+    """
+
+    first: Tokens
+    """(ids,): the class of a prefix of one token."""
+    step: Tokens
+    """(classes, ids): the class after one more token."""
+    answers: Tokens
+
+    @property
+    def free(self) -> Followed:
+        """The same with a single class: anything may be answered."""
+        return Followed(
+            first=np.zeros_like(self.first),
+            step=np.zeros_like(self.step[:1]),
+            answers=np.zeros(1, np.int64),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """The states that some prompt leads to (s, d, e), the class of each, and the largest number of
+    all on the way.
+    """
+
+    states: Array
+    classes: Tokens
+    largest: float
+    lowest: int
+
+
+def used_numbers(*updates: Updates) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which key and value numbers any update writes; the state is 0 in all others."""
+    keys = np.logical_or.reduce([one.k.any((0, 1)) for one in updates])
+    values = np.logical_or.reduce([one.v.any((0, 1)) for one in updates])
+    return keys, values
+
+
+def live_heads(part: Live, heads: int) -> tuple[RecurrentMixer, list[int]]:
+    """The mixer, and the heads that write. Raises CheckFailed for a mixer of another kind, options
+    that are not evaluated, another number of heads, or a head beside them that is not all zero.
+    """
+    mixer = part.mixer
+    where = part.where
+    known = _PARAMETERS.get(type(mixer))
+    turning = mixer.mechanism.turning
+    if known is None or turning is None or not turning.bare:
+        raise CheckFailed(
+            f"{where}: {mixer.mechanism.name} has no negative eigenvalues, or options (a"
+            " convolution, a gate, ...) that the proof does not cover"
+        )
+    assert isinstance(mixer, RecurrentMixer)
+    for name, _ in mixer.named_parameters():
+        if name not in ("q.weight", "k.weight", "v.weight", "o.weight", *known):
+            raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
+    o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
+    live = np.flatnonzero(o.any(axis=(0, 2))).tolist()
+    if len(live) != heads:
+        raise CheckFailed(f"{where}: {len(live)} heads write, where the construction uses {heads}")
+    copies = mixer.heads // mixer.qk
+    groups = [head // copies for head in live]
+    v = array(mixer.v.weight).reshape(mixer.updates, mixer.heads, mixer.dv, mixer.width)
+    k = array(mixer.k.weight).reshape(mixer.updates, mixer.qk, mixer.head_dim, mixer.width)
+    q = array(mixer.q.weight).reshape(mixer.qk, mixer.head_dim, mixer.width)
+    rest = (np.delete(v, live, 1), np.delete(k, groups, 1), np.delete(q, groups, 0))
+    if any(tensor.any() for tensor in rest):
+        raise CheckFailed(f"{where}: a head that is not used is not zero")
+    return mixer, live
+
+
+def tame(mixer: RecurrentMixer, x: Array, where: str) -> None:
+    """Raises CheckFailed unless the gates of every head, of those that are not used too, are
+    numbers in any format: a head that writes 0 adds 0 only then.
+    """
+    size = through = np.abs(x).max(0, initial=0.0)
+    maps = dict(mixer.named_parameters())
+    for name in ("b", "a.down", "a.up", "a"):
+        if f"{name}.weight" not in maps:
+            continue
+        sums = np.abs(array(maps[f"{name}.weight"])) @ (through if name == "a.up" else size)
+        if f"{name}.bias" in maps:
+            sums = sums + np.abs(array(maps[f"{name}.bias"]))
+        if not (sums <= _LARGEST_GATE).all():
+            raise CheckFailed(f"{where}, {name}: a gate's argument may overflow a half format")
+        through = sums
+    rates = np.abs(array(maps["rate"])) if "rate" in maps else np.zeros(1)
+    if not (rates <= _STEEPEST).all():
+        raise CheckFailed(f"{where}, a: a rate e^{float(rates.max()):g} may overflow")
+
+
+def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> Updates:
+    """What tokens of these inputs, a row each, do to a head's state. Raises CheckFailed unless all
+    of it is exact: gates saturated, and keys and queries of length 0 or 1.
+    """
+    m = mixer.updates
+    group = head // (mixer.heads // mixer.qk)
+    k = array(mixer.k.weight).reshape(m, mixer.qk, mixer.head_dim, -1)[:, group]
+    v = array(mixer.v.weight).reshape(m, mixer.heads, mixer.dv, -1)[:, head]
+    q = array(mixer.q.weight).reshape(mixer.qk, mixer.head_dim, -1)[group]
+    b = array(mixer.get_parameter("b.weight")).reshape(m, mixer.heads, -1)[:, head]
+    tokens = len(x)
+    keys = linear(x, k.reshape(-1, k.shape[-1]), None, digits, f"{where}, k")
+    values = linear(x, v.reshape(-1, v.shape[-1]), None, digits, f"{where}, v")
+    queries = linear(x, q, None, digits, f"{where}, q")
+    gates = linear(x, b, None, digits, f"{where}, b")
+    keeps(mixer, head, x, digits, where)
+    found = Updates(
+        k=_unit(keys.reshape(tokens, m, -1), f"{where}, k"),
+        v=values.reshape(tokens, m, -1),
+        b=_strengths(mixer, gates, where),
+        q=_unit(queries, f"{where}, q"),
+    )
+    idle = ~found.k.any(-1)
+    # a key of 0 adds nothing, whatever the gate says
+    return Updates(k=found.k, v=found.v, b=np.where(idle, 0.0, found.b), q=found.q)
+
+
+def _strengths(mixer: RecurrentMixer, gates: Array, where: str) -> Array:
+    """b = 2 or 0. Raises CheckFailed where a gate is not saturated."""
+    if getattr(mixer, "largest", 0.0) != 2.0:
+        raise CheckFailed(f"{where}: b does not reach 2: no negative eigenvalues")
+    open_ = np.abs(gates) < SATURATED
+    # a key of 0 needs no gate, but none is left in between
+    if open_.any():
+        raise CheckFailed(
+            f"{where}, b: a gate of {float(gates[open_][0]):g} is not saturated, so that b is"
+            " neither 0 nor 2"
+        )
+    return np.where(gates > 0, 2.0, 0.0)
+
+
+def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str) -> None:
+    """Raises CheckFailed unless the decay is exactly 1 for every token."""
+    if isinstance(mixer, DeltaNetMixer):
+        return
+    name = f"{where}, a"
+    if isinstance(mixer, KDAMixer):
+        own = slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
+        through = linear(x, array(mixer.a.down.weight), None, digits, name)
+        weight = array(mixer.a.up.weight)[own]
+        steps = linear(through, weight, array(mixer.a.up.bias)[own], digits, name)
+    else:
+        weight = array(mixer.get_parameter("a.weight"))[head : head + 1]
+        bias = array(mixer.get_parameter("a.bias"))[head : head + 1]
+        steps = linear(x, weight, bias, digits, name)
+    if (steps > -SATURATED).any():
+        raise CheckFailed(
+            f"{name}: a decay's argument is {float(steps.max()):g}, so that it is not exactly 1"
+        )
+
+
+def _unit(x: Array, what: str) -> Array:
+    """Vectors divided by their length, which must be 0 or a power of two: root and quotient are
+    exact then.
+    """
+    squares = (x * x).sum(-1, keepdims=True)
+    mantissa, exponent = np.frexp(squares)
+    # 4^s is 1/2 times 2^(2 s + 1); entries have few digits, so that float64 adds them exactly
+    power = (mantissa == 0.5) & (exponent % 2 == 1)
+    if not ((squares == 0) | (power & (squares > SHORTEST_LENGTH**2))).all():
+        raise CheckFailed(f"{what}: a vector's length is no power of two, so that it is rounded")
+    # all squares are multiples of 4^lowest
+    if x.any() and float(squares.max()) > 2.0 ** (24 + 2 * lowest(x)):
+        raise CheckFailed(f"{what}: the squares of a vector may be rounded")
+    return x / np.sqrt(np.where(squares == 0, 1.0, squares))
+
+
+def reach(
+    first: Updates, later: Updates, followed: Followed, allowed: tuple[Tokens, Tokens], where: str
+) -> Reached:
+    """Every state that a prompt leads to, and its class. The first token is one of `allowed[0]`, as
+    `first` has it, any later one of `allowed[1]`. Raises CheckFailed where one state has two
+    answers, or states do not close.
+    """
+    most = 2 * len(followed.answers) + 2
+    found = _Found(later, followed, where, most)
+    found.start(first, allowed[0])
+    found.close(later, allowed[1])
+    if first is not later:
+        # a chunk of the parallel form starts from 0 wherever it stands
+        within = _Found(later, followed.free, where, most)
+        within.start(later, allowed[1])
+        within.close(later, allowed[1])
+        found.largest = max(found.largest, within.largest)
+        found.lowest = min(found.lowest, within.lowest)
+    return found.all()
+
+
+class _Found:
+    """States met so far, and those from which no step was taken yet."""
+
+    def __init__(self, updates: Updates, followed: Followed, where: str, most: int) -> None:
+        self.shape = (updates.k.shape[2], updates.v.shape[2])
+        self.followed = followed
+        self.where = where
+        self.classes: dict[bytes, int] = {}
+        self.states: list[Array] = []
+        self.kinds: list[Tokens] = []
+        self.fresh: list[int] = []
+        self.largest = 0.0
+        self.lowest = 0
+        self.most = most
+
+    def start(self, updates: Updates, tokens: Tokens) -> None:
+        """The states after one token."""
+        after = self._stepped(np.zeros((1, *self.shape)), updates, tokens)
+        self.add(after[0], self.followed.first[tokens])
+
+    def close(self, updates: Updates, tokens: Tokens) -> None:
+        """Takes steps until no new state is met."""
+        while self.fresh:
+            self.advance(updates, tokens)
+
+    def add(self, states: Array, classes: Tokens) -> None:
+        """Notes states with their classes."""
+        rows = np.ascontiguousarray(states.reshape(len(states), -1)) + 0.0  # -0 is 0
+        view = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
+        _, at, back = np.unique(view, return_index=True, return_inverse=True)
+        told = f"{self.where}: prompts of two answers leave the same state"
+        # of two classes with one answer some continuation may tell apart
+        if (classes[at[back]] != classes).any():
+            raise CheckFailed(told)
+        for index in at.tolist():
+            key = rows[index].tobytes()
+            kind = int(classes[index])
+            if key not in self.classes:
+                self.classes[key] = kind
+                self.fresh.append(len(self.states))
+                self.states.append(rows[index].reshape(self.shape))
+                self.kinds.append(classes[index])
+            elif self.classes[key] != kind:
+                raise CheckFailed(told)
+        if len(self.states) > self.most:
+            raise CheckFailed(f"{self.where}: states do not close: more than {self.most:,} of them")
+
+    def advance(self, updates: Updates, tokens: Tokens) -> None:
+        """Takes one step from every fresh state with every token."""
+        fresh, self.fresh = self.fresh, []
+        rows = max(1, _NUMBERS // (len(tokens) * self.shape[0] * self.shape[1]))
+        for start in range(0, len(fresh), rows):
+            some = fresh[start : start + rows]
+            states = np.stack([self.states[i] for i in some])
+            kinds = np.array([self.kinds[i] for i in some])
+            after = self._stepped(states, updates, tokens)
+            classes = self.followed.step[np.ix_(kinds, tokens)]
+            self.add(after.reshape(-1, *self.shape), classes.ravel())
+
+    def _stepped(self, states: Array, updates: Updates, tokens: Tokens) -> Array:
+        """(s, t, d, e): each state after each token."""
+        after = np.repeat(states[:, None], len(tokens), axis=1)
+        for j in range(updates.k.shape[1]):
+            k, v, b = (x[tokens, j] for x in (updates.k, updates.v, updates.b))
+            asked = np.einsum("td,stde->ste", k, after)
+            after = after + (b[:, None] * k)[:, :, None] * (v - asked)[:, :, None]
+            self.largest = max(self.largest, float(np.abs(after).max(initial=0.0)))
+            self.lowest = min(self.lowest, lowest(after))
+            if self.largest > 2.0**20 or self.lowest < -20:
+                raise CheckFailed(f"{self.where}: states do not stay small")
+        return after
+
+    def all(self) -> Reached:
+        return Reached(
+            states=np.stack(self.states),
+            classes=np.array(self.kinds, np.int64),
+            largest=self.largest,
+            lowest=self.lowest,
+        )
+
+
+def note_states(
+    parts: list[Updates], found: Reached, digits: Digits, chunk: int, what: str
+) -> None:
+    """Notes the digits of everything the recurrence computes, in both forms, in chunks of so many
+    updates. Raises CheckFailed where float32 may round any of it.
+    """
+    k = np.concatenate([part.k.reshape(-1, part.k.shape[2]) for part in parts])
+    v = np.concatenate([part.v.reshape(-1, part.v.shape[2]) for part in parts])
+    q = np.concatenate([part.q for part in parts])
+    dims = k.shape[1]
+    fine = {name: lowest(x) for name, x in (("k", k), ("v", v), ("q", q))}
+    row = float(np.abs(k).sum(1).max(initial=0.0))
+    reads = float(np.abs(q).sum(1).max(initial=0.0))
+    value = float(np.abs(v).max(initial=0.0))
+    state, bits = found.largest, found.lowest
+
+    # step form: R^T k, v less that, b times it, b k (...), and the new state
+    asked = min(fine["k"] + bits, fine["v"])
+    change = 2 * (value + row * state)
+    digits.sum(change, asked, f"{what}, an update")
+    digits.sum(state + change, min(bits, fine["k"] + asked + 1), f"{what}, an update")
+    digits.keep(state, bits, f"{what}, the state")
+    digits.sum(reads * state, fine["q"] + bits, f"{what}, what is read")
+
+    # parallel form: L, U from both right-hand sides, what a chunk does to the state, and reads
+    products = k @ np.unique(k, axis=0).T
+    if lowest(2 * products) < 0:
+        raise CheckFailed(f"{what}: 2 <k, k'> of two keys is no integer: the parallel form rounds")
+    digits.sum(2 * row, 2 * fine["k"], f"{what}, keys against keys")
+    solved = 2 * (value + row * state)
+    for size, lowest_ in ((solved, fine["v"] + 1), (2.0, fine["k"] + 1)):
+        # each row is made by subtracting up to `chunk` multiples, by at most 2, of other rows
+        digits.sum((1 + 2 * chunk) * max(size, 2.0), min(lowest_, 0), f"{what}, the solution")
+        digits.sum(1 + chunk * size, fine["k"] + min(lowest_, 0), f"{what}, the change of a chunk")
+    moved = 1 + 2.0 * chunk
+    carried = min(2 * fine["k"] + 1, 0) + bits
+    total = dims * moved * state + chunk * solved
+    digits.sum(total, min(carried, fine["k"] + fine["v"] + 1), f"{what}, the state of a chunk")
+    asks = fine["q"] + fine["k"]
+    digits.sum(
+        reads * (1 + 2.0 * chunk) * (1 + dims * state) + reads * chunk * solved,
+        min(asks + min(fine["k"] + 1, 0), fine["q"]) + min(bits, fine["v"] + 1, 0),
+        f"{what}, the output of a chunk",
+    )

@@ -1,0 +1,376 @@
+"""What may stand between the maps of a softmax head and its scores, and between its average and the
+output map: short convolution, QK-norm, rotation, sink, output gate. One small evaluator per option.
+
+Rows of queries are sums of two parts (stream.py): a row of one and a row of the other add up, and a
+radius that is a share of sizes holds for the sum when each part gets its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
+from separatrix.mixers.fox import FoxMixer
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.balls import sigmoid_bounds
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    limited,
+    linear,
+    one,
+    roundings,
+    slack,
+    times,
+)
+from separatrix.proofs.rotations import MOST_PLACES, trig_off, turned
+
+Kind = Literal["q", "k", "v"]
+ROOTS = "reciprocal roots within 8 u of sums"
+_ROOT_UNITS = 8
+_GATE_UNITS = 64
+"""Unit roundoffs that a sigmoid may be off by."""
+OPEN = 1024.0
+"""From here on the logarithm of a sigmoid is 0 in every format: e^-1024 is below their numbers."""
+_FLAT = 500.0
+"""A sigmoid of more than this is that of this, up to less than any rounding."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Numbers of tokens that add up of parts, at these places; None: at any."""
+
+    parts: tuple[Enclosure, ...]
+    places: NDArray[np.int64] | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether no number is a sum of two that are not 0, so that each is rounded by itself."""
+        return sum(bool(x.used.any()) for x in self.parts) <= 1
+
+    def times(self, factor: Enclosure, what: str) -> Rows:
+        """Every number times a factor, stored."""
+        arithmetic = factor.arithmetic
+        if not self.alone:
+            return Rows(tuple(times(x, factor, what) for x in self.parts), self.places)
+        inner = factor.summed()
+        found = (times(x.summed(), inner, what).stored_in(arithmetic) for x in self.parts)
+        return Rows(tuple(found), self.places)
+
+
+class Step:
+    """One option of a head. What it does not touch it leaves as it is."""
+
+    assumes: str = ""
+    """What is assumed of the arithmetic beyond what every proof says."""
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        """Queries, keys or values behind it."""
+        return rows
+
+    @property
+    def rival(self) -> float | None:
+        """The score of one more key, of a value of 0."""
+        return None
+
+    def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
+        """Outputs y of tokens x (one row) behind it."""
+        return y
+
+
+@dataclass(frozen=True)
+class Convolved(Step):
+    """A short convolution whose kernels are 0 but for the newest token."""
+
+    taps: dict[Kind, Array]
+    """Of the newest token, channel by channel."""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Convolved | None:
+        if mixer.conv is None:
+            return None
+        kernel = mixer.conv.weight.detach().double().numpy()
+        if kernel[:, :-1].any():
+            raise CheckFailed("its convolution mixes tokens, and nothing is proved of that")
+        taps: dict[Kind, Array] = {}
+        blocks = np.split(kernel[:, -1], np.cumsum(mixer.channels)[:-1])
+        for kind, block in zip(("q", "k", "v"), blocks, strict=True):
+            heads = mixer.heads if kind == "q" else mixer.kv
+            taps[kind] = own_group(block.reshape(heads, -1), head, mixer.heads, "its convolution")
+        return cls(taps)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        taps = self.taps[kind]
+        # products with 0 and 1, and sums with 0, are exact
+        if np.isin(taps, (0.0, 1.0)).all():
+            return Rows(tuple(x.like(x.mid * taps, x.rad * taps) for x in rows.parts), rows.places)
+        return rows.times(Enclosure.point(taps[None], rows.parts[0].arithmetic), what)
+
+
+@dataclass(frozen=True)
+class Normed(Step):
+    """RMS norms of queries and keys, `count` numbers under one root."""
+
+    weights: dict[Kind, Array]
+    count: dict[Kind, int]
+    assumes = ROOTS
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Normed | None:
+        if mixer.q_norm is None or mixer.k_norm is None:
+            return None
+        weights: dict[Kind, Array] = {}
+        count: dict[Kind, int] = {}
+        norms: tuple[tuple[Kind, HeadNorm, int], ...] = (
+            ("q", mixer.q_norm, mixer.heads),
+            ("k", mixer.k_norm, mixer.kv),
+        )
+        for kind, norm, heads in norms:
+            table = norm.weight.detach().double().numpy()
+            if table.ndim == 2:
+                table = own_group(table, head, mixer.heads, "its norm")
+            weights[kind] = table
+            count[kind] = mixer.head_dim * (heads if norm.whole else 1)
+        return cls(weights, count)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        if kind == "v":
+            return rows
+        factor = reciprocal_root(squares(rows.parts), self.count[kind], what)
+        weight = Enclosure.point(self.weights[kind][None], factor.arithmetic)
+        if len(rows.parts) == 1:
+            rows = Rows((_no_longer(rows.parts[0], factor, self.count[kind]),), rows.places)
+        return rows.times(factor, what).times(weight, what)
+
+
+@dataclass(frozen=True)
+class Rotated(Step):
+    """Rotation of queries and keys by their places."""
+
+    rotation: Rotation
+    assumes = "sine and cosine within 8 u of sums"
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Rotated | None:
+        return None if mixer.rotation is None else cls(mixer.rotation)
+
+    def mapped(self, kind: Kind, rows: Rows, what: str) -> Rows:
+        if kind == "v":
+            return rows
+        alone = rows.alone
+        turned = (self._turn(x, rows.places, what, alone=alone) for x in rows.parts)
+        return Rows(tuple(turned), rows.places)
+
+    def _turn(
+        self, x: Enclosure, places: NDArray[np.int64] | None, what: str, *, alone: bool
+    ) -> Enclosure:
+        arithmetic = x.arithmetic
+        half = self.rotation.dims // 2
+        turning = np.arange(x.mid.shape[1]) < 2 * half
+        if not x.used[turning].any():
+            return x
+        first, second = (x.columns(np.arange(start, start + half)) for start in (0, half))
+        size = (first.size + second.size) * (1 + slack(4))
+        limited(size, what, arithmetic)
+        # two products and a sum; parts of a sum are stored together
+        units = 4 * float(arithmetic.summed) + slack(4)
+        units += 0.0 if alone else one(arithmetic)
+        off = trig_off(arithmetic, MOST_PLACES if places is None else int(places.max()))
+        loose = (units + off) * size + 8 * arithmetic.summed_tiny + arithmetic.tiny
+        if places is None:
+            # whatever the angle: no number is longer than both together
+            reach = np.where(size == 0, 0.0, (size + loose) * (1 + 2.0**-40))
+            found = [(np.zeros_like(reach), reach)] * 2
+        else:
+            cos, sin = turned(self.rotation, places, arithmetic)
+            found = [
+                (
+                    left.mid * a + right.mid * b,
+                    np.where(
+                        size == 0,
+                        0.0,
+                        (left.rad * np.abs(a) + right.rad * np.abs(b) + loose) * (1 + 2.0**-40),
+                    ),
+                )
+                for left, right, a, b in ((first, second, cos, -sin), (second, first, cos, sin))
+            ]
+        mids, rads = zip(*found, strict=True)
+        pairs = x.like(np.concatenate(mids, 1), np.concatenate(rads, 1))
+        pairs = pairs.stored() if alone else pairs
+        return x.like(
+            np.concatenate([pairs.mid, x.mid[:, 2 * half :]], 1),
+            np.concatenate([pairs.rad, x.rad[:, 2 * half :]], 1),
+        )
+
+
+@dataclass(frozen=True)
+class Sunk(Step):
+    """A sink: one score more in every softmax."""
+
+    score: float
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Sunk | None:
+        if mixer.sink is None:
+            return None
+        sinks = mixer.sink.detach().double().numpy()
+        return cls(float(own_group(sinks[:, None], head, mixer.heads, "its sinks")[0]))
+
+    @property
+    def rival(self) -> float | None:
+        return self.score
+
+
+@dataclass(frozen=True)
+class Gated(Step):
+    """An output gate: the sigmoid of a map of x."""
+
+    weight: Array
+    """(1 or value_dim, width)"""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Gated | None:
+        if mixer.gate is None:
+            return None
+        table = mixer.gate.weight.detach().double().numpy()
+        rows = table.reshape(mixer.heads, -1, table.shape[1])
+        return cls(own_group(rows, head, mixer.heads, "its gate"))
+
+    def given(self, y: Enclosure, x: Enclosure, what: str) -> Enclosure:
+        rows = linear(x, self.weight, what=f"{what}, gate")
+        ends = [
+            sigmoid_bounds(*(float(np.clip(end, -_FLAT, _FLAT)) for end in pair))
+            for pair in zip(rows.low[0], rows.high[0], strict=True)
+        ]
+        low, high = np.array(ends).T[..., None, :]
+        off = _GATE_UNITS * float(x.arithmetic.summed)
+        shares = x.spanning(np.maximum(low - off, 0.0), high + off).stored()
+        return times(y, shares, f"{what}, gate")
+
+
+@dataclass(frozen=True)
+class Remembering(Step):
+    """A forget gate that is 1 at every token: it takes nothing from any score."""
+
+    @classmethod
+    def of(cls, mixer: SoftmaxMixer, head: int) -> Remembering | None:
+        if not isinstance(mixer, FoxMixer):
+            return None
+        weight, bias = (
+            tensor.detach().double().numpy() for tensor in (mixer.f.weight, mixer.f.bias)
+        )
+        if weight.any() or bias[head] < OPEN:
+            raise CheckFailed(
+                "its forget gate is not 1 at every token, and nothing is proved of what it forgets"
+            )
+        return cls()
+
+
+OPTIONS: tuple[
+    tuple[frozenset[str], tuple[str, ...], Callable[[SoftmaxMixer, int], Step | None]], ...
+] = (
+    (frozenset({"conv"}), ("conv.weight",), Convolved.of),
+    (frozenset({"qk_norm"}), ("q_norm.weight", "k_norm.weight"), Normed.of),
+    (frozenset({"rope", "rope_dim", "rope_scaling"}), (), Rotated.of),
+    (frozenset({"sink"}), ("sink",), Sunk.of),
+    (frozenset(), ("f.weight", "f.bias"), Remembering.of),
+    (frozenset({"gate"}), ("gate.weight",), Gated.of),
+)
+"""In the order in which they act: the mechanism's options that an evaluator covers, the parameters
+that it reads, and how it is made for one head.
+"""
+COVERED = frozenset[str]().union(*(names for names, _, _ in OPTIONS))
+PARAMETERS = tuple(name for _, names, _ in OPTIONS for name in names)
+
+
+def steps(mixer: SoftmaxMixer, head: int, where: str) -> tuple[Step, ...]:
+    """The options of a mixer's head, in order. Raises CheckFailed for one without an evaluator."""
+    other = mixer.mechanism.altered - COVERED
+    if other:
+        raise CheckFailed(
+            f"{where}: nothing is proved of {mixer.mechanism.name} with {', '.join(sorted(other))}"
+        )
+    try:
+        made = [of(mixer, head) for _, _, of in OPTIONS]
+    except CheckFailed as error:
+        raise CheckFailed(f"{where}: {error}") from None
+    return tuple(step for step in made if step is not None)
+
+
+def own_group(table: Array, head: int, heads: int, what: str) -> Array:
+    """A head's entry of a table of heads, or of groups that heads share. Raises CheckFailed where
+    another entry is not zero.
+    """
+    used = head // (heads // len(table))
+    if np.delete(table, used, 0).any():
+        raise CheckFailed(f"{what} of a head that is not used is not zero")
+    return table[used]
+
+
+def squares(parts: tuple[Enclosure, ...]) -> Enclosure:
+    """The sum of the squares of each row; of sums of rows, one row for all of them."""
+    arithmetic = parts[0].arithmetic
+    if len(parts) == 1:
+        return _squared(*_ends(parts[0]), arithmetic)
+    a, b = parts
+    both = a.used & b.used
+    # of numbers in one part only every row has its own sum, and all rows lie between two of these
+    alone = [_squared(*_ends(part.only(~both)), arithmetic).hull() for part in parts]
+    (low_a, high_a), (low_b, high_b) = (_ends(part.only(both)) for part in parts)
+    # |a| - |b| and |a| + |b| are the least and the most of a sum
+    least = np.maximum(low_a.min(0) - high_b.max(0), low_b.min(0) - high_a.max(0))
+    most = (high_a.max(0) + high_b.max(0))[None]
+    crossed = _squared(np.maximum(least, 0.0)[None], most, arithmetic)
+    off = 1 + slack(4)
+    every = (*alone, crossed)
+    low = np.sum([part.low for part in every], axis=0)
+    high = np.sum([part.high for part in every], axis=0)
+    return a.spanning(low / off, high * off)
+
+
+def _squared(low: Array, high: Array, arithmetic: Arithmetic) -> Enclosure:
+    """The sums of the squares of rows of numbers between these, none negative."""
+    off = slack(low.shape[1])
+    return Enclosure.between(
+        (low * low).sum(1, keepdims=True) * (1 - off),
+        (high * high).sum(1, keepdims=True) * (1 + off),
+        arithmetic,
+    )
+
+
+def _no_longer(x: Enclosure, factor: Enclosure, count: int) -> Enclosure:
+    """Numbers whose products with the factor enclose those of x: none is larger than sqrt(count),
+    since each number is itself among the squares that scale it.
+    """
+    # far more than what roundings of the mean and its root add
+    if float(roundings(count + 16, x.arithmetic)) > 2.0**-8:
+        return x
+    most = np.sqrt(count) * 1.01 / factor.size
+    cut = x.size > most
+    inside = x.spanning(np.clip(x.low, -most, most), np.clip(x.high, -most, most))
+    return x.like(np.where(cut, inside.mid, x.mid), np.where(cut, inside.rad, x.rad))
+
+
+def _ends(x: Enclosure) -> tuple[Array, Array]:
+    """The least and the largest absolute value of each number."""
+    crosses = (x.low <= 0) & (x.high >= 0)
+    return np.where(crosses, 0.0, np.minimum(np.abs(x.low), np.abs(x.high))), x.size
+
+
+def reciprocal_root(total: Enclosure, count: int, what: str) -> Enclosure:
+    """1 / sqrt(total / count + EPSILON), as computed inside sums from `count` squares."""
+    arithmetic = total.arithmetic
+    limited(total.size, f"{what}: its squares", arithmetic, summed=True)
+    off = float(roundings(count + 8, arithmetic)) + slack(count + 8)
+    flushed = 4 * (count + 8) * arithmetic.summed_tiny
+    least = np.maximum(total.low * (1 - off) / count - flushed, 0.0) + EPSILON * (1 - off)
+    most = total.high * (1 + off) / count + flushed + EPSILON * (1 + off)
+    root = _ROOT_UNITS * float(arithmetic.summed) + 2.0**-40
+    return total.spanning((1 - root) / np.sqrt(most), (1 + root) / np.sqrt(least))

@@ -1,0 +1,175 @@
+"""The residual stream of a prompt, class by class of positions, for every input at once.
+
+Four views of the same numbers, each an enclosure of what any input can put there:
+
+    by_place   a row per position, over all tokens
+    by_token   a row per token, over all positions
+    last       a row per last token, at the last position
+    field      a row per value that the layer before fetched, at the last position; where its MLP
+               reads the last token too, as many for each part of it that the next hop asks with
+
+At the last position a row of `last` and a row of `field` add up: a coordinate that one of them
+holds is exactly 0 in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.live_parts import Live, array
+from separatrix.proofs.machine import Enclosure, add, mlp
+
+RESIDUAL = "the residual stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """What tokens hold before a layer."""
+
+    by_place: Enclosure
+    by_token: Enclosure
+    last: Enclosure
+    field: Enclosure
+    parts: NDArray[np.int64]
+    """The parts of last tokens that rows of `field` belong to, in turn; one: all belong to all."""
+    ends: bool = False
+    """Whether nothing reads the other positions behind the next layer: they are not evaluated."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        length: int,
+        last_tokens: int,
+        arithmetic: Arithmetic = FP32,
+        *,
+        first: int = 0,
+    ) -> Stream:
+        """Embeddings of `length` positions; the last token is one of `last_tokens` from `first`
+        on. All is computed in the arithmetic.
+        """
+        embed = Enclosure.point(array(model.embed.weight), arithmetic)
+        position = Enclosure.point(array(model.position.weight)[:length], arithmetic)
+        tokens = slice(first, first + last_tokens)
+        any_token = embed.hull()
+        any_place = position.hull()
+        last = add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL)
+        return cls(
+            # these are copies of the weights that nobody needs any more
+            by_place=add(any_token, position, RESIDUAL, out=position.mid),
+            by_token=add(embed, any_place, RESIDUAL, out=embed.mid),
+            last=last,
+            field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
+            parts=np.zeros(1, np.int64),
+        )
+
+    def at_last(self) -> Enclosure:
+        """One row: what the last position may hold, whatever the last token and what was
+        fetched.
+        """
+        held = self.field.used
+        both = self.field.hull()
+        alone = self.last.hull()
+        return alone.like(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
+
+    def rows(self) -> Enclosure:
+        """A row for each value fetched before: what the last position may hold beside it."""
+        held = self.field.used
+        alone = self.last.hull()
+        return alone.like(
+            np.where(held, self.field.mid, alone.mid), np.where(held, self.field.rad, alone.rad)
+        )
+
+    def after(
+        self,
+        part: Live,
+        fetched: Enclosure,
+        anywhere: Enclosure,
+        then: NDArray[np.int64] | None = None,
+    ) -> After:
+        """The stream after a layer that adds a row of `fetched` at the last position, as its value
+        is, and anything within `anywhere` (one row) at the others. `then`: the part of each last
+        token that the next hop asks with.
+        """
+        what = f"layer {part.layer + 1}, MLP"
+        base = self._folded()
+        parts = _parts(base, part, then)
+        groups = [base if then is None or len(parts) == 1 else base.rows(then == p) for p in parts]
+        mixed = _stacked([add(rows.hull(), fetched, RESIDUAL) for rows in groups])
+        places = self.by_place
+        tokens = self.by_token
+        if not self.ends:
+            places = add(places, anywhere, RESIDUAL)
+            tokens = add(tokens, anywhere, RESIDUAL)
+        written = fetched.used
+        room = 0.0
+        after = mixed
+        if part.mlp:
+            weights = (
+                part.mlp["up.weight"],
+                part.mlp["up.bias"],
+                part.mlp["down.weight"],
+                part.mlp["down.bias"],
+            )
+            cleaned, room = mlp(mixed, weights, what=what)
+            after = add(mixed, cleaned, RESIDUAL)
+            written = written | cleaned.used
+            if not self.ends:
+                # whatever the position and the token: one row for all
+                other, _ = mlp(places.hull(), weights, what=what)
+                places = add(places, other, RESIDUAL)
+                tokens = add(tokens, other, RESIDUAL)
+        stream = Stream(
+            by_place=places,
+            by_token=tokens,
+            last=base.only(~written),
+            field=after.only(written),
+            parts=parts,
+        )
+        return After(stream, room, written & ~fetched.used)
+
+    def _folded(self) -> Enclosure:
+        """A row per last token, whatever was fetched."""
+        held = self.field.used
+        if not held.any():
+            return self.last
+        both = self.field.hull()
+        return both.like(
+            np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
+        )
+
+
+def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Parts of the last token whose rows an MLP must be evaluated for apart; one, if it does not
+    read what differs among last tokens.
+    """
+    if then is None or not part.mlp:
+        return np.zeros(1, np.int64)
+    differs = (base.mid != base.mid[:1]).any(0) | (base.rad != base.rad[:1]).any(0)
+    reads = (part.mlp["up.weight"] != 0.0).any(0)
+    return np.unique(then) if bool((differs & reads).any()) else np.zeros(1, np.int64)
+
+
+def _stacked(rows: list[Enclosure]) -> Enclosure:
+    """Rows one after the other."""
+    if len(rows) == 1:
+        return rows[0]
+    return rows[0].like(
+        np.concatenate([x.mid for x in rows]), np.concatenate([x.rad for x in rows])
+    )
+
+
+@dataclass(frozen=True)
+class After:
+    """The stream after a layer, how far a coordinate may move before a hidden unit of its MLP
+    switches, and the coordinates that the MLP alone wrote.
+    """
+
+    stream: Stream
+    room: float
+    cleaned: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]

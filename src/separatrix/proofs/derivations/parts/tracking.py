@@ -1,0 +1,242 @@
+"""Proves state tracking from the weights, for prompts of every length: one layer whose tokens
+reflect its state, and a head that reads the answer off the state they lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from torch import nn
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.derivations.parts.derivation import Derived
+from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_parts
+from separatrix.proofs.derivations.parts.reflections import (
+    Followed,
+    Reached,
+    live_heads,
+    note_states,
+    reach,
+    tame,
+    updates_of,
+    used_numbers,
+)
+from separatrix.proofs.entries import tracking_entry
+from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
+from separatrix.proofs.machine import Array
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
+
+_PAIRS = 1 << 22
+"""Logits that are compared at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracking:
+    """What a construction is to follow, a head for each, and which tokens may stand where."""
+
+    followed: tuple[Followed, ...]
+    first: Tokens
+    """Ids that may stand first."""
+    later: Tokens
+    """Ids that may stand at any later place."""
+    together: Callable[[Tokens, Tokens], Tokens] | None = None
+    """With two heads: the answer, given the classes of both."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What tokens hold before the layer: a row for each id, at the first place and at later
+    ones.
+    """
+
+    first: Array
+    later: Array
+
+    @classmethod
+    def of(cls, model: Model, digits: Digits) -> _Inputs:
+        """Raises CheckFailed where later places differ among themselves."""
+        embed = array(model.embed.weight)
+        if not isinstance(model.position, nn.Embedding):
+            return cls(embed, embed)
+        places = model.position.weight.detach()
+        if bool((places[1:] != places[1:2]).any()):
+            raise CheckFailed("places after the first differ: no prompt may be longer than others")
+        start, rest = (array(places[i : i + 1]) for i in (0, min(1, len(places) - 1)))
+        base = Columns.of(embed)
+        for place in (start, rest):
+            base.plus(Columns.of(place), digits, "the residual stream")
+        return cls(embed + start, embed + rest)
+
+    def same(self) -> bool:
+        return bool((self.first == self.later).all())
+
+
+def derive_tracking(
+    task: Task, model: Model, tracking: Tracking, arithmetic: Arithmetic
+) -> Derived:
+    """The proof of one layer that follows what the task asks. Raises CheckFailed, naming the part,
+    where the weights do not bear it out.
+    """
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    live = live_parts(model, placed=False)
+    if len(live) != 1:
+        raise CheckFailed(f"{len(live)} layers write; this construction is one")
+    (part,) = live
+    digits = Digits()
+    for name, tensor in model.state_dict().items():
+        digits.numbers(array(tensor), name)
+    inputs = _Inputs.of(model, digits)
+    mixer, heads = live_heads(part, len(tracking.followed))
+    for x in (inputs.first, inputs.later):
+        tame(mixer, x, part.where)
+    o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
+    reached: list[Reached] = []
+    written: list[Array] = []
+    used = 0
+    for head, followed in zip(heads, tracking.followed, strict=True):
+        whole = [
+            updates_of(mixer, head, x, digits, part.where)
+            for x in ([inputs.later] if inputs.same() else [inputs.first, inputs.later])
+        ]
+        keys, values = used_numbers(*whole)
+        if not (keys.any() and values.any()):
+            raise CheckFailed(f"{part.where}: no token writes anything to the state")
+        first, later = (one.only(keys, values) for one in (whole[0], whole[-1]))
+        if len(whole) == 1:
+            first = later
+        found = reach(first, later, followed, (tracking.first, tracking.later), part.where)
+        note_states([first, later], found, digits, mixer.chunk, part.where)
+        queries = later.q[tracking.later]
+        if (queries != queries[:1]).any():
+            raise CheckFailed(
+                f"{part.where}: what is read of the state differs with the last token"
+            )
+        reached.append(found)
+        y = np.einsum("d,sde->se", queries[0], found.states)
+        Columns.of(y).through(np.eye(y.shape[1]), None, digits, f"{part.where}, what is read")
+        written.append(linear(y, o[:, head, values], None, digits, f"{part.where}, o"))
+        acting = (first.b[tracking.first], later.b[tracking.later])
+        used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
+    margin, worst = _read_out(model, part, inputs, tracking, reached, written, digits)
+    formats = exact_formats(part, digits)
+    digits.hold(arithmetic)
+    mechanism = mixer.mechanism
+    entry = tracking_entry(
+        part.place,
+        mechanism=mechanism.name,
+        reflections=used,
+        states=[len(found.states) for found in reached],
+        digits=digits.own,
+        summed_digits=digits.summed,
+        chunk=mixer.chunk,
+    )
+    sizes = {
+        "carriers": 1,
+        "heads": len(heads),
+        "head_dim": max(found.states.shape[1] for found in reached),
+        "value_dim": max(found.states.shape[2] for found in reached),
+    }
+    return Derived(
+        [entry],
+        margin,
+        sizes,
+        lambda rng: _closest(task, tracking, worst, rng),
+        arithmetic=ARITHMETIC,
+        formats=formats,
+        exact=True,
+    )
+
+
+def _read_out(
+    model: Model,
+    part: Live,
+    inputs: _Inputs,
+    tracking: Tracking,
+    reached: list[Reached],
+    written: list[Array],
+    digits: Digits,
+) -> tuple[Fraction, int]:
+    """The smallest lead of the right logit over all states and last tokens, and the answer where
+    it is; `written` holds what the heads add in each state. Raises CheckFailed where another logit
+    is as large, or the last token itself matters.
+    """
+    base = inputs.later[tracking.later]
+    columns = Columns.of(base)
+    for rows in written:
+        columns = columns.plus(Columns.of(rows), digits, "the residual stream")
+    weight, bias = array(model.head.weight), array(model.head.bias)
+    varies = base - base[:1]
+    for matrix, what in ((weight, "the head"), (part.mlp.get("up.weight"), "the MLP")):
+        if matrix is not None and (varies @ matrix.T).any():
+            raise CheckFailed(f"{what} reads the last token beside the state")
+    smallest, worst = np.inf, -1
+    after = columns
+    for x, answers in _every(written, reached, tracking, base[0], len(weight)):
+        if part.mlp:
+            up = (part.mlp["up.weight"], part.mlp["up.bias"])
+            down = (part.mlp["down.weight"], part.mlp["down.bias"])
+            columns.through(*up, digits, "the MLP")
+            hidden = np.maximum(x @ up[0].T + up[1], 0.0)
+            added = linear(hidden, *down, digits, "the MLP")
+            after = columns.plus(Columns.of(added), digits, "the residual stream")
+            x = x + added
+        after.through(weight, bias, digits, "the head")
+        logits = x @ weight.T + bias
+        row = np.arange(len(x))
+        right = logits[row, answers]
+        logits[row, answers] = -np.inf
+        lead = right - logits.max(1)
+        if float(lead.min()) < smallest:
+            smallest, worst = float(lead.min()), int(answers[lead.argmin()])
+    if smallest <= 0:
+        raise CheckFailed(
+            f"answer {worst} has not the largest logit in the state that it is due in"
+        )
+    return Fraction(smallest), worst
+
+
+def _every(
+    written: Sequence[Array],
+    reached: Sequence[Reached],
+    tracking: Tracking,
+    base: Array,
+    answers: int,
+) -> Iterator[tuple[Array, Tokens]]:
+    """Rows that hold what was read of every state, or of every pair of states of two heads, some at
+    a time, and the answer due in each.
+    """
+    classes = [found.classes for found in reached]
+    if tracking.together is None:
+        yield base + written[0], tracking.followed[0].answers[classes[0]]
+        return
+    one, other = written
+    rows = max(1, _PAIRS // (answers * len(other)))
+    for start in range(0, len(one), rows):
+        some = slice(start, start + rows)
+        x = base + one[some, None] + other[None]
+        due = tracking.together(classes[0][some, None], classes[1][None])
+        yield x.reshape(-1, x.shape[-1]), due.ravel()
+
+
+def _closest(task: Task, tracking: Tracking, worst: int, rng: np.random.Generator) -> Tokens:
+    """A prompt of random ids that ends in the answer whose lead is smallest, where one token leads
+    there; and one that repeats a single id.
+    """
+    rows = rng.choice(tracking.later, size=(2, task.length))
+    rows[:, 0] = rng.choice(tracking.first, size=2)
+    rows[1, 1:] = rows[1, -1]
+    if tracking.together is None:
+        (followed,) = tracking.followed
+        kind = followed.first[rows[0, 0]]
+        for token in rows[0, 1:-1]:
+            kind = followed.step[kind, token]
+        ends = np.flatnonzero(followed.answers[followed.step[kind]] == worst)
+        rows[0, -1] = rng.choice(ends) if len(ends) else rows[0, -1]
+    return rows

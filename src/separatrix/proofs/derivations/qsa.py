@@ -1,0 +1,207 @@
+"""q-sparse averaging in two full layers: what every token of a set fetches, and the mean of the
+tokens of one set, whose scores tie exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.chain import Wanted, left_by
+from separatrix.proofs.derivations.parts.counted import unrounded
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.flagged import stacked
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
+from separatrix.proofs.derivations.parts.partners import code_lead
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.softmax import any_scores, full_fetch
+from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.entries import fetch_entry
+from separatrix.proofs.machine import Enclosure, above, add, limited, linear, roundings, slack
+from separatrix.proofs.softmax import growth
+from separatrix.proofs.ties import exact_share
+from separatrix.tasks import QSA
+from separatrix.tasks.base.task import Tokens
+
+_ONCE = 1 << 20
+"""Numbers of one intermediate table."""
+
+
+def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
+    live = live_parts(model)
+    if model.config.bos or len(live) != 2:
+        raise CheckFailed(
+            f"{len(live)} layers write, or there is a start token; this construction is two layers"
+            " without one"
+        )
+    first, second = live
+    for part in live:
+        # options are not evaluated here
+        part.full_head()
+    hop = Wanted("z_p", task.V, np.arange(task.n), lambda p, before: p, first=task.V)
+    fetched = full_fetch(_before(task, model, arithmetic), first, hop)
+    head = second.full_head()
+    stream = fetched.stream
+    lead = _same_set(task, stream, head, second)
+    share = exact_share(task.length, Fraction(lead.least), arithmetic)
+    means = _means(task, stream, head, second, share.off, share.mass)
+    written = linear(means, head.o, what=f"{second.where}, o")
+    after = replace(stream, ends=True).after(second, written, written.hull())
+    margin = _readout(model, after.stream, task)
+    entry = fetch_entry(
+        second.place,
+        fetches="the mean of a set",
+        queries=task.sets,
+        keys=task.length,
+        score_gap=lead.gap,
+        score_error=lead.error,
+        mass=share.mass,
+        left=left_by(second, written, after),
+    )
+    used = int(((head.q != 0.0).any(1) & (head.k != 0.0).any(1)).sum())
+    sizes = {
+        "layers": 2,
+        "head_dim": max(fetched.key_numbers, used),
+        "value_dim": max(fetched.value_numbers, 1),
+    }
+    return Derived(
+        [fetched.entry, entry],
+        margin,
+        sizes,
+        lambda rng: _closest(task, rng),
+        arithmetic=f"{arithmetic.said}; exp(0) = 1",
+        formats=(arithmetic.name,),
+    )
+
+
+def _before(task: QSA, model: Model, arithmetic: Arithmetic) -> Stream:
+    """The stream before the first layer, whose last token is any token of any set."""
+    some = Stream.of(model, task.length, 1, arithmetic)
+    embed = Enclosure.point(array(model.embed.weight)[task.V :], arithmetic)
+    places = Enclosure.point(array(model.position.weight)[task.n : task.length], arithmetic)
+    return replace(some, last=add(embed, places.hull(), RESIDUAL))
+
+
+def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:
+    """The smallest lead of the tokens of a set, which tie, over all others. Raises CheckFailed
+    where they do not tie exactly.
+    """
+    where = part.where
+    places = np.arange(task.length)
+    keys = head.keys(stream.by_place, places, where)
+    queries = head.asked(stream.by_place.rows(places[task.n :]), places[task.n :], where)
+    if not unrounded(queries, keys):
+        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    any_scores(stream, head, keys, where)
+    for rows in (queries.mid, keys.mid[task.n :]):
+        sets = rows.reshape(task.sets, task.q, -1)
+        if (sets != sets[:, :1]).any():
+            raise CheckFailed(f"{where}: tokens of one set ask, or are found, differently")
+    alone = slice(None, None, task.q)
+    of_sets = keys.rows(slice(task.n, None)).rows(alone)
+    table = stacked(of_sets, keys.rows(slice(0, task.n)))
+    what = f"{where}, the set of a token: set or place"
+    return code_lead(queries.rows(alone), table, np.arange(task.sets), what, exact=True)
+
+
+def _means(
+    task: QSA, stream: Stream, head: Head, part: Live, off: float, mass: Fraction
+) -> Enclosure:
+    """What the head gives at the last token of a set, a row for each sum of its values.
+
+    The q tokens that tie weigh exactly 1, and so does their number the denominator (ties.py); sums
+    of q values pass q roundings, and what else they take in moves them by twice its size at most.
+    """
+    where = part.where
+    values = head.values(stream.rows(), where)
+    if len(values.mid) != task.V or int(values.used.sum()) != 1:
+        raise CheckFailed(f"{where}: what is averaged is not one number of every value")
+    (column,) = np.flatnonzero(values.used).tolist()
+    numbers = np.arange(task.V)
+    away = float((np.abs(values.mid[:, column] - numbers) + values.rad[:, column]).max())
+    seen = head.values(stream.by_place.hull(), where)
+    largest = max(float(seen.size.max()), float(values.size.max()))
+    arithmetic = values.arithmetic
+    limited(np.array([largest * task.length]), f"{where}, its sum", arithmetic, summed=True)
+    others = 4 * above(mass * growth(task.length, arithmetic))
+    share = off + float(roundings(task.q + 8, arithmetic)) + others
+    flushed = 16 * task.length * arithmetic.summed_tiny * (1 + largest)
+    error = (away + largest * share + flushed) * (1 + 2.0**-30)
+    totals = np.arange(task.q * (task.V - 1) + 1)
+    mid = np.zeros((len(totals), values.mid.shape[1]))
+    rad = np.zeros_like(mid)
+    mid[:, column] = totals / task.q
+    # a quotient of float64
+    rad[:, column] = error + task.V * 2.0**-50
+    return values.like(mid, rad).stored()
+
+
+def _readout(model: Model, stream: Stream, task: QSA) -> Fraction:
+    """The lead of the right logit for every sum. What is off in the stream is the same for both
+    logits, and moves their difference by the difference of their weights.
+    """
+    weight, bias = array(model.head.weight), array(model.head.bias)
+    read = (weight != 0.0).any(0)
+    weight = weight[:, read]
+    x = stream.rows().columns(read)
+    arithmetic = x.arithmetic
+    terms = weight.shape[1] + 1
+    # products and sums, and what is stored of them
+    each = float(roundings(terms, arithmetic)) + slack(terms)
+    each += 2 * float(arithmetic.stored) if arithmetic.narrowed else 0.0
+    least = np.inf
+    rows = max(1, _ONCE // (weight.size + 1))
+    for start in range(0, len(x.mid), rows):
+        some = x.rows(slice(start, start + rows))
+        size = some.size @ np.abs(weight).T + np.abs(bias)
+        limited(size * (1 + slack(terms)), "the head", arithmetic)
+        rounded = (each * size + 8 * terms * arithmetic.tiny) * (1 + 2.0**-40)
+        logits = some.mid @ weight.T + bias
+        row = np.arange(len(logits))
+        answer = (start + row) % task.V
+        apart = np.abs(weight[answer][:, None] - weight[None])
+        moved = np.einsum("rac,rc->ra", apart, some.rad) * (1 + 2.0**-40)
+        lead = logits[row, answer][:, None] - logits - moved - rounded
+        lead -= rounded[row, answer][:, None]
+        lead[row, answer] = np.inf
+        least = min(least, float(lead.min()))
+    least -= 2.0**-40 * max(1.0, abs(least))
+    if least <= 0:
+        raise CheckFailed("the head: the logit of some sum is not the largest where it is due")
+    return Fraction(least)
+
+
+def _closest(task: QSA, rng: np.random.Generator) -> Tokens:
+    """Prompts of the largest values, of the smallest, and of values whose sums come close to a
+    multiple of V; sets are drawn.
+    """
+    near = np.full(task.n, task.V // task.q)
+    near[rng.permutation(task.n)[: task.n // 2]] = -(-task.V // task.q) % task.V
+    rows = []
+    for values in (np.full(task.n, task.V - 1), np.zeros(task.n, np.int64), near):
+        sets = [rng.permutation(task.n)[: task.q] for _ in range(task.sets)]
+        rows.append(np.concatenate([values, task.V + np.concatenate(sets)]))
+    return np.array(rows, np.int64)
+
+
+def ids(task: QSA) -> list[int]:
+    """Values, then places, whose ids follow those of values."""
+    return [task.V] * task.n + [task.vocabulary] * (task.sets * task.q)
+
+
+def asked(task: QSA, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts whose sets hold different places."""
+    sets = tokens[:, task.n :].reshape(len(tokens), task.sets, task.q)
+    ordered = np.sort(sets, axis=2)
+    different = (ordered[..., 1:] != ordered[..., :-1]).all((1, 2))
+    return different & (sets >= task.V).all((1, 2))
+
+
+DERIVATION = Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked)

@@ -1,0 +1,168 @@
+"""L-SeqComp by one full layer that writes L tokens: a hop after each of the last L+1 tokens.
+
+By induction on what was written: if the tokens behind the prompt are right so far, the last of them
+is (w, i_{l-1}). For every such token, whatever stands elsewhere, the layer fetches i_l and the head
+names the token that is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.chain import Fetched, Wanted
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.live_parts import array, live_parts
+from separatrix.proofs.derivations.parts.nearest import Near, nearest
+from separatrix.proofs.derivations.parts.position_wise import CHUNK
+from separatrix.proofs.derivations.parts.softmax import full_fetch
+from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.derivations.seqcomp import hops
+from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition
+from separatrix.proofs.machine import Enclosure, add, linear
+from separatrix.tasks import SeqComp, Thought
+from separatrix.tasks.base.task import Tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What the layer is to do after one token."""
+
+    tokens: Tokens
+    """Every id that may stand there."""
+    w: Tokens
+    """The w in each of them."""
+    before: Tokens
+    """The value in each of them; 0 where it is w alone."""
+    hop: Wanted
+    named: Tokens
+    """For each token the id of value 0 of what is due; that of value v is v more."""
+
+
+def steps(task: Thought, inner: SeqComp) -> Iterator[Step]:
+    """After the prompt, and after each token that is written."""
+    every_w = np.arange(inner.w_values)
+    for level, hop in enumerate(hops(inner)):
+        values = np.arange(hops(inner)[level - 1].values if level else 1)
+        w = np.repeat(every_w, len(values))
+        before = np.tile(values, len(every_w))
+        place = np.asarray(hop.place(hop.part[w], before))
+        yield Step(
+            tokens=task.pair(w, before) if level else w,
+            w=w,
+            before=before,
+            hop=Wanted(hop.fetches, hop.values, place, lambda at, _: at),
+            named=task.pair(w, 0 * w) if level < inner.L else 0 * w,
+        )
+
+
+def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    inner = task.task
+    if not isinstance(inner, SeqComp) or task.form != "pairs":
+        raise CheckFailed(f"{task.spec}: the proof is about pairs of a composition")
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    live = live_parts(model)
+    if len(live) != 1:
+        raise CheckFailed(f"{len(live)} layers write; this construction is one")
+    done: list[Fetched] = []
+    near: list[Near] = []
+    margin: Fraction | None = None
+    for number, step in enumerate(steps(task, inner)):
+        fetched = full_fetch(
+            _before(model, step, inner.length + number, arithmetic), live[0], step.hop
+        )
+        done.append(fetched)
+        for found in fetched.near:
+            # the lead names a row of the step's tokens
+            row = found.token
+            assert row is not None
+            near.append(
+                Near(
+                    hop=number,
+                    token=int(step.w[row]),
+                    value=int(step.before[row]) if number else None,
+                    rivals=range(found.rivals.start, min(found.rivals.stop, inner.length - 1)),
+                )
+            )
+        lead, value = _named(model, step, fetched.stream)
+        margin = lead if margin is None else min(margin, lead)
+        near.append(Near(hop=number, answer=value))
+    assert margin is not None
+    return Derived(
+        [hop.entry for hop in done],
+        margin,
+        {
+            "layers": 1,
+            "written": inner.L,
+            "head_dim": max(hop.key_numbers for hop in done),
+            "value_dim": max(hop.value_numbers for hop in done),
+        },
+        lambda rng: nearest(inner, hops(inner), near, ids_of_composition(inner), rng),
+        arithmetic=arithmetic.said,
+        formats=(arithmetic.name,),
+    )
+
+
+def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> Stream:
+    """The stream of so many tokens, the last of them one of the step's."""
+    some = Stream.of(model, length, 1, arithmetic)
+    embed = Enclosure.point(array(model.embed.weight)[step.tokens], arithmetic)
+    place = Enclosure.point(array(model.position.weight)[length - 1 : length], arithmetic)
+    return replace(some, last=add(embed, place, RESIDUAL))
+
+
+def _named(model: Model, step: Step, stream: Stream) -> tuple[Fraction, int]:
+    """The smallest lead of the token that is due over all others, and the value fetched where it
+    is. Raises CheckFailed where another one may be named.
+    """
+    weight = array(model.head.weight)
+    bias = array(model.head.bias)
+    read = (weight != 0.0).any(0)
+    last = stream.last.only(read)
+    # tokens of which the head reads the same, and to which the same is due, count once
+    table = np.concatenate([last.mid, last.rad, step.named[:, None]], 1)
+    _, first = np.unique(table, axis=0, return_index=True)
+    of_token = linear(last.rows(first), weight, bias, what="the head", beside=stream.field)
+    of_value = linear(stream.field, weight, what="the head", beside=stream.last)
+    smallest, worst = np.inf, 0
+    count = len(of_value.mid)
+    rows = max(1, CHUNK // len(weight))
+    for token, named in enumerate(step.named[first].tolist()):
+        mid, rad = of_token.mid[token], of_token.rad[token]
+        for start in range(0, count, rows):
+            some = slice(start, start + rows)
+            centre = of_value.mid[some] + mid
+            # the radii take in what this sum in float64 rounds
+            off = (of_value.rad[some] + rad + 2.0**-50 * np.abs(centre)) * (1 + 2.0**-40)
+            value = np.arange(start, start + len(centre))
+            row = value - start
+            right = (centre - off)[row, named + value]
+            others = centre + off
+            others[row, named + value] = -np.inf
+            lead = np.nextafter(right - others.max(1, initial=-np.inf), -np.inf)
+            least = int(lead.argmin())
+            if lead[least] <= 0:
+                raise CheckFailed(
+                    f"{step.hop.fetches}: with {start + least} fetched another token than the one"
+                    " due has as large a logit"
+                )
+            if lead[least] < smallest:
+                smallest, worst = float(lead[least]), start + least
+    # one token alone has no rival
+    return Fraction(min(smallest, 2.0**126)), worst
+
+
+def ids(task: Thought) -> list[int]:
+    """Those of the prompt: what is written follows from it."""
+    assert isinstance(task.task, SeqComp)
+    return ids_of_composition(task.task)
+
+
+DERIVATION = Derivation(name="thought", task=Thought, derive=derive, ids=ids)

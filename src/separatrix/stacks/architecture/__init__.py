@@ -1,0 +1,343 @@
+"""Architectures: stacks of layers, each layer one mechanism or several head-wise, with declared
+sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate, groupby
+from typing import Any
+
+from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.core.numbers.bits import Bits
+from separatrix.stacks.architecture.spec import (
+    MOST_LAYERS,
+    Layer,
+    check_length,
+    format_spec,
+    parse_layers,
+)
+from separatrix.stacks.architecture.weights import Mlp, Weights
+from separatrix.stacks.mechanisms import (
+    MECHANISMS,
+    CacheItem,
+    LogLinear,
+    Mechanism,
+    Sparse,
+    check_size_names,
+    mechanism,
+)
+from separatrix.stacks.mechanisms.base import POSITIONS
+
+__all__ = [
+    "MECHANISMS",
+    "Architecture",
+    "CacheItem",
+    "Group",
+    "Layer",
+    "LogLinear",
+    "Mechanism",
+    "Place",
+    "Sparse",
+    "mechanism",
+]
+
+Place = tuple[int, int]
+"""Index of a layer, and of a kind of heads in it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What stands between two reading layers: sigma bits at a stated length, split by where they
+    stand.
+    """
+
+    inside: int
+    """Bits of the bounded heads inside the reading layer before this group (0 for group 0)."""
+    between: int
+    """Bits of the bounded layers of the group."""
+
+    @property
+    def sigma(self) -> int:
+        return self.inside + self.between
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A stack of layers, first layer first; a layer is a tuple of mechanisms (more than one:
+    head-wise hybrid).
+
+    Raises SizeError for an empty stack, or one of more than 10,000 layers or 20,000 kinds of heads.
+    """
+
+    layers: tuple[Layer, ...]
+    # two stacks are equal if their layers are: what follows tells where they come from
+    name: str = field(default="", compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Assumptions made while reading it, to be printed with every verdict."""
+    vocabulary: int | None = field(default=None, compare=False)
+    context: int | None = field(default=None, compare=False)
+    weights: Weights | None = field(default=None, compare=False)
+    """How many weights it has, where a file tells."""
+    mlp: Mlp | None = field(default=None, compare=False)
+    """Its MLPs, where a file tells."""
+    written: str = field(default="", compare=False)
+    """The spec as somebody wrote it, which tells what it leaves open; "" for what is no spec."""
+
+    def __post_init__(self) -> None:
+        if not self.layers or any(not layer for layer in self.layers):
+            raise SizeError(
+                "an architecture has at least one layer, and every layer at least one mechanism"
+            )
+        check_length([len(layer) for layer in self.layers], where=self.name or "the architecture")
+
+    @classmethod
+    def parse(cls, text: str) -> Architecture:
+        """The architecture a spec describes. Raises SpecError, UnknownNameError, SizeError."""
+        return cls(parse_layers(text), written=text)
+
+    @cached_property
+    def spec(self) -> str:
+        """Canonical text; `Architecture.parse(a.spec) == a`."""
+        return format_spec(self.layers)
+
+    def __str__(self) -> str:
+        return self.name or self.spec
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: runs of equal layers with every size written out."""
+        runs = [(layer, len(list(same))) for layer, same in groupby(self.layers)]
+        return {
+            "name": self.name,
+            "layers": [
+                {
+                    "times": times,
+                    "heads": [{"mechanism": part.name, **part.sizes()} for part in layer],
+                }
+                for layer, times in runs
+            ],
+            "notes": list(self.notes),
+            "vocabulary": self.vocabulary,
+            "context": self.context,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Architecture:
+        """Inverse of `to_json`. Raises SpecError for missing or unknown fields, and what
+        `mechanism` raises.
+        """
+        body = json_object(data)
+        if (
+            body is None
+            or set(body) != {"name", "layers", "notes", "vocabulary", "context"}
+            or (runs := json_list(body["layers"])) is None
+        ):
+            raise SpecError(
+                "an architecture in JSON has exactly the fields name, layers (a list), notes,"
+                " vocabulary, context"
+            )
+        layers: list[Layer] = []
+        for number, run in enumerate(runs, 1):
+            times, heads = _run(run)
+            if type(times) is not int or heads is None:
+                raise SpecError(
+                    f"entry {number} of layers must have exactly the fields times (an integer) and"
+                    " heads (a list)"
+                )
+            # before the layers are made, so that no number in a file can fill the memory
+            if not 1 <= times <= MOST_LAYERS - len(layers):
+                raise SizeError(
+                    f"times is {times} in entry {number} of layers; the stack may have 1 to"
+                    f" {MOST_LAYERS:,} layers"
+                )
+            layers += [tuple(_head(part, number) for part in heads)] * times
+        notes = _texts(body["notes"])
+        if not isinstance(body["name"], str) or notes is None:
+            raise SpecError("name must be a text and notes a list of texts")
+        vocabulary = body["vocabulary"]
+        context = body["context"]
+        for size in (vocabulary, context):
+            if size is not None and (type(size) is not int or size < 1):
+                raise SizeError(
+                    f"vocabulary and context are {vocabulary!r} and {context!r}; each must be a"
+                    " positive integer or null"
+                )
+        return cls(tuple(layers), body["name"], notes, vocabulary, context)
+
+    @cached_property
+    def _kinds(self) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
+        """The distinct layers, and for every layer which of them it is: real stacks repeat a few
+        layers many times.
+        """
+        numbers: dict[Layer, int] = {}
+        which = tuple(numbers.setdefault(layer, len(numbers)) for layer in self.layers)
+        return tuple(numbers), which
+
+    def counted(self) -> list[tuple[Layer, int]]:
+        """The distinct layers, each with how often it stands in the stack, in order of first
+        appearance.
+        """
+        kinds, which = self._kinds
+        return [(layer, which.count(number)) for number, layer in enumerate(kinds)]
+
+    @property
+    def only(self) -> Mechanism | None:
+        """Its mechanism, where it is one layer with heads of one kind."""
+        parts = [part for layer in self.layers for part in layer]
+        return parts[0] if len(self.layers) == len(parts) == 1 else None
+
+    @cached_property
+    def reading(self) -> tuple[int, ...]:
+        """Indices of the reading layers (those whose cache grows with every token)."""
+        kinds, which = self._kinds
+        reads = [any(part.reading for part in layer) for layer in kinds]
+        return tuple(i for i, number in enumerate(which) if reads[number])
+
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees later ones."""
+        return all(part.left_to_right for layer, _ in self.counted() for part in layer)
+
+    def read_bits(self, index: int) -> int:
+        """h of layer `index`: the sum over its reading heads."""
+        return sum(part.read_bits() for part in self.layers[index])
+
+    def groups(self, t: int) -> tuple[Group, ...]:
+        """Groups 0..k of bounded layers around the k reading layers, sized for lengths up to t
+        (theory.md, section 5).
+        """
+        kinds, which = self._kinds
+        bounded = [bounded_bits(layer, t) for layer in kinds]
+        # -1: group 0 has no reading layer before it
+        marks = (-1, *self.reading)
+        groups: list[Group] = []
+        for left, right in zip(marks, (*self.reading, len(self.layers)), strict=True):
+            inside = bounded[which[left]] if left >= 0 else 0
+            between = sum(bounded[number] for number in which[left + 1 : right])
+            groups.append(
+                Group(
+                    inside,
+                    between + (_fed_bits(self.layers[right], t) if right < len(self.layers) else 0),
+                )
+            )
+        return tuple(groups)
+
+    def cache(self, t: int) -> dict[str, Bits]:
+        """Bits carried after t tokens, by kind (state, convolution, window, kv), over all layers
+        together.
+        """
+        total: dict[str, Bits] = {}
+        for layer, times in self.counted():
+            for part in layer:
+                for item in part.cache(t):
+                    total[item.kind] = total.get(item.kind, Bits()) + item.bits * times
+        return total
+
+    def cache_bits(self, t: int) -> int:
+        """Bits carried after t tokens, over all layers together."""
+        return sum(part.cache_bits(t) * times for layer, times in self.counted() for part in layer)
+
+    def within(self, tokens: int) -> Architecture:
+        """The same stack on prompts of at most so many tokens: windows that see all of them are
+        full attention.
+        """
+        kinds, which = self._kinds
+        seen = tuple(tuple(part.within(tokens) for part in layer) for layer in kinds)
+        return self if seen == kinds else replace(self, layers=tuple(seen[kind] for kind in which))
+
+    def flops(self, t: int) -> int:
+        """Floating-point operations that mixing the t-th token takes in all layers (a
+        multiply-add counts 2), projections not counted.
+        """
+        return sum(part.flops(t) * times for layer, times in self.counted() for part in layer)
+
+    @cached_property
+    def positions(self) -> str:
+        """What tokens know of their places where they enter the stack: embedded unless an attention
+        layer says otherwise.
+        """
+        said = {part.seen_positions for layer in self._kinds[0] for part in layer}
+        # a stack has one embedding: a layer that lacks it shows that there is none
+        return next((kind for kind in POSITIONS[:0:-1] if kind in said), "embedded")
+
+    @cached_property
+    def counted_before(self) -> tuple[tuple[int, int], ...]:
+        """For every layer: how many layers before it hand on a count of tokens, and how many bits
+        of it they hand on together.
+        """
+        kinds, which = self._kinds
+        each = [max(part.counted_bits for part in layer) for layer in kinds]
+        bits = [each[number] for number in which[:-1]]
+        layers = accumulate((int(count > 0) for count in bits), initial=0)
+        return tuple(zip(layers, accumulate(bits, initial=0), strict=True))
+
+    @cached_property
+    def granted(self) -> tuple[str, ...]:
+        """What the declared sizes take for granted, each said once: it follows from the spec."""
+        said = [text for layer in self._kinds[0] for part in layer for text in part.assumptions()]
+        return tuple(dict.fromkeys(said))
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """The notes of whoever read the stack, and what its sizes take for granted."""
+        return tuple(dict.fromkeys((*self.notes, *self.granted)))
+
+
+def bounded_bits(layer: Layer, t: int) -> int:
+    """Cache bits of a layer's bounded heads, and the open blocks and windows of its reading
+    ones, at any length up to t.
+    """
+    return sum(part.open_bits(t) if part.reading else part.cache_bits(t) for part in layer)
+
+
+def _fed_bits(layer: Layer, t: int) -> int:
+    """What feeds the reading heads of a layer from earlier tokens: a bounded layer before it
+    (theory.md, section 1).
+    """
+    return sum(part.fed_bits(t) for part in layer if part.reading)
+
+
+def stack(layers: Sequence[Mechanism | Layer], name: str = "") -> Architecture:
+    """An architecture from mechanisms (or tuples of them), first layer first."""
+    return Architecture(
+        tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), name
+    )
+
+
+def _run(data: object) -> tuple[Any, list[Any] | None]:
+    """The fields `times` and `heads` of a run of equal layers, the latter None if it has others."""
+    run = json_object(data)
+    if run is None or set(run) != {"times", "heads"}:
+        return None, None
+    return run["times"], json_list(run["heads"])
+
+
+def _head(data: object, number: int) -> Mechanism:
+    """The mechanism that an entry of `heads` of layers[number] stands for."""
+    head = json_object(data) or {}
+    name = head.get("mechanism")
+    if not isinstance(name, str):
+        raise SpecError(
+            f"entry {number} of layers: each of its heads is an object with a 'mechanism'"
+        )
+    sizes = {key: value for key, value in head.items() if key != "mechanism"}
+    if name in MECHANISMS:
+        check_size_names(MECHANISMS[name], sizes, where=f" in entry {number} of layers")
+    return mechanism(name, where=f" in entry {number} of layers", **sizes)
+
+
+def _texts(data: object) -> tuple[str, ...] | None:
+    """A list of texts; None for anything else."""
+    entries = json_list(data)
+    if entries is None or not all(isinstance(entry, str) for entry in entries):
+        return None
+    return tuple(entries)

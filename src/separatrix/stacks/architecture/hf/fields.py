@@ -1,0 +1,277 @@
+"""Typed access to the fields of a config.json: a field is right, or the error names it. No field
+has a default that is a guess.
+"""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from separatrix.core.errors import ConfigError
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.stacks.architecture.hf.draft import Size, Unknown
+
+LARGEST = 10**9
+MOST_LAYERS = 10_000
+
+FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+_RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
+_PATTERNS = (
+    *("layer_types", "layers_block_type", "block_types", "_block_types"),
+    *("hybrid_override_pattern", "full_attention_interval"),
+    *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
+)
+
+_DERIVING = (
+    *("sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size"),
+    *("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval"),
+    *("global_attn_every_n_layers", "attn_layer_period", "attn_layer_offset", "full_attn_idxs"),
+    *("attn_layer_indices", "hybrid_layer_ids", "no_rope_layer_interval", "sliding_window_size"),
+)
+"""Fields that lists of layers are made from: a period, an offset, a window that no layer has."""
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 60
+
+
+def _missing(*names: str) -> str:
+    first, *others = names
+    also = f" (also looked for {', '.join(others)})" if others else ""
+    return f"'{first}' is missing{also}"
+
+
+def shown(value: Any) -> str:
+    """A value from a file as it may stand in a message: short, on one line."""
+    try:
+        return _short.repr(value)
+    except ValueError:  # Python does not print integers of more than 4,300 digits
+        return f"a value of type {type(value).__name__} too large to print"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of one model; `where` begins every message. A field that is null counts as
+    absent.
+
+    `read` are the names that a reader has asked for so far: what it never asked for, it does not
+    know (`unread`).
+    """
+
+    data: Mapping[str, Any]
+    where: str
+    read: set[str] = field(default_factory=set[str], compare=False, repr=False)
+
+    def error(self, text: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {text}")
+
+    def has(self, name: str) -> bool:
+        return self.value(name) is not None
+
+    def value(self, name: str) -> Any:
+        """What stands there, None where the field is absent; from now on it counts as read."""
+        self.read.add(name)
+        return self.data.get(name)
+
+    def harmless(self, *names: str) -> None:
+        """Says that these fields change nothing that is read from the file: they count as read."""
+        self.read.update(names)
+
+    def replaced(self, **changes: Any) -> Fields:
+        """The same file with other values in some fields, or more of them."""
+        return self.with_data({**self.data, **changes})
+
+    def with_data(self, data: Mapping[str, Any]) -> Fields:
+        """Other data of the same file: what is read there counts as read here."""
+        return Fields(data, self.where, self.read)
+
+    def section(self, name: str) -> Fields:
+        """These fields and those of the object `name`, spelled "name.field". Raises ConfigError
+        where `name` is there and no object.
+        """
+        inner = self.value(name)
+        if inner is None:
+            return self
+        own = json_object(inner)
+        if own is None:
+            raise self.error(
+                f"'{name}' is {shown(inner)}; it must be an object with fields of its own"
+            )
+        nested = {f"{name}.{key}": value for key, value in own.items()}
+        return self.with_data({**self.data, **nested})
+
+    def find(self, *names: str) -> str | None:
+        """The spelling under which a field is there. Raises ConfigError when two spellings
+        disagree.
+        """
+        there = [name for name in names if self.has(name)]
+        for other in there[1:]:
+            if self.data[other] != self.data[there[0]]:
+                raise self.error(
+                    f"'{there[0]}' and '{other}' name one thing and disagree; remove the wrong one"
+                )
+        return there[0] if there else None
+
+    def size(self, *names: str, low: int = 1, high: int = LARGEST) -> Size:
+        """The integer in [low, high] under one of these spellings, unknown if it is missing.
+        Raises ConfigError if it is no such integer.
+        """
+        value = self.optional_size(*names, low=low, high=high)
+        return Unknown((_missing(*names),)) if value is None else value
+
+    def needed(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
+        """As `size`, but raises ConfigError where the field is missing: for what no outline can
+        be drawn without.
+        """
+        value = self.size(*names, low=low, high=high)
+        if isinstance(value, Unknown):
+            raise self.error(
+                f"{value.looked_for[0]}, and sizes are not guessed; add it to the file"
+            )
+        return value
+
+    def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
+        """As `size`, or None where the field is absent."""
+        name = self.find(*names)
+        if name is None:
+            return None
+        value = self.data[name]
+        # not isinstance: to it true and false are integers
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(
+                f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}"
+            )
+        return value
+
+    def divisor(self, name: str, of: str) -> Size:
+        """A size that divides another one (grouped heads)."""
+        value = self.size(name)
+        whole = self.size(of)
+        if isinstance(value, int) and isinstance(whole, int) and whole % value:
+            raise self.error(
+                f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them"
+            )
+        return value
+
+    def quotient(self, whole: Size, part: Size, what: str) -> Size:
+        """whole / part, where it is an integer by definition; `what` says in field names what is
+        divided, for the error.
+        """
+        if isinstance(whole, int) and isinstance(part, int):
+            if whole % part:
+                raise self.error(
+                    f"{what} is {whole} / {part}, which is no integer; correct the fields"
+                )
+            return whole // part
+        return whole // part
+
+    def flag(self, name: str) -> bool | None:
+        """True, false, or None where the field is absent."""
+        value = self.value(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.error(f"'{name}' is {shown(value)}; it must be true or false")
+        return value
+
+    def number_format(self, *names: str) -> str | None:
+        """The number format a dtype field names, or None where no such field is there."""
+        name = self.find(*names)
+        if name is None:
+            return None
+        value = self.data[name]
+        short = value.removeprefix("torch.") if isinstance(value, str) else ""
+        if short not in FORMATS:
+            raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(FORMATS)}")
+        return FORMATS[short]
+
+    def model_format(self) -> str | Unknown:
+        """The model's number format, from `dtype` or the older `torch_dtype`."""
+        name = self.number_format("dtype", "torch_dtype")
+        return Unknown((_missing("dtype", "torch_dtype"),)) if name is None else name
+
+    def layers(self, *names: str) -> int:
+        """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError
+        where it is missing.
+        """
+        return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
+
+    def kinds(self, name: str, words: Mapping[Any, str], *, tiled: bool = False) -> list[str]:
+        """The kind of every layer, spelled by the list or string `name` in the words or integers
+        `words` (word -> kind).
+
+        The list has one entry per layer, or is repeated over the depth if `tiled`. Raises
+        ConfigError for another length or word.
+        """
+        value = self.value(name)
+        # a list of all layers wins over what lists would be made from
+        self.harmless(*_DERIVING)
+        layers = self.layers()
+        entries = value if isinstance(value, str) else json_list(value)
+        if entries is None:
+            raise self.error(f"'{name}' is {shown(value)}; it must list the kind of every layer")
+        if not entries or (not tiled and len(entries) != layers):
+            rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
+            raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
+        for number, word in enumerate(entries, 1):
+            # true equals 1 and would pass for it; a list cannot be looked up
+            if type(word) not in (str, int) or word not in words:
+                raise self.error(
+                    f"entry {number} of '{name}' is {shown(word)}; it must be one of"
+                    f" {', '.join(str(known) for known in words)}"
+                )
+        return [words[entries[i % len(entries)]] for i in range(layers)]
+
+    def recurrent_looks(self) -> list[str]:
+        """The fields that a model with recurrent layers has, by how their names begin."""
+        # keys of a dict from Python may be no texts
+        return [
+            name
+            for name, value in self.data.items()
+            if str(name).startswith(_RECURRENT) and value is not None
+        ]
+
+    def refuse_recurrent_looks(self) -> None:
+        """Raises ConfigError where there is such a field, for a model whose layers no field
+        tells apart.
+        """
+        if self.recurrent_looks():
+            raise self.no_pattern(_PATTERNS)
+
+    def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
+        """The error for a model whose layers cannot be told apart."""
+        smells = self.recurrent_looks()
+        there = f"'{smells[0][:60]}' is there but " if smells else ""
+        return self.error(
+            f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)});"
+            " add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+        )
+
+    def nearest(self, known: Iterable[str]) -> list[str]:
+        """Model types that are spelled nearly as this one."""
+        kind = self.data.get("model_type")
+        return (
+            difflib.get_close_matches(kind[:60], list(known), n=3, cutoff=0.6)
+            if isinstance(kind, str)
+            else []
+        )
+
+    def unknown_family(self, known: Iterable[str]) -> ConfigError:
+        """The error for a model type that no reader is written for, or none at all."""
+        patterns = [name for name in _PATTERNS if self.has(name)]
+        if not self.has("model_type") and not patterns and self.recurrent_looks():
+            return self.no_pattern(_PATTERNS)
+        kind = self.data.get("model_type")
+        known = list(known)
+        what = f"is {shown(kind)}, which is unknown" if self.has("model_type") else "is missing"
+        near = self.nearest(known)
+        read = (
+            f"the nearest of the {len(known)} known types: {', '.join(near)}"
+            if near
+            else f"{len(known)} types are known, such as {', '.join(known[:3])}"
+        )
+        remedy = (
+            "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 +"
+            " full)*12 @ heads=16, bf16'"
+        )
+        return self.error(f"'model_type' {what}; {read}. For another model, {remedy}")

@@ -1,0 +1,118 @@
+"""The number format of keys and values where a file states it, as quantised releases do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.stacks.architecture.hf.draft import Draft, Reading, Unknown
+from separatrix.stacks.architecture.hf.fields import FORMATS, Fields, shown
+from separatrix.stacks.architecture.hf.notes import cache_note
+from separatrix.stacks.mechanisms.base import ATTENTION
+
+STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
+QUANTISED = "hf_quant_config.json"
+"""Name of the file beside a config.json that states how a release is quantised."""
+_SECTIONS = ("quantization_config", "quantization", "compression_config")
+_NAMES: dict[str, str | None] = {
+    **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "float8", "float8_e4m3fn", "f8"), "fp8"),
+    **dict.fromkeys(("float8_e5m2", "e4m3", "e5m2"), "fp8"),
+    **FORMATS,
+    **{name: name for name in ("int8", "bf16", "fp16", "fp32")},
+    **dict.fromkeys(("auto", "none", "")),
+}
+"""What files write -> format; None where it is the model's own."""
+_OF_CACHE = re.compile(r"(^|_)(kv|cache)(_|$)")
+_PER_TENSOR = (None, "tensor", "channel", "attn_head", "head")
+"""Strategies whose scales are weights; others keep scales of every token beside the numbers."""
+
+
+def with_quantised(data: Any, beside: Any) -> Any:
+    """The fields of a config.json, and with them the format of keys and values that the file
+    beside it states, as ModelOpt writes it.
+    """
+    fields, whole = json_object(data), json_object(beside)
+    section = None if whole is None else json_object(whole.get("quantization"))
+    if fields is None or section is None or fields.get("quantization") is not None:
+        return data
+    said = {name: section[name] for name in STATED if section.get(name) is not None}
+    return {**fields, "quantization": said} if said else data
+
+
+def stored(reading: Reading, fields: Fields) -> Reading:
+    """The reading with keys and values in the format that the file states. Where it states one
+    that is not known, the format is an unknown size. Raises ConfigError for two that disagree.
+    """
+    found = list(_found(fields.data, fields, ""))
+    if not found:
+        return reading
+    name, format_ = found[0]
+    for other, another in found[1:]:
+        if another != format_:
+            raise fields.error(
+                f"'{name}' and '{other}' state the format of keys and values and disagree; remove"
+                " the wrong one"
+            )
+    made: dict[int, Draft] = {}
+    for layer in reading.layers:
+        for draft in layer:
+            softmax = draft.cls.group in ATTENTION
+            made[id(draft)] = (
+                Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
+            )
+    layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in reading.layers)
+    said = f"keys and values {format_}, as the file states in '{name}'"
+    usual = cache_note(fields.model_format())
+    notes = tuple(said if note == usual else note for note in reading.notes)
+    return replace(reading, layers=layers, notes=notes)
+
+
+def _found(
+    data: Mapping[Any, Any], fields: Fields, prefix: str
+) -> Iterator[tuple[str, str | Unknown]]:
+    """The fields that state a format other than the model's own, in any of the objects."""
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        inner = json_object(value)
+        if key in _SECTIONS and inner is not None:
+            yield from _found(inner, fields, f"{name}.")
+        elif key in STATED:
+            fields.harmless(name)
+            format_ = _scheme(name, inner) if inner is not None else _named(name, value)
+            if format_ is not None:
+                yield name, format_
+        elif prefix and isinstance(key, str) and _OF_CACHE.search(key) and not _empty(value):
+            yield name, _unknown(name, value)
+
+
+def _scheme(name: str, scheme: Mapping[str, Any]) -> str | Unknown:
+    """An object with `num_bits` and `type`, as compressed-tensors writes it."""
+    bits = scheme.get("num_bits")
+    kind = scheme.get("type", "float")
+    plain = scheme.get("dynamic") in (None, False) and scheme.get("strategy") in _PER_TENSOR
+    if not plain or type(bits) is not int or scheme.get("group_size") is not None:
+        return _unknown(name, dict(scheme))
+    return {(8, "float"): "fp8", (8, "int"): "int8"}.get((bits, kind)) or _unknown(
+        name, dict(scheme)
+    )
+
+
+def _named(name: str, value: Any) -> str | Unknown | None:
+    """A name such as FP8; None for the model's own format."""
+    if _empty(value):
+        return None
+    key = value.lower().removeprefix("torch.") if isinstance(value, str) else None
+    if key is None or key not in _NAMES:
+        return _unknown(name, value)
+    return _NAMES[key]
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value is False or json_object(value) == {} or json_list(value) == []
+
+
+def _unknown(name: str, value: Any) -> Unknown:
+    return Unknown((f"'{name}' is {shown(value)}, a format of keys and values that is not read",))

@@ -1,0 +1,350 @@
+"""Rotary position embeddings as config.json files spell them: base, rotated numbers, scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from separatrix.core.evidence.canonical import json_object
+from separatrix.core.numbers.rotary import LARGEST_NUMBER
+from separatrix.stacks.architecture.hf.fields import Fields, shown
+
+_SECTIONS = ("rope_scaling", "rope_parameters")
+_BASES = ("rope_theta", "rotary_emb_base", "rope_base")
+_LOCAL = ("rope_local_base_freq", "local_rope_theta", "swa_rope_theta")
+_GLOBAL = ("global_rope_theta",)
+_COMPRESSED = ("compress_rope_theta",)
+_PARTS = ("partial_rotary_factor", "rotary_pct", "rotary_percent", "rope_pct")
+_DIMS = ("rotary_dim", "attn_rotary_emb", "rotary_emb_dim")
+SHARED = "qk_rope_head_dim"
+"""Rotated numbers of latent attention's keys, which no part changes."""
+_TYPES = ("full_attention", "sliding_attention", "chunked_attention", "main", "compress")
+"""Kinds of layers for which files give objects of their own."""
+_PLAIN = (None, "default", "mrope", "axial")
+"""Types whose angles, for text, are those of the plain rotation."""
+BASES = "layer_rope_theta"
+"""A base for every layer, 0 where it does not rotate (Granite with windows)."""
+LISTS = ("rope_theta", BASES, "partial_rotary_factors")
+"""Fields that may hold an entry per layer."""
+NAMES = (
+    *(*_BASES, *_LOCAL, *_GLOBAL, *_COMPRESSED, *_PARTS, *_DIMS, *LISTS, *_SECTIONS),
+    *("yarn_only_types", "original_max_position_embeddings"),
+)
+"""All fields of rotations."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What a model class takes where the file does not say."""
+
+    base: int | None = 10_000
+    local: int | None = None
+    """Base of sliding layers, where the class has one of their own."""
+    part: float = 1.0
+    """Part of a head that is rotated."""
+    local_part: float | None = None
+    """In sliding layers, where it is another there."""
+    dims: int | None = None
+    """Rotated numbers of a head, where the class counts them."""
+    scaling: str | None = None
+    """Where the file has no object that says it."""
+    local_scaled: bool = True
+    """Whether a scaling without kinds of layers holds in sliding layers too."""
+    compressed: int | None = None
+    """Base of layers that compress."""
+    counted: bool = False
+    """Whether only the file says how many numbers of a head are rotated."""
+    fixed: bool = False
+    """Whether the class has no field for the base: then nothing is assumed."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The rotation of a layer, and what was assumed."""
+
+    base: int
+    dims: int | None = None
+    """Rotated numbers of a head; None: all of them."""
+    scaling: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spot:
+    """An attention layer of a file: where it stands, and what it is called."""
+
+    fields: Fields
+    lists: Mapping[str, list[Any]]
+    """Fields that hold an entry per layer, of the right length."""
+    index: int
+    words: tuple[str, ...]
+    """How files call its kind, such as full_attention."""
+    head_dim: int | None
+    """None where it is unknown."""
+    prefix: str = ""
+    """Of the object that holds the fields of its attention, such as "attn."."""
+
+    @property
+    def local(self) -> bool:
+        return self.words[0] == "sliding_attention"
+
+    @property
+    def rotated(self) -> str | None:
+        """The field that counts the rotated numbers of a head."""
+        return self.find(SHARED, *_DIMS)
+
+    @cached_property
+    def own(self) -> dict[str, str]:
+        """Field of the layer's rotation -> its full spelling in the file."""
+        paths: dict[str, str] = {}
+        for path in self._nested:
+            paths.setdefault(path.rpartition(".")[2], path)
+        return paths
+
+    @cached_property
+    def _nested(self) -> dict[str, Any]:
+        """What the objects hold that describe the layer's rotation, by full spelling."""
+        found: dict[str, Any] = {}
+        for name in _SECTIONS:
+            value = self.fields.data.get(name)
+            if value is not None:
+                found |= self._section(name, value)
+        return found
+
+    def _section(self, name: str, value: Any) -> dict[str, Any]:
+        section = self._object(name, value)
+        if _names_kinds(section):
+            word = next((word for word in self.words if section.get(word) is not None), None)
+            if word is None:
+                return {}
+            name = f"{name}.{word}"
+            section = self._object(name, section[word])
+        return {f"{name}.{key}": inner for key, inner in section.items() if inner is not None}
+
+    def _object(self, name: str, value: Any) -> dict[str, Any]:
+        section = json_object(value)
+        if section is None:
+            raise self.fields.error(
+                f"'{name}' is {shown(value)}; it must be an object with fields of its own"
+            )
+        return section
+
+    @property
+    def typed(self) -> bool:
+        """Whether the file gives kinds of layers rotations of their own."""
+        sections = (json_object(self.fields.data.get(name)) for name in _SECTIONS)
+        return any(section is not None and _names_kinds(section) for section in sections)
+
+    def find(self, *names: str) -> str | None:
+        """The first of these fields that is there, in the object of the layer's attention first."""
+        spellings = (spelled for name in names for spelled in (self.prefix + name, name))
+        return next((spelled for spelled in spellings if self.fields.has(spelled)), None)
+
+    def value(self, path: str) -> Any:
+        """What stands there; the layer's own entry, if that is a list with one per layer."""
+        if path in self.lists:
+            return self.lists[path][self.index]
+        return self.fields.data[path] if path in self.fields.data else self._nested[path]
+
+    def number(self, path: str, low: float, high: float) -> int | float:
+        """The number there. Raises ConfigError where it is none from `low` to `high`."""
+        value = self.value(path)
+        # true and false are integers to Python; not a number compares false
+        if type(value) not in (int, float) or not low <= value <= high:
+            raise self.fields.error(
+                f"'{path}' is {shown(value)}; it must be a number from {low:g} to {high:,}"
+            )
+        return value
+
+
+def _names_kinds(section: Mapping[Any, Any]) -> bool:
+    return any(word in section for word in _TYPES)
+
+
+def turned(spot: Spot, usual: Usual) -> Turned | str:
+    """The rotation of a layer, or why it is not read. Raises ConfigError for fields that are of
+    the wrong type, out of range or contradict each other.
+    """
+    base = _base(spot, usual)
+    if isinstance(base, str):
+        return base
+    scaling, scaling_note, why = _scaling(spot, usual)
+    if why:
+        return why
+    rotated = _dims(spot, usual, pairs=scaling == "proportional")
+    if isinstance(rotated, str):
+        return rotated
+    dims, dims_note = rotated
+    if scaling == "proportional":
+        # the angles of a whole head, of which the first are used
+        scaling = f"proportional_{spot.head_dim}" if spot.head_dim and dims is not None else None
+    return Turned(base[0], dims, scaling, (*base[1], *dims_note, *scaling_note))
+
+
+def _assumed(what: str) -> tuple[str, ...]:
+    return (f"{what} (assumed): the file does not say, and transformers takes it so",)
+
+
+def _base(spot: Spot, usual: Usual) -> tuple[int, tuple[str, ...]] | str:
+    compressed = spot.words[0] == "compress"
+    own = _COMPRESSED if compressed else _LOCAL if spot.local else _GLOBAL
+    path = spot.own.get("rope_theta") or spot.find(*own)
+    path = BASES if BASES in spot.lists else path
+    apart = spot.local and usual.local is not None
+    if path is None and not apart and not compressed:
+        path = spot.find(*_BASES)
+    if path is not None:
+        value = spot.number(path, 2, LARGEST_NUMBER)
+        if value != int(value):
+            return f"'{path}' is {value}, and only whole numbers are read there"
+        return int(value), ()
+    base = usual.local if apart else usual.compressed if compressed else usual.base
+    if base is None:
+        return f"'{_BASES[0]}' is missing, and no default of this model type is known"
+    where = " in sliding layers" if apart else ""
+    return base, () if usual.fixed else _assumed(f"rotation of base {base:,}{where}")
+
+
+def _dims(spot: Spot, usual: Usual, *, pairs: bool) -> tuple[int | None, tuple[str, ...]] | str:
+    """Rotated numbers of a head, None for all, and what was assumed; or why it is not known.
+    `pairs`: whole pairs are counted.
+    """
+    counted = spot.rotated
+    given = None if counted is None else spot.fields.optional_size(counted)
+    path = None if counted == SHARED else _part(spot)
+    share = float(spot.number(path, 0, 1)) if path is not None else 1.0
+    if path is not None and not share:
+        raise spot.fields.error(f"'{path}' is 0, which rotates nothing; correct it")
+    note: tuple[str, ...] = ()
+    if path is None and given is None:
+        share = usual.part if usual.local_part is None or not spot.local else usual.local_part
+        given = usual.dims
+        what = f"{share:g}" if given is None else f"{given} numbers"
+        note = (
+            ()
+            if usual.fixed or (share == 1 and given is None)
+            else _assumed(f"rotation of {what} of each head")
+        )
+    if spot.head_dim is None:
+        return given, note
+    # as transformers rounds it
+    dims = int(spot.head_dim * share) if path is not None or given is None else given
+    if given is not None and dims != given:
+        raise spot.fields.error(
+            f"'{counted}' is {given}, but '{path}' of head_dim = {spot.head_dim} is {dims}; remove"
+            " the wrong one"
+        )
+    if pairs:
+        dims -= dims % 2
+    if note and (dims > spot.head_dim or dims % 2 or not dims):
+        return f"{note[0].split(' (')[0]} is no even number of {spot.head_dim}"
+    if dims > spot.head_dim or dims % 2 or not dims:
+        raise spot.fields.error(
+            f"'{counted or path or 'head_dim'}' rotates {dims} of the {spot.head_dim} numbers of a"
+            " head; it must be an even number of them"
+        )
+    return (None if dims == spot.head_dim else dims), note
+
+
+def _part(spot: Spot) -> str | None:
+    """The field that says which part of a head is rotated."""
+    lists = LISTS[-1]
+    return lists if lists in spot.lists else spot.own.get(_PARTS[0]) or spot.find(*_PARTS)
+
+
+def _scaling(spot: Spot, usual: Usual) -> tuple[str | None, tuple[str, ...], str]:
+    """How the angles are scaled, what was assumed, and, where it is not read, why."""
+    path = spot.own.get("rope_type") or spot.own.get("type")
+    if _elsewhere(spot, usual):
+        return None, (), ""
+    if path is None:
+        if "factor" in spot.own:
+            raise spot.fields.error(
+                f"'{spot.own['factor']}' is there without a 'rope_type' that says what it does; add"
+                " it, or remove the factor"
+            )
+        if usual.scaling is None or any(spot.fields.has(name) for name in _SECTIONS):
+            return None, (), ""
+        return usual.scaling, _assumed(f"rotation scaled by {usual.scaling}"), ""
+    kind = spot.value(path)
+    if not isinstance(kind, str):
+        raise spot.fields.error(f"'{path}' is {shown(kind)}; it must be a text such as 'yarn'")
+    if kind in _PLAIN:
+        return None, (), ""
+    if kind == "proportional" and "factor" not in spot.own:
+        return kind, (), ""
+    if kind not in _KINDS or "short_factor" in spot.own or "alpha" in spot.own:
+        return None, (), f"'{path}' is {shown(kind)}, a scaling of angles that is not read"
+    name, sizes = _KINDS[kind]
+    if name == "yarn" and not _truncated(spot):
+        name = "yarnexact"
+    return _numbered(spot, path, name, sizes)
+
+
+def _elsewhere(spot: Spot, usual: Usual) -> bool:
+    """Whether the file's scaling holds in layers of other kinds only."""
+    only = spot.fields.value("yarn_only_types")
+    if isinstance(only, list) and only:
+        return not any(word in only for word in spot.words)
+    return spot.local and not usual.local_scaled and not spot.typed
+
+
+def _truncated(spot: Spot) -> bool:
+    """Whether the ends of yarn's ramp are rounded to whole pairs."""
+    path = spot.own.get("truncate")
+    value = True if path is None else spot.value(path)
+    if not isinstance(value, bool):
+        raise spot.fields.error(f"'{path}' is {shown(value)}; it must be true or false")
+    return value
+
+
+def _numbered(
+    spot: Spot, path: str, name: str, sizes: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...], str]:
+    """The scaling `name` with its numbers as text, as `_scaling` answers."""
+    section = path.rpartition(".")[0]
+    numbers: list[int] = []
+    notes: tuple[str, ...] = ()
+    for key in sizes:
+        found = spot.own.get(key)
+        if key == _LENGTH:
+            # a field beside the object wins, as in transformers
+            found = spot.find(key) or found
+        if found is None and key in _BETAS:
+            numbers.append(_BETAS[key])
+            notes += _assumed(f"rotation scaled with {key} = {_BETAS[key]}")
+            continue
+        if found is None and key == _LENGTH and spot.find("max_position_embeddings"):
+            found = "max_position_embeddings"
+            notes += _assumed(f"rotation scaled from a length of '{found}'")
+        if found is None:
+            raise spot.fields.error(
+                f"'{section}.{key}' is missing, which '{path}' asks for; add it"
+            )
+        value = spot.number(found, 1e-6, LARGEST_NUMBER)
+        if value != int(value):
+            return None, (), f"'{found}' is {value}, and only whole numbers are read there"
+        numbers.append(int(value))
+    if numbers[0] == 1:
+        return None, (), ""
+    if name == "llama3" and numbers[1] > numbers[2]:
+        raise spot.fields.error(
+            f"'{section}.low_freq_factor' is {numbers[1]}, which must not be more than"
+            f" 'high_freq_factor' = {numbers[2]}"
+        )
+    return "_".join((name, *map(str, numbers))), notes, ""
+
+
+_LENGTH = "original_max_position_embeddings"
+_YARN = ("yarn", ("factor", "beta_fast", "beta_slow", _LENGTH))
+_KINDS = {
+    "linear": ("linear", ("factor",)),
+    "llama3": ("llama3", ("factor", "low_freq_factor", "high_freq_factor", _LENGTH)),
+    "yarn": _YARN,
+    "deepseek_yarn": _YARN,
+}
+"""Type of scaling in files -> its name here, and the fields of its numbers."""
+_BETAS = {"beta_fast": 32, "beta_slow": 1}
+"""What transformers takes where the object does not say."""

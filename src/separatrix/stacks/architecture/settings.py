@@ -1,0 +1,218 @@
+"""Sizes given by hand, over what a file or spec says: `mamba2.state=128`, `dtype=bf16`,
+`vocabulary=32000`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.formats import NumberFormat
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms.base import ATTENTION
+
+_WAY = (
+    "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16,"
+    " kv=fp8, vocabulary=N, context=N"
+)
+MOST = 10**12
+_SAID_OF = {
+    "keys and values": {"format", "kv"},
+    "convolution buffers": {"format"},
+    "token shifts": {"format"},
+    "recurrent state": {"state_format"},
+    "softmax accumulators": {"accumulator", "running_max"},
+    "rotation of": {"rope", "rope_dims", "rope_base"},
+    "every": {"rope"},
+}
+"""How a reader's note begins -> the sizes that it is about."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Sizes by (mechanism, size), and what holds for the whole model."""
+
+    sizes: Mapping[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    dtype: str | None = None
+    kv: str | None = None
+    """Number format of the keys and values of attention, whatever the rest is stored in."""
+    vocabulary: int | None = None
+    context: int | None = None
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Settings:
+        """Settings from texts such as "mamba2.state=128". Raises SpecError, UnknownNameError or
+        SizeError that names the text.
+        """
+        sizes: dict[tuple[str, str], Any] = {}
+        whole: dict[str, Any] = {}
+        for text in texts:
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if not equals or not key or not value:
+                raise SpecError(f"--set {text[:60]!r} is no setting; {_WAY}")
+            name, dot, size = key.partition(".")
+            target, place = (sizes, (name, size)) if dot else (whole, name)
+            if place in target:
+                raise SpecError(f"--set {key[:60]} is given twice; keep one")
+            if dot:
+                _check_name(name, size, text)
+                sizes[name, size] = _value(value)
+            elif name in ("dtype", "kv"):
+                whole[name] = NumberFormat(value).name
+            elif name in ("vocabulary", "context"):
+                number = _value(value)
+                if type(number) is not int or not 1 <= number <= MOST:
+                    raise SizeError(f"--set {text[:60]}: {name} must be an integer from 1 to 10^12")
+                whole[name] = number
+            else:
+                raise UnknownNameError.of(
+                    "setting",
+                    name[:60],
+                    ["dtype", "kv", "vocabulary", "context"],
+                    where=f" in --set {text[:60]!r}; {_WAY}",
+                )
+        return cls(sizes, **whole)
+
+    def __bool__(self) -> bool:
+        return bool(self.sizes) or any(
+            value is not None for value in (self.dtype, self.kv, self.vocabulary, self.context)
+        )
+
+    def over(
+        self, cls: type[Mechanism], sizes: Mapping[str, Any], among: Iterable[str]
+    ) -> dict[str, Any]:
+        """`sizes` of a mechanism with what is set by hand in their place; `among` are the names
+        of all mechanisms of the model.
+        """
+        own = {f.name for f in fields(cls)}
+        changed = dict(sizes)
+        if self.dtype is not None:
+            changed["format"] = self.dtype
+        if self.kv is not None and cls.group in ATTENTION:
+            changed["format"] = self.kv
+        there = set(among)
+        for (name, size), value in self.sizes.items():
+            if _meant(name, there) == cls.name and size in own:
+                changed[size] = value
+        return changed
+
+    def check_used(self, among: Iterable[str]) -> None:
+        """Raises UnknownNameError for a setting of a mechanism that the model does not have."""
+        there = sorted(set(among))
+        if self.kv is not None and not _keeps_keys(there):
+            raise UnknownNameError(
+                f"kv={self.kv}: no layer of this model keeps keys and values; it has"
+                f" {', '.join(there)}"
+            )
+        for name, size in self.sizes:
+            meant = _meant(name, set(there))
+            if meant not in there:
+                raise UnknownNameError(
+                    f"--set {name}.{size}: no layer of this model is '{name}'; it has"
+                    f" {', '.join(there)}"
+                )
+            if size not in {f.name for f in fields(MECHANISMS[meant])}:
+                known = [f.name for f in fields(MECHANISMS[meant])]
+                raise UnknownNameError.of(
+                    f"size of '{meant}'", size, known, where=f" in --set {name}.{size}"
+                )
+
+    def of(self, among: Iterable[str]) -> Settings:
+        """The settings that fit a model with these mechanisms, and those of the whole model."""
+        there = set(among)
+        kept = {
+            (name, size): value
+            for (name, size), value in self.sizes.items()
+            if _meant(name, there) in there
+        }
+        kv = self.kv if _keeps_keys(there) else None
+        return replace(self, sizes=kept, kv=kv)
+
+    def noted(self, notes: Iterable[str]) -> tuple[str, ...]:
+        """A file's notes without those that a setting contradicts, and what was set by hand: to be
+        printed with every verdict.
+        """
+        changed = {size for _, size in self.sizes}
+        changed |= {"format"} if self.dtype is not None else set()
+        changed |= {"kv"} if self.kv is not None else set()
+        gone = tuple(said for said, sizes in _SAID_OF.items() if changed & sizes)
+        return (*(note for note in notes if not note.startswith(gone)), *self.notes())
+
+    def notes(self) -> list[str]:
+        """What was set by hand."""
+        words = [f"{name}.{size} = {value}" for (name, size), value in self.sizes.items()]
+        whole = {"dtype": self.dtype, "kv": self.kv}
+        words += [f"{name} = {value}" for name, value in whole.items() if value is not None]
+        return [f"set by hand: {', '.join(words)}"] if words else []
+
+
+def _keeps_keys(names: Iterable[str]) -> bool:
+    """Whether one of these mechanisms is attention."""
+    return any(MECHANISMS[name].group in ATTENTION for name in names)
+
+
+def _meant(name: str, there: set[str]) -> str:
+    """`mamba` means the model's Mamba-2 where it has no other."""
+    return "mamba2" if name == "mamba" and "mamba" not in there and "mamba2" in there else name
+
+
+def _check_name(name: str, size: str, text: str) -> None:
+    if name not in MECHANISMS:
+        raise UnknownNameError.of(
+            "mechanism",
+            name[:60],
+            MECHANISMS,
+            where=f" in --set {text[:60]!r}",
+            listing="separatrix mechanisms",
+        )
+    known = {
+        f.name
+        for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name])
+        for f in fields(cls)
+    }
+    if size not in known:
+        raise UnknownNameError.of(
+            f"size of '{name}'", size[:60], known, where=f" in --set {text[:60]!r}"
+        )
+
+
+def _value(text: str) -> Any:
+    digits = text.replace("_", "")
+    if digits.isascii() and digits.lstrip("-").isdigit():
+        # longer numbers are refused all the same, so that none of thousands of digits is read
+        return int(digits) if len(digits) <= 14 else 10**14
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def with_settings(architecture: Architecture, settings: Settings | None) -> Architecture:
+    """The architecture with sizes set by hand in place of its own, and a note that says so. Raises
+    UnknownNameError for a setting that fits no layer, SizeError or SpecError for a value that does
+    not.
+    """
+    if not settings:
+        return architecture
+    among = {part.name for layer, _ in architecture.counted() for part in layer}
+    settings.check_used(among)
+    made: dict[Mechanism, Mechanism] = {}
+    for layer, _ in architecture.counted():
+        for part in layer:
+            made[part] = type(part)(**settings.over(type(part), part.sizes(), among))
+    return replace(
+        architecture,
+        layers=tuple(tuple(made[part] for part in layer) for layer in architecture.layers),
+        notes=settings.noted(architecture.notes),
+        vocabulary=settings.vocabulary or architecture.vocabulary,
+        context=settings.context or architecture.context,
+    )
+
+
+def no_pattern(pattern: str | None) -> None:
+    """Raises SpecError for a pattern given to what has layers of its own."""
+    if pattern is not None:
+        raise SpecError(
+            "--pattern gives the layers of a model's config.json; a spec and an architecture in"
+            " JSON have their own: leave it out"
+        )

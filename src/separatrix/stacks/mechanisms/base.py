@@ -1,0 +1,621 @@
+"""A mechanism: a name, sizes that are checked, what it carries (`cache`) and what one token can
+read of a prefix (`read_bits`).
+
+A *reading* layer (full, sparse, indexed, compressed) has a cache that grows with the prompt and is
+described by `read_bits`; every other mechanism is described by its cache alone. The formulas follow
+theory.md, section 1; tests stream tokens through the mixers and count.
+
+Whatever theory, cards, design and reports ask of a mechanism is a property of its class, with an
+answer here that claims nothing. Nobody else tells mechanisms apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.bits import Bits, sum_bits
+from separatrix.core.numbers.formats import DIGITS, NumberFormat
+from separatrix.core.numbers.growth import NOTHING, Growth, tokens
+from separatrix.core.numbers.rotary import Rotation, check_scaling
+
+CacheKind = Literal["state", "convolution", "window", "kv"]
+LayerKind = Literal["full", "windowed", "indexed", "recurrent", "convolution", "other"]
+ATTENTION: frozenset[LayerKind] = frozenset({"full", "windowed", "indexed"})
+"""Kinds of layers that keep keys and values of tokens, or read those of an earlier layer."""
+Varied = Literal["state", "window", "block", "topk"]
+"""Kinds of sizes that `design` varies."""
+LARGEST_SIZE = 10**12
+EXACT_FORMATS = frozenset({"fp64", "fp32", "bf16", "fp16"})
+"""Formats in which a power-of-two scale keeps scores of up to 256 address bits exact, and +-1 is
+carried as it is.
+"""
+
+
+@dataclass(frozen=True)
+class CacheItem:
+    """Numbers of one kind that a layer carries to later tokens."""
+
+    kind: CacheKind
+    bits: Bits
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Formulas in the names of a mechanism's sizes (a space multiplies), and what others call
+    it.
+    """
+
+    carried: str
+    """Numbers carried after t >= 1 tokens, short convolution left out."""
+    read: str = "0"
+    """Numbers one token can take of a prefix (read_bits); a flag counts 1 where it is true."""
+    elsewhere: str = ""
+    """transformers: value of layer_types, or the model type; fla: layer of
+    flash-linear-attention.
+    """
+
+
+class Head(NamedTuple):
+    """The room of one attention head, for constructions that write bits into keys and values."""
+
+    head_dim: int
+    dv: int
+    format: str
+    latent: int | None = None
+    """Numbers that are all that is kept of a token, if keys and values come from them."""
+
+    def has_room(self, keys: int, values: int) -> bool:
+        """Whether keys and values have that many dimensions. A latent must hold both."""
+        stored = self.latent is None or keys + values <= self.latent
+        return keys <= self.head_dim and values <= self.dv and stored
+
+
+POSITIONS = ("embedded", "none", "alibi", "unknown")
+POSITIONS_TEXT = (
+    "where places come from beside rotations: embedded in the tokens (learned or free position"
+    " embeddings), none, alibi (scores fall with distance), or unknown"
+)
+
+
+class HeadShape(NamedTuple):
+    """Heads as a model has them in all its layers; `kv` is None where no key-value heads are."""
+
+    heads: int
+    head_dim: int
+    kv: int | None = None
+
+
+class OpenedBlocks(NamedTuple):
+    """Heads that each open the k blocks of B tokens whose messages score highest (Theorem II)."""
+
+    heads: int
+    block: int
+    topk: int
+    message_bits: int
+    """Bits that all heads together keep of a block that is not opened."""
+    window: int = 0
+    """Last tokens that are read in any case."""
+
+
+class TokenChoice(NamedTuple):
+    """An indexer that chooses single tokens, for all heads at once."""
+
+    topk: int
+    dims: int
+    """Dimensions in which its keys tell bits of addresses, each as +-1."""
+    head: Head
+    """One of the heads that read what it chose."""
+    asking: int | None = None
+    """Numbers that queries, the indexer's too, are maps of, where these are few."""
+
+
+class Turning(NamedTuple):
+    """Heads whose state a token can reflect: turn over along a direction of its choice, exactly
+    (theory.md, section 10).
+    """
+
+    reflections: int
+    """How many reflections one token can apply, one after the other."""
+    heads: int
+    """Heads with keys of their own."""
+    key_dim: int
+    value_dim: int
+    bare: bool
+    """Whether nothing comes before and after the recurrence: no convolution with SiLU, no norm, no
+    gate.
+    """
+
+
+class Slots(NamedTuple):
+    """Numbers that a token may overwrite, in a place of its choice among so many; every other token
+    leaves them as they are.
+    """
+
+    places: int
+    numbers: int
+    """In each place."""
+
+
+class Reach(NamedTuple):
+    """How many tokens back a layer reads directly; what a recurrent state hands on is not read."""
+
+    before: int = 0
+    """What it takes in: a short convolution of K tokens or a token shift, K - 1."""
+    window: int = 0
+    """Its window, as the kernel masks: one less than it sees, the token itself included."""
+    chunk: int = 0
+    """Tokens of a chunk, across whose borders it sees nothing; 0 without borders."""
+    after: int = 0
+    """A token shift behind its state, as of channel mixing."""
+
+    def handed(self, place: int) -> int:
+        """The token after which the state is handed over, where what comes in depends on nothing
+        before a cut from the token behind `place` on.
+        """
+        return place + self.before
+
+    def beyond(self, place: int) -> int:
+        """The token behind which its outputs depend on nothing before the cut, but for the
+        state.
+        """
+        place = self.handed(place)
+        if self.chunk:
+            place += -place % self.chunk
+        return place + self.window + self.after
+
+
+class Machine(NamedTuple):
+    """A state of so many bits, which each token maps by one of so many arbitrary maps."""
+
+    bits: int
+    rules: int
+
+
+def integer(default: int | None, text: str, *, alters: bool = False) -> Any:
+    """A field that holds an integer of at least 1 (0 where the default is 0), or None where the
+    default is None.
+    """
+    return field(default=default, metadata={"text": text, "alters": alters})
+
+
+def choice(default: str, options: tuple[str, ...], text: str, *, alters: bool = False) -> Any:
+    """A field that holds one of a few words."""
+    return field(default=default, metadata={"text": text, "options": options, "alters": alters})
+
+
+def number_format(default: str | None, text: str) -> Any:
+    """A field that names a number format."""
+    return field(default=default, metadata={"text": text, "format": True})
+
+
+def positions_field() -> Any:
+    """A field that says where places come from beside rotations."""
+    return choice("embedded", POSITIONS, POSITIONS_TEXT)
+
+
+def rotation_scaling(text: str) -> Any:
+    """A field that says how the angles of a rotation are scaled, or None."""
+    return field(default=None, metadata={"text": text, "scaling": True, "alters": True})
+
+
+def flag(default: bool, text: str, *, alters: bool = False) -> Any:
+    """A field that is true or false."""
+    return field(default=default, metadata={"text": text, "alters": alters})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """A token mixer with its sizes. Subclasses are final; sizes are validated on construction
+    (SizeError, SpecError).
+    """
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    symbol: ClassVar[str] = ""
+    group: ClassVar[LayerKind] = "other"
+    """The kind of layer it makes, as capability cards count layers."""
+    reading: ClassVar[bool] = False
+    source: ClassVar[str] = ""
+    facts: ClassVar[Facts | None] = None
+    """Its formulas and its names elsewhere, for tables."""
+    origin: ClassVar[str] = ""
+    """module:name of the user's own module that is its mixer; "" for what is built in."""
+    declared_only: ClassVar[bool] = False
+    """Whether sizes are all there is: no mixer of it can be built."""
+    grows_as_told: ClassVar[bool] = True
+    """Whether `work`, `kept` and `fetched` are known at all lengths, and not at single ones."""
+    mixes_tokens: ClassVar[bool] = True
+    """False for a layer in which no token sees another."""
+    diagonal: ClassVar[bool] = False
+    """Whether it is, at all sizes, a recurrence that scales each number of its state by itself."""
+    monotone: ClassVar[bool] = False
+    """Whether each number of its recurrent state moves by a non-decreasing map of that number
+    alone, which its last tokens determine and their place does not (Theorem P); the law `monotone`
+    measures it.
+    """
+    compresses_blocks: ClassVar[bool] = False
+    """Whether each full block of tokens leaves one key and one value that scores choose by."""
+    another_recurrence: ClassVar[tuple[str, ...]] = ()
+    """Options with which its state follows another rule: what was measured of one rule says nothing
+    of the other.
+    """
+
+    format: str = number_format(
+        "fp32",
+        "number format of stored keys, values and buffers, and of all arithmetic unless said"
+        " otherwise",
+    )
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            text = f.metadata.get("text", "")
+            if "format" in f.metadata:
+                if value is not None or f.default is not None:
+                    if not isinstance(value, str):
+                        raise SpecError(
+                            f"{self.name}: {f.name} is {value!r}; it must be a number format such"
+                            f" as bf16 or p8 ({text})"
+                        )
+                    NumberFormat(value)
+            elif "scaling" in f.metadata:
+                check_scaling(value)
+            elif "options" in f.metadata:
+                if value not in f.metadata["options"]:
+                    raise UnknownNameError.of(
+                        f"{f.name} of '{self.name}'", str(value), f.metadata["options"]
+                    )
+            elif isinstance(f.default, bool):
+                if not isinstance(value, bool):
+                    raise SpecError(
+                        f"{self.name}: {f.name} is {value!r}; it must be true or false ({text})"
+                    )
+            elif value is not None or f.default is not None:
+                low = 0 if f.default == 0 else 1
+                if type(value) is not int or not low <= value <= LARGEST_SIZE:
+                    raise SizeError(
+                        f"{self.name}: {f.name} is {value!r}; it must be an integer from {low} to"
+                        f" 10^12 ({text})"
+                    )
+        self._check()
+
+    def _check(self) -> None:
+        """Rules between sizes; raises SizeError."""
+
+    @property
+    def p(self) -> int:
+        """Bits per stored number."""
+        return NumberFormat(self.format).bits
+
+    @property
+    def state_p(self) -> int:
+        """Bits per number of a recurrent state: `state_format` where that is a size, and given."""
+        return NumberFormat(self.sizes().get("state_format") or self.format).bits
+
+    @property
+    def formats(self) -> frozenset[str]:
+        """Every number format it stores or computes in."""
+        named = (getattr(self, f.name) for f in fields(self) if "format" in f.metadata)
+        return frozenset(name or self.format for name in named)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        """What the first t tokens leave to later ones."""
+        raise NotImplementedError
+
+    def cache_bits(self, t: int) -> int:
+        """Bits of the first t tokens that this mechanism carries to later tokens. Raises
+        SizeError for t < 0.
+        """
+        if t < 0:
+            raise SizeError(f"t is {t}; a number of tokens cannot be negative")
+        return sum_bits([item.bits for item in self.cache(t)]).total
+
+    @property
+    def reach(self) -> Reach | None:
+        """How far back it reads directly, None where no token is ever out of reach. Only what is
+        `handed_over` passes beyond it.
+        """
+        return None if self.reading else Reach(before=max(0, self.sizes().get("conv", 0) - 1))
+
+    def handed_over(self, t: int) -> Bits:
+        """What it carries after t tokens but for windows and buffers, which hold tokens: all that
+        passes beyond its reach.
+        """
+        return sum_bits([item.bits for item in self.cache(t) if item.kind in ("state", "kv")])
+
+    def within(self, tokens: int) -> Mechanism:
+        """The same on prompts of at most so many tokens, of which it may see all."""
+        return self
+
+    def read_bits(self) -> int:
+        """h: a later token takes one of at most 2^h values from a prefix, once its query is
+        fixed. 0 unless `reading`.
+        """
+        return 0
+
+    def open_bits(self, t: int) -> int:
+        """What a reading layer carries beside `read_bits` across a cut after at most t tokens, in
+        bits: blocks not yet full and windows (theory.md, section 1). 0 where every token is read
+        alike.
+        """
+        return 0
+
+    def fed_bits(self, t: int) -> int:
+        """Bits that feed a reading layer from earlier tokens before it reads, and so count as a
+        bounded layer before it (theory.md, section 1): its short convolution's.
+        """
+        return sum(item.bits.total for item in self.cache(t) if item.kind == "convolution")
+
+    def work(self) -> Growth:
+        """Floating-point operations that mixing the t-th token takes when decoding (a multiply-add
+        counts 2), projections not counted.
+        """
+        raise NotImplementedError
+
+    def prefill_work(self) -> Growth:
+        """The same where a whole prompt is read at once."""
+        return self.work()
+
+    def kept(self) -> Growth:
+        """What `cache_bits` says, as it grows; here, of a cache that only grows until its short
+        convolution is full.
+        """
+        kernel = self.sizes().get("conv", 0)
+        held = sum(item.bits.total for item in self.cache(1) if item.kind != "convolution")
+        return Growth(held) + self._buffered(kernel)
+
+    def _buffered(self, kernel: int) -> Growth:
+        """Bits of the last inputs of a short convolution."""
+        if kernel < 2:
+            return NOTHING
+        buffers = (item.bits.total for item in self.cache(1) if item.kind == "convolution")
+        return tokens(kernel - 1) * sum(buffers)
+
+    def fetched(self) -> Growth:
+        """Bits of the cache that decoding the t-th token reads, its own entry among them: all that
+        is kept, unless a choice is made.
+        """
+        return self.kept()
+
+    def flops(self, t: int) -> int:
+        """`work` at token t."""
+        return self.work().at(t)
+
+    @property
+    def altered(self) -> frozenset[str]:
+        """The options that alter the function computed (fields marked `alters`) and are not at
+        their default.
+        """
+        return frozenset(
+            f.name
+            for f in fields(self)
+            if f.metadata.get("alters") and getattr(self, f.name) != f.default
+        )
+
+    @property
+    def left_to_right(self) -> bool:
+        """Whether no token sees later ones: all theorems of caches and reads are about such."""
+        return True
+
+    @property
+    def plain(self) -> bool:
+        """Whether every option that alters the function computed is at its default."""
+        return not self.altered
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether at these sizes it is a recurrence that scales each number of its state by
+        itself.
+        """
+        return self.diagonal
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether at these sizes it is a recurrence whose numbers each move by a non-decreasing
+        map.
+        """
+        return self.monotone
+
+    @property
+    def settles_after(self) -> int | None:
+        """c of Theorem P: the most tokens after which its output stands still, once its input does,
+        from any state; None where no such number is known, or where it looks at places.
+        """
+        return None
+
+    @property
+    def inner_width(self) -> int:
+        """Heads times head dimension: the model width the sizes suggest; 0 where they suggest
+        none.
+        """
+        return 0
+
+    @property
+    def model_width(self) -> int | None:
+        """The width that a model must have to hold it; None where any will do."""
+        return None
+
+    @property
+    def head_shape(self) -> HeadShape:
+        """Its heads, or heads of 128 numbers where it has none of that kind."""
+        return HeadShape(max(1, self.inner_width // 128), 128)
+
+    @property
+    def card_title(self) -> str:
+        """What a capability card calls it when it lists layers."""
+        return self.title
+
+    @property
+    def cache_stride(self) -> int:
+        """Tokens after which a growing cache has grown by a whole unit, such as a block."""
+        return 1
+
+    def carries(self, bits: int) -> bool:
+        """Whether one head can hand that many bits, each as +-1, from one token to the next."""
+        return bits <= self._handed_on and self.formats <= EXACT_FORMATS
+
+    @property
+    def sees_neighbour(self) -> bool:
+        """Whether each token sees the one before it as such, wherever both stand: by a short
+        convolution over at least two tokens.
+        """
+        return self.sizes().get("conv", 0) >= 2
+
+    @property
+    def brought(self) -> int:
+        """Numbers, 0 or 128, that its short convolution brings a token, each from any of its last
+        `conv` tokens, and that pass all else unrounded; 0 where none are known.
+        """
+        return 0
+
+    @property
+    def slotted(self) -> int:
+        """Numbers that a token may keep, clear, or overwrite by those of the token before, each as
+        numbers of its own say, exactly; 0 where none are known.
+        """
+        return 0
+
+    @property
+    def counted_bits(self) -> int:
+        """Bits of a count of tokens, started anew where a token says so, that it hands on; 0 where
+        no such count is known (docs/theory.md, "Counting").
+        """
+        return 0
+
+    def _counted_bits(self) -> int:
+        """The same for a recurrence whose decay can be (nearly) 1 at one token and 0 at another:
+        two less than its format's, of a state in fp32 or wider.
+        """
+        state = self.sizes().get("state_format") or self.format
+        if state not in ("fp32", "fp64") or self.format not in EXACT_FORMATS:
+            return 0
+        return min(DIGITS[self.format], DIGITS["fp32"]) - 2
+
+    @property
+    def _handed_on(self) -> int:
+        """Numbers that one head can hand to the next token as they are; 0 where none is known."""
+        return 0
+
+    @property
+    def turning(self) -> Turning | None:
+        """Its heads, where tokens can reflect their state exactly; None for all others."""
+        return None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether a head can hand on the plain sum of a number of every token: nothing decays, and
+        nothing is divided.
+        """
+        return False
+
+    @property
+    def machine(self) -> Machine | None:
+        """What its state may be replaced by, where each token may replace it by any other; None
+        where it may not.
+        """
+        return None
+
+    @property
+    def slots(self) -> Slots | None:
+        """What one head can keep in places that tokens overwrite; None where none is known."""
+        return None
+
+    @property
+    def latched(self) -> int:
+        """Numbers of 0 or more that a token may overwrite, in all its heads, while every other
+        token leaves them exactly as they are, whatever convolution, norm or gate stands around; 0
+        where none are known.
+        """
+        return 0
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        """One of its heads, where each can find one token among all earlier ones by its key.
+
+        None where heads see less than the whole prefix, or where their scores are not exact.
+        """
+        return None
+
+    @property
+    def seen_positions(self) -> str | None:
+        """What its tokens know of their places before any rotation; None where it is no attention
+        and nobody says.
+        """
+        return self.sizes().get("positions")
+
+    @property
+    def free_scores(self) -> bool:
+        """Whether weights can make a score as large, and so a lead as clear, as they like."""
+        return True
+
+    @property
+    def normed(self) -> bool:
+        """Whether a norm with learned weights scales queries and keys before they meet."""
+        return False
+
+    @property
+    def rounded_again(self) -> bool:
+        """Whether queries are rounded once more than by their map, behind a norm of them or of what
+        they are maps of.
+        """
+        return self.normed
+
+    @property
+    def rotation(self) -> Rotation | None:
+        """What turns its queries and keys by their places; None without a rotation."""
+        return None
+
+    @property
+    def token_choice(self) -> TokenChoice | None:
+        """How an indexer chooses the tokens that are read; None without one, where it chooses
+        blocks, or where its scores are not exact.
+        """
+        return None
+
+    @property
+    def opened_blocks(self) -> OpenedBlocks | None:
+        """What Theorem II asks of heads that open blocks by messages; None for all others."""
+        return None
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        """What `design` varies of it: the kind of size -> the name of the size."""
+        return {}
+
+    def resized(self, **sizes: Any) -> Self:
+        """The mechanism at other sizes."""
+        return replace(self, **sizes)
+
+    @property
+    def rounded_to(self) -> str | None:
+        """The format in which tokens leave a sum to later ones, where a parallel form carries it
+        in a wider one; None where both are the same.
+        """
+        return None
+
+    def drift(self, t: int) -> str | None:
+        """Why decoding, which stores what is declared, may differ after t tokens from the parallel
+        form by more than one rounding; None where it cannot.
+        """
+        return None
+
+    def assumptions(self) -> tuple[str, ...]:
+        """What the declared sizes take for granted, to be printed with every verdict."""
+        if "state_format" not in self.sizes():
+            return ()
+        return (f"the recurrent state holds {self.state_p} bits per number",)
+
+    def sizes(self) -> dict[str, Any]:
+        """Every size by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def _state(self, numbers: int) -> CacheItem:
+        """A recurrent state of that many numbers."""
+        return CacheItem("state", Bits.of(numbers, self.state_p))
+
+
+def convolution(channels: int, kernel: int, t: int, p: int) -> CacheItem:
+    """The last K-1 inputs of a causal convolution (fewer at the start)."""
+    return CacheItem("convolution", Bits.of(channels * min(t, max(kernel - 1, 0)), p))

@@ -1,0 +1,187 @@
+"""The audit of a task: what shortcuts gain, against what the task says they may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+
+import numpy as np
+
+from separatrix.core.errors import SizeError
+from separatrix.tasks import PROBES, SHORTCUTS, Task, parse_any_task
+from separatrix.tasks.audits.probes import PROBE
+from separatrix.tasks.audits.prompts import Prompts
+from separatrix.tasks.audits.rows import Audit, Row, Test
+from separatrix.tasks.audits.statistics import above, largest_above, uneven
+from separatrix.tasks.audits.subjects import Subject, of_tokens
+from separatrix.tasks.audits.words import of_words
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.text import TextTask
+
+ANSWERS = "answers"
+"""The row about the answers themselves: no probe."""
+MOST_ANSWERS = 1024
+"""Of more, 4,000 instances do not show each answer often enough to learn anything about it."""
+LEAST = 100
+"""Instances to fit to and to judge, at least."""
+MOST_TOKENS = 1 << 25
+"""Of a first drawing; four times as many are drawn again."""
+AGAIN = 4
+"""How many times as many instances a suspected probe is tried on again."""
+
+
+def audit(
+    task: Task | TextTask | str, *, seed: int = 0, fitted: int = 4000, tested: int = 4000
+) -> Audit:
+    """Every probe of `tasks.PROBES` on a task, or the task of a text, the task's own `shortcuts`,
+    and the answers' distribution. Fitted to `fitted` instances, judged on others.
+
+    A row that lies more than 3 standard errors above its level is drawn again from a fresh seed
+    with four times as many instances. It is a leak only if it is above again: one in 740 rows is
+    above once by luck alone. For tasks answered yes or no whose level is chance, the score of a
+    probe must not correlate with the answer either, which tells more than its accuracy. Where
+    answers are due at several places, chance and the levels are those at a uniformly chosen one of
+    them, and what stands after it is hidden. Under a shift no level is promised, and rows are
+    within or above it. Raises SpecError for a chain of thought, which is there to be followed.
+    Raises SizeError for a task with more than 1,024 answers or prompts too long to draw, and for
+    bad numbers of instances; and for a size with fewer different prompts than are drawn.
+    """
+    if isinstance(task, str):
+        task = parse_any_task(task)
+    subject = subject_of(task)
+    _check(subject, seed, fitted, tested)
+    names = (ANSWERS, *PROBES, *subject.shortcuts)
+    rows = _tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
+    if suspected := [name for name, row in rows.items() if row.verdict == "leak"]:
+        # from another stream: the same instances again would be no second test
+        rows |= _tried(
+            suspected,
+            subject,
+            np.random.default_rng((seed, 1)),
+            AGAIN * fitted,
+            AGAIN * tested,
+            before=fitted + tested,
+        )
+    return Audit(
+        task=subject.spec,
+        seed=seed,
+        fitted=fitted,
+        tested=tested,
+        rows=tuple(rows.values()),
+        note=subject.note,
+        answers=subject.answers,
+    )
+
+
+def subject_of(task: Task | TextTask) -> Subject:
+    """What probes see of a task. Raises SpecError for a chain of thought."""
+    return of_words(task) if isinstance(task, TextTask) else of_tokens(task)
+
+
+def _tried(
+    names: Sequence[str],
+    task: Subject,
+    rng: np.random.Generator,
+    fitted: int,
+    tested: int,
+    before: int = 0,
+) -> dict[str, Row]:
+    prompts, targets = task.draw(fitted + tested, rng)
+    if task.promised:
+        _check_different(task, prompts)
+    drawn = before + fitted + tested
+    return {
+        name: (
+            _answers(task, targets, drawn)
+            if name == ANSWERS
+            else _probed(name, task, prompts, targets, fitted, drawn)
+        )
+        for name in names
+    }
+
+
+def _probed(
+    name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int
+) -> Row:
+    """The row of one probe."""
+    judged = targets[fitted:]
+    level = task.level(name)
+    probe = PROBE[name] if name in PROBE else task.shortcuts[name]
+    guess = probe(prompts[:fitted], targets[:fitted], task.answers, prompts[fitted:])
+    tests: dict[Test, float] = {"accuracy": above(guess.right(judged), len(judged), level)}
+    if task.answers == 2 and level == task.chance:
+        # independent of the answer, it would have a standard error of about 1/sqrt(instances)
+        tests["correlation"] = guess.correlation(judged) * len(judged) ** 0.5
+    test = max(tests, key=lambda name: tests[name])
+    return Row(
+        probe=name,
+        sees=(PROBES | SHORTCUTS)[name],
+        right=guess.right(judged),
+        judged=len(judged),
+        level=level,
+        z=tests[test],
+        test=test,
+        drawn=drawn,
+        promised=task.promised,
+    )
+
+
+def _answers(task: Subject, targets: Tokens, drawn: int) -> Row:
+    """The row of the answers: all of them against the uniform distribution, or where that is not
+    meant the most frequent one against chance.
+    """
+    right = int(np.bincount(targets).max())
+    even = task.answers > 1 and task.chance * task.answers == 1
+    test: Test = "chi-square" if even else "most frequent"
+    z = uneven(targets, task.answers) if even else largest_above(targets, task.answers, task.chance)
+    sees = (
+        "nothing: are all answers equally frequent"
+        if even
+        else "nothing: is any answer more frequent than stated"
+    )
+    return Row(
+        probe=ANSWERS,
+        sees=sees,
+        right=right,
+        judged=len(targets),
+        level=task.chance,
+        z=z,
+        test=test,
+        drawn=drawn,
+    )
+
+
+def _check_different(task: Subject, prompts: Prompts) -> None:
+    """Raises SizeError where fewer prompts differ than of as many uniform draws from as many
+    prompts: there a table of prompts seen before would pass for a shortcut.
+    """
+    drawn = len(prompts)
+    mixed = np.random.default_rng(0).integers(1 << 63, size=prompts.front.shape[1], dtype=np.uint64)
+    # two rows with one sum are equal, but for one pair in 2^63
+    different = len(np.unique(prompts.front.astype(np.uint64) @ (mixed | np.uint64(1))))
+    if different < (1 - exp(-1)) * drawn:
+        raise SizeError(
+            f"{task.spec}: of {drawn:,} prompts drawn only {different:,} differ, so that there are"
+            " fewer than an audit draws; choose a larger size, or fewer instances"
+        )
+
+
+def _check(task: Subject, seed: int, fitted: int, tested: int) -> None:
+    for name, value, low in (
+        ("seed", seed, 0),
+        ("fitted", fitted, LEAST),
+        ("tested", tested, LEAST),
+    ):
+        if type(value) is not int or value < low:
+            raise SizeError(f"audit: {name} is {value!r}; it must be an integer of at least {low}")
+    if task.answers > MOST_ANSWERS:
+        raise SizeError(
+            f"{task.spec}: {task.answers:,} answers are too many to audit; choose a size with at"
+            f" most {MOST_ANSWERS:,}"
+        )
+    if (fitted + tested) * task.length > MOST_TOKENS:
+        most = MOST_TOKENS // (fitted + tested)
+        raise SizeError(
+            f"{task.spec}: {fitted + tested:,} prompts of {task.length:,} tokens are too much to"
+            f" audit; choose a size with at most {most:,} tokens"
+        )

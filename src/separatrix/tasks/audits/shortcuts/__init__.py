@@ -1,0 +1,66 @@
+"""The shortcuts of `separatrix.tasks.SHORTCUTS`, which look at what a task is made of: each takes a
+task and prompts, and gives columns of numbers that a reader without the task's own algorithm has.
+"""
+
+from __future__ import annotations
+
+from separatrix.tasks import Questions, Task
+from separatrix.tasks.audits.guess import Guess, Learner, best_of
+from separatrix.tasks.audits.prompts import Prompts
+from separatrix.tasks.audits.shortcuts.bags import grams, halves, parities, quarters
+from separatrix.tasks.audits.shortcuts.columns import View, regressed
+from separatrix.tasks.audits.shortcuts.counters import counters
+from separatrix.tasks.audits.shortcuts.graphs import cycles
+from separatrix.tasks.audits.shortcuts.lookups import (
+    bits,
+    ends,
+    first_writes,
+    near_misses,
+    pointed,
+    walks,
+)
+from separatrix.tasks.audits.shortcuts.modes import modes
+from separatrix.tasks.audits.shortcuts.sums import pair_sums, residues
+from separatrix.tasks.audits.tables import best_column
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.text import TextTask
+
+ONE_BY_ONE: dict[str, View] = {
+    "bits": bits,
+    "modes": modes,
+    "first writes": first_writes,
+    "pointed": pointed,
+    "walks": walks,
+    "near misses": near_misses,
+    "ends": ends,
+}
+"""Columns of which each is a shortcut of its own: together they would be the task's solution."""
+TOGETHER: dict[str, View] = {
+    "counters": counters,
+    "cycles": cycles,
+    "halves": halves,
+    "quarters": quarters,
+    "parities": parities,
+    "pair sums": pair_sums,
+    "residues": residues,
+}
+"""Columns of which each may tell something, and a regression may weigh all against each other."""
+WEIGHED: dict[str, View] = {"grams": grams}
+"""Columns too many to be looked at one by one: a regression alone."""
+
+
+def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
+    """A probe that guesses from what a shortcut sees of the prompts of a task."""
+    view = (ONE_BY_ONE | TOGETHER | WEIGHED)[name]
+
+    def seen(prompts: Prompts) -> Tokens:
+        if isinstance(task, Questions):
+            return view(task.task, task.alone(prompts.front, prompts.back))
+        return view(task, prompts.front)
+
+    learners = [best_column] * (name not in WEIGHED) + [regressed] * (name not in ONE_BY_ONE)
+
+    def guess(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
+        return best_of(learners, seen(fitted), targets, answers, seen(tested))
+
+    return guess

@@ -1,0 +1,141 @@
+"""Look-ups that see too little: some bits of a string, the first of several writes, an end that
+facts lead to whatever they say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.tasks.base.task import Tokens
+
+if TYPE_CHECKING:
+    from separatrix.tasks import CGram, KHop, Neighbour, Recall, StateRecall
+    from separatrix.tasks.text import MultiHop
+
+_NONE = -1
+
+
+def bits(task: Neighbour, tokens: Tokens) -> Tokens:
+    """Labels of the latest string that has the b lowest bits of the query, or the b highest, for
+    every b < d, and of those that share the most lowest or highest bits with it.
+    """
+    labels = tokens[:, 1::2]
+    differing = tokens[:, 0:-1:2] ^ tokens[:, -1:]
+    rows = np.arange(len(tokens))
+
+    def latest(found: Tokens) -> Tokens:
+        place = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
+        return np.where(found[rows, place] > 0, labels[rows, place], _NONE)
+
+    exact = [
+        latest((differing & mask == 0).astype(np.int64))
+        for number in range(1, task.d)
+        for mask in ((1 << number) - 1, ((1 << number) - 1) << (task.d - number))
+    ]
+    most = [labels[rows, (differing & -differing).argmax(axis=1)]]
+    most.append(labels[rows, differing.argmin(axis=1)])
+    return np.column_stack(exact + most)
+
+
+def first_writes(task: Recall, tokens: Tokens) -> Tokens:
+    """The values behind the first and behind the second place of the key asked for, behind the
+    first where it is the only one; and both as one number.
+    """
+    tokens = task.pairs_first(tokens)
+    found = tokens[:, 0:-1:2] == tokens[:, -1:]
+    rows = np.arange(len(tokens))
+    first = found.argmax(axis=1)
+    later = found.copy()
+    later[rows, first] = False
+    second = np.where(later.any(axis=1), later.argmax(axis=1), first)
+    met = found.any(axis=1)
+    values = tokens[:, 1::2]
+    one, two = (np.where(met, values[rows, place], _NONE) for place in (first, second))
+    return np.column_stack((one, two, one * (task.V + 1) + two))
+
+
+def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
+    """What the pointer asked for points to before any swap, after the last one alone, and the
+    value that most pointers point to.
+    """
+    cells = tokens[:, task.n : task.n + task.P] - task.V
+    values = np.take_along_axis(tokens[:, : task.n], cells, axis=1)
+    asked = tokens[:, -1] - (task.vocabulary - task.P)
+    rows = np.arange(len(tokens))
+    one, two = np.triu_indices(task.P, 1)
+    swap = tokens[:, -2] - task.V - task.n
+    last = np.where(one[swap] == asked, two[swap], np.where(two[swap] == asked, one[swap], asked))
+    often = np.stack([(values == value).sum(axis=1) for value in range(task.V)], axis=1)
+    return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
+
+
+def walks(task: KHop, tokens: Tokens) -> Tokens:
+    """The letter that most walks of k steps from the last token end at, where a step leads from a
+    letter to one that stands behind it anywhere, as often as it does.
+    """
+    rows = np.arange(len(tokens))[:, None]
+    # V stands before a prompt that is shorter than others, and no step leads there
+    letters = task.V + 1
+    steps = np.zeros((len(tokens), letters, letters))
+    np.add.at(steps, (rows, tokens[:, :-1], tokens[:, 1:]), 1.0)
+    reached = np.zeros((len(tokens), 1, letters))
+    reached[rows[:, 0], 0, tokens[:, -1]] = 1.0
+    for _ in range(task.k):
+        reached = reached @ steps
+    return reached.argmax(axis=2)
+
+
+def near_misses(task: CGram, tokens: Tokens) -> Tokens:
+    """For each of the c tokens asked for: what follows the latest earlier place where all others of
+    them stand as they do at the end, and this one does not; and where it may or may not.
+    """
+    c = task.c
+    windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
+    same = windows == tokens[:, None, -c:]
+    behind = tokens[:, c:]
+    rows = np.arange(len(tokens))
+    columns = []
+    for place in range(c):
+        others = np.delete(same, place, axis=2).all(axis=2)
+        for found in (others, others & ~same[:, :, place]):
+            latest = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
+            columns.append(np.where(found.any(axis=1), behind[rows, latest], _NONE))
+    return np.column_stack(columns)
+
+
+def ends(task: MultiHop, tokens: Tokens) -> Tokens:
+    """Where facts lead from the name in the question, whatever they say: each fact that names the
+    present end leads to its other name, of several the earliest, or the latest; after k facts that
+    it stands first in, and at last.
+    """
+    # a fact is a wording and two names; "Question" and a wording stand before the name asked for
+    asked = 3 * task.sentences + 2
+    ends = []
+    for row in tokens.tolist():
+        facts = list(zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True))
+        ends.append(
+            [
+                found
+                for told in (facts, facts[::-1])
+                for found in (_end(told, row[asked]), _after(told, row[asked], task.k))
+            ]
+        )
+    return np.array(ends)
+
+
+def _end(facts: list[tuple[int, int]], name: int) -> int:
+    """The name at the end of a walk from `name` that takes the first fact not yet taken."""
+    left = dict(enumerate(facts))
+    while (fact := next((at for at, pair in left.items() if name in pair), None)) is not None:
+        one, other = left.pop(fact)
+        name = other if name == one else one
+    return name
+
+
+def _after(facts: list[tuple[int, int]], name: int, hops: int) -> int:
+    """The name that so many facts lead to, each the first with the present name as its first."""
+    for _ in range(hops):
+        name = next((other for one, other in facts if one == name), name)
+    return name

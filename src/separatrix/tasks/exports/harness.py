@@ -1,0 +1,267 @@
+"""A task folder of lm-evaluation-harness (0.4.11 or later): one YAML file per way to ask, rows as
+JSON lines, and what loads them.
+
+`lm_eval --include_path DIR --tasks NAME` runs it wherever the folder stands. Where the steps to the
+answer are known, NAME_cot asks for them first; a task that is asked step by step anyway
+(thought=values, style=steps) has no other. NAME_chat is for chat models: they may think as long as
+they like. What a model must write stands above the first question, and in each question of the
+other two. What it wrote is read by exports/replies.py, which the folder carries in rows.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from separatrix.core.errors import SpecError
+from separatrix.core.evidence.code import package_version
+from separatrix.tasks.exports import jsonl, replies
+from separatrix.tasks.exports.dataset_card import card
+from separatrix.tasks.exports.job import Job
+from separatrix.tasks.exports.metadata import probability
+from separatrix.tasks.exports.wording import CUE_STEPS, at_length, manner
+from separatrix.tasks.exports.yaml import Function, yaml
+
+_LOADER = '''
+
+# what lm-evaluation-harness asks of this file
+
+SHAPE = {shape}
+
+
+def load(**_):
+    """Every split by its name."""
+    files = sorted(Path(__file__).parent.glob("*.jsonl"))
+    return {{file.stem: datasets.Dataset.from_list(rows(file)) for file in files}}
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def answers(resps, docs):
+    """What every reply answers, as the rows write it; nothing where that is not clear."""
+    return [
+        [read(reply, SHAPE, doc.get("choices") or ()) or "" for reply in written]
+        for written, doc in zip(resps, docs)
+    ]
+'''
+_IMPORTS = """from pathlib import Path
+from typing import NamedTuple
+
+import datasets
+"""
+_COLUMNS = ("prompt", "answer", "completion", "steps", "choices")
+_SHORT_TOKENS = 32
+"""Tokens a model may write for an answer alone, more than a number or a name takes; and for each
+thing of an answer of several.
+"""
+_CHAT_TOKENS = 4096
+"""Tokens a chat model may write: thoughts, then an answer."""
+_SHOTS = 4
+"""Solved questions that a reader is advised to show."""
+_LEAST_TOKENS = 256
+_TOKENS_A_WORD = 16
+"""With steps: this many, or so many for every word, whichever is more."""
+
+_MEANT = {
+    "_cot": ": the steps are written first",
+    "_chat": (
+        f": for chat models (`--apply_chat_template`), with room for {_CHAT_TOKENS:,} tokens of"
+        " thought (more: `--gen_kwargs max_gen_toks=32768`)"
+    ),
+}
+_COMPARE = "Compare the accuracy with chance."
+
+_SCORED: dict[str, Any] = {
+    "filter_list": [
+        {
+            "name": "answer",
+            "filter": [
+                {"function": "custom", "filter_fn": Function("rows.answers")},
+                {"function": "take_first"},
+            ],
+        }
+    ],
+    "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
+}
+"""What is read out of a reply is compared with the answer."""
+
+
+def write(job: Job, folder: Path) -> None:
+    """NAME.yaml, NAME_cot.yaml where there is such a variant, <split>.jsonl, rows.py, README.md.
+    Raises SpecError for thought=pairs.
+    """
+    source = job.source
+    if source.worded != source.task.spec:
+        raise SpecError(
+            f"{source.task.spec}: asked in words it is the same as thought=values; export"
+            f" {source.worded} to lm-eval"
+        )
+    jsonl.write(job, folder, _COLUMNS)
+    loader = _LOADER.format(shape=repr(source.shape))
+    reader = (
+        inspect.getsource(replies)
+        .replace("import re\n", "import json\nimport re\n", 1)
+        .replace("from typing import NamedTuple\n", _IMPORTS, 1)
+    )
+    (folder / "rows.py").write_text(f"{reader}{loader}", encoding="utf-8")
+    variants = _variants(job)
+    for name, config in variants.items():
+        (folder / f"{name}.yaml").write_text(
+            yaml({"task": name} | _common(job) | config), encoding="utf-8"
+        )
+    (folder / "README.md").write_text(
+        card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8"
+    )
+
+
+def task_name(job: Job) -> str:
+    """The task's text in letters, digits and underscores: "eva:n=4,V=4" is
+    separatrix_eva_n_4_V_4.
+    """
+    return "separatrix_" + re.sub("[^0-9A-Za-z]+", "_", job.source.task.spec).strip("_")
+
+
+def _variants(job: Job) -> dict[str, dict[str, Any]]:
+    name = task_name(job)
+    if job.source.stepwise:
+        return {
+            name: _stepwise(job, "{{completion}}"),
+            f"{name}_chat": _chat(job),
+        }
+    direct = {name: _chosen(job) if job.source.choices else _generated(job)}
+    chat = {f"{name}_chat": _chat(job)}
+    if all(column.name != "steps" for column in job.source.columns):
+        return direct | chat
+    written = f"{{{{steps | join(' ')}}}}{job.source.stop} The answer is {{{{answer}}}}."
+    return direct | {f"{name}_cot": _stepwise(job, written)} | chat
+
+
+def _shown(job: Job) -> str | None:
+    """The split that solved questions are taken from."""
+    return next((name for name in ("train", "validation") if name in job.splits), None)
+
+
+def _common(job: Job) -> dict[str, Any]:
+    task = job.source.task
+    shown = _shown(job)
+    return {
+        "tag": ["separatrix"],
+        "custom_dataset": Function("rows.load"),
+        "test_split": "test",
+        **({} if shown is None else {"fewshot_split": shown}),
+        "metadata": {
+            "version": 1.0,
+            "spec": task.spec,
+            "chance": probability(job.source.chance),
+            "separatrix": package_version(),
+        },
+    }
+
+
+def _description(job: Job, *, steps: bool) -> str:
+    """What stands above the first question: the definition of a task in numbers, and how to
+    answer.
+    """
+    return _literal(f"{job.source.lead}{manner(job.source.task, steps=steps)}\n\n")
+
+
+def _literal(text: str) -> str:
+    """`text` as the harness's templates leave it alone."""
+    return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
+
+
+def _chosen(job: Job) -> dict[str, Any]:
+    return {
+        "output_type": "multiple_choice",
+        "description": _description(job, steps=False),
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "doc_to_choice": job.source.choices,
+        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
+    }
+
+
+def _generated(job: Job) -> dict[str, Any]:
+    return {
+        "output_type": "generate_until",
+        "description": _description(job, steps=False),
+        "doc_to_text": "prompt",
+        "doc_to_target": "answer",
+        "generation_kwargs": {
+            "until": ["\n\n"],
+            "do_sample": False,
+            "max_gen_toks": _SHORT_TOKENS * _things(job),
+        },
+        **_SCORED,
+    }
+
+
+def _things(job: Job) -> int:
+    """How many things are written in an answer."""
+    return 1 if job.source.shape.kind == "number" else job.source.shape.size
+
+
+def _question(job: Job, instead: str) -> str:
+    """A question with another sentence in place of its last line, the cue for an answer alone."""
+    return f"{{{{prompt.rpartition('\\n')[0]}}}}\n{instead}"
+
+
+def _chat(job: Job) -> dict[str, Any]:
+    said = at_length(job.source.task)
+    return {
+        "output_type": "generate_until",
+        "description": _literal(f"{job.source.lead.rstrip()}\n\n"),
+        "doc_to_text": _question(job, said),
+        "doc_to_target": "answer",
+        "fewshot_config": {"doc_to_target": "The answer is {{answer}}."},
+        # nothing but its end stops a reply: whoever thinks aloud may write anything
+        "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": _CHAT_TOKENS},
+        **_SCORED,
+    }
+
+
+def _stepwise(job: Job, written: str) -> dict[str, Any]:
+    longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
+    return {
+        "output_type": "generate_until",
+        "description": _description(job, steps=True),
+        "doc_to_text": _question(job, f"{manner(job.source.task, steps=True)}\n{CUE_STEPS}"),
+        "doc_to_target": "answer",
+        "fewshot_config": {"doc_to_target": written},
+        "generation_kwargs": {
+            "until": ["Numbers:", "Input:", "Question:"],
+            "do_sample": False,
+            "max_gen_toks": longest,
+        },
+        **_SCORED,
+    }
+
+
+def _running(job: Job, names: list[str]) -> str:
+    tasks = "\n".join(
+        f"- `{name}`{next((told for end, told in _MEANT.items() if name.endswith(end)), '')}"
+        for name in names
+    )
+    shown = _shown(job)
+    shots = min(_SHOTS, job.splits[shown]) if shown else 0
+    first = (
+        "Solved questions first show a model what to write; without them it has one sentence to go"
+        " by. "
+        if shots
+        else ""
+    )
+    model = "--model hf --model_args pretrained=MODEL"
+    return f"""## How to run it
+
+    lm_eval {model} --include_path DIR --tasks {names[0]} --num_fewshot {shots}
+
+with lm-evaluation-harness 0.4.11 or later; DIR is the path of this folder. Tasks:
+
+{tasks}
+
+{first}`--tasks separatrix` runs the tasks of all folders given. {_COMPARE}"""

@@ -1,0 +1,141 @@
+"""A Hugging Face dataset: one parquet file per split, with the features in the schema, and a
+card. Needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from separatrix.tasks.exports.dataset_card import card
+from separatrix.tasks.exports.job import Job
+from separatrix.tasks.exports.source import Column, Rows
+from separatrix.tasks.exports.yaml import yaml
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+)
+
+
+def write(job: Job, folder: Path) -> None:
+    """`data/<split>-00000-of-00001.parquet` and README.md, as `datasets.load_dataset(folder)`
+    reads them.
+    """
+    import pyarrow.parquet as pq
+
+    schema = _schema(job)
+    (folder / "data").mkdir()
+    sizes = {}
+    for split, batches in job.drawn():
+        with pq.ParquetWriter(folder / _file(split), schema, compression="zstd") as file:
+            for rows in batches:
+                table = _table(rows, schema)
+                sizes[split] = sizes.get(split, 0) + table.nbytes
+                file.write_table(table)
+    (folder / "README.md").write_text(
+        f"---\n{yaml(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}",
+        encoding="utf-8",
+    )
+
+
+def _loading(job: Job) -> str:
+    split = next(iter(job.splits))
+    return f"""## How to load it
+
+```python
+from datasets import load_dataset
+
+rows = load_dataset("DIR", split="{split}")  # the path of this folder
+```
+
+or, without `datasets`: `pyarrow.parquet.read_table("DIR/{_file(split)}")`."""
+
+
+def _file(split: str) -> str:
+    return f"data/{split}-00000-of-00001.parquet"
+
+
+def _integer(job: Job) -> str:
+    """int32 where every id and answer fits, else int64."""
+    return "int64" if job.source.largest >= 1 << 31 else "int32"
+
+
+def _schema(job: Job) -> pa.Schema:
+    import pyarrow as pa
+
+    integer = pa.type_for_alias(_integer(job))
+    text = pa.string()
+    types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
+    features = {column.name: _feature(column, _integer(job)) for column in job.source.columns}
+    info = json.dumps({"info": {"features": features}})
+    return pa.schema(
+        [(column.name, types[column.kind]) for column in job.source.columns],
+        metadata={"huggingface": info},
+    )
+
+
+def _feature(column: Column, integer: str) -> dict[str, Any]:
+    value = {"dtype": "string" if column.kind.startswith("text") else integer, "_type": "Value"}
+    return {"feature": value, "_type": "Sequence"} if column.kind.endswith("s") else value
+
+
+def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema:
+        values = rows[field.name]
+        if isinstance(values, np.ndarray) and values.ndim == 2:
+            # int32 is enough: a batch has at most 2^24 tokens, or is a single row of so many
+            offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+            arrays.append(
+                pa.ListArray.from_arrays(offsets, pa.array(values.ravel(), field.type.value_type))
+            )
+        else:
+            arrays.append(pa.array(values, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
+    """The card's YAML: what the hub shows, and where the splits are."""
+    integer = _integer(job)
+    rows = job.rows
+    features = []
+    for column in job.source.columns:
+        dtype = "string" if column.kind.startswith("text") else integer
+        features.append(
+            {"name": column.name, "sequence" if column.kind.endswith("s") else "dtype": dtype}
+        )
+    files = sum((folder / _file(split)).stat().st_size for split in job.splits)
+    return {
+        "pretty_name": job.source.task.spec,
+        "license": "apache-2.0",
+        "task_categories": ["text-generation"],
+        "tags": ["separatrix", "synthetic"],
+        "size_categories": [next((name for bound, name in _SIZES if rows < bound), "10M<n<100M")],
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [{"split": split, "path": _file(split)} for split in job.splits],
+            }
+        ],
+        "dataset_info": {
+            "features": features,
+            "splits": [
+                {"name": split, "num_bytes": sizes[split], "num_examples": count}
+                for split, count in job.splits.items()
+            ],
+            "download_size": files,
+            "dataset_size": sum(sizes.values()),
+        },
+    }

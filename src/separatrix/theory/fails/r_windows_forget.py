@@ -1,0 +1,373 @@
+"""Theorem R: windows forget. A windowed layer's tokens are no memory: far enough behind a cut only
+recurrent states have passed, so that they alone must tell prefixes apart.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, percent, stored_accuracy
+from separatrix.core.numbers.binomials import Arrangements
+from separatrix.core.numbers.counts import Count, Exact, Power
+from separatrix.core.numbers.first_size import first_size
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
+from separatrix.tasks import Modular, Parity, Task
+from separatrix.tasks.base.facts import Table
+from separatrix.tasks.functions.tracked import tracked
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, number, size_in_words
+from separatrix.theory.fails.a_accuracy import TheoremA, more_than
+from separatrix.theory.words import Words, WordsByTask, counted_as
+
+FORGETS = (
+    "layers read earlier tokens through windows, short convolutions, token shifts and recurrent"
+    " states only, each of what lies below it"
+)
+LAYERWISE = (
+    "no cache is fed from above or shared between passes; no routing with a capacity and no scale"
+    " of a whole tensor; numbers are finite"
+)
+STATES = "recurrences run token by token, and hand over states of the declared number of bits"
+_FACTS = Words(
+    "facts of {each}: {what} lose them after {reach} tokens, {state_bits} bits of state"
+    " pass{masked}",
+    "What reads tokens directly reaches back {reach} of them, all layers together. Of facts before"
+    " that, {state_bits} bits of recurrent state are left.",
+)
+
+
+class Cut(NamedTuple):
+    """Prefixes that a task tells apart where it is cut, and what passes of them."""
+
+    lost: Forgetting
+    contents: Count
+    table: Table | None = None
+    """The facts, where the cut goes through them; None where a whole prefix is cut off."""
+
+    @property
+    def facts(self) -> int:
+        """Facts before the cut."""
+        return 0 if self.table is None else self.lost.cut // self.table.tokens
+
+    @property
+    def said(self) -> str:
+        """What stands before it, in words."""
+        if self.table is None:
+            return f"{self.contents} prefixes of {counted_as(self.lost.cut, 'token')}"
+        within = self.table.number - self.facts
+        last = f", before {counted_as(within, 'fact')} more" if within else ""
+        return f"{self.contents} lists of {counted_as(self.facts, 'fact')} of {_each(self)}{last}"
+
+
+class TheoremR(Theorem):
+    key = "R"
+    title = "windows forget: beyond their reach only states remember"
+    statement = (
+        "No layer keeps every token. Count a lag from the first layer on: a short convolution or a"
+        " token shift over K tokens adds K - 1, a window of w tokens w - 1, a chunk goes on to its"
+        " border, a recurrence adds nothing and hands its state over there. Let G be the lag of the"
+        " last layer, G_S the latest at which a state is handed over, S the bits of all states."
+        " Then outputs more than G tokens behind any cut are a function of the tokens behind the"
+        " cut and of S bits. So the model fails if more than 2^S prefixes are told apart by"
+        " continuations that begin with the same G_S tokens and are answered more than G tokens"
+        " behind the prefix. Recall of N facts of e tokens and V values: if (N - R) log2 V > S with"
+        " R = ceil(G / e). Chain of thought does not help."
+    )
+    premises = ("the model is causal", FORGETS, LAYERWISE, STATES, REAL_NUMBERS)
+    source = "theory.md, section 12, Theorem R [here]"
+    proof_sketch = (
+        "By induction along the layers: beyond its lag a layer is a function of the tokens behind"
+        " the cut and of the states handed over in it and below. A recurrence knows its inputs from"
+        " its lag on, and its state there is handed over; a window of w tokens sees nothing older"
+        " w - 1 tokens later. The cuts are staggered: each layer is cut later than what it reads,"
+        " and each state counts once. Two prefixes that leave the same S bits under the same G_S"
+        " tokens have the same outputs beyond G, and so the same answer; what is written on the way"
+        " is a function of such outputs."
+    )
+    shows = FAILS
+    after_thought = True
+    # a longer prompt can be cut at the same place, and has more tokens behind it
+    larger_fail_too = True
+    words: ClassVar[WordsByTask] = {
+        **dict.fromkeys(("eva", "index", "mqar", "recall", "noisy-recall"), _FACTS),
+        **dict.fromkeys(
+            ("copying", "selective-copying", "state-recall"),
+            Words(
+                _FACTS.text.replace("facts of {each}", "values that are far back"),
+                _FACTS.why.replace("Of facts", "Of values"),
+            ),
+        ),
+        **dict.fromkeys(
+            ("parity", "modular", "permutation", "group"),
+            Words(
+                "{what} lose the first letters after {reach} tokens, {state_bits} bits of state"
+                " pass{masked}",
+                "Every letter counts, and of those read earlier {state_bits} bits are left.",
+            ),
+        ),
+        "seqcomp": Words(
+            "its last function alone: {what} lose it after {reach} tokens, {state_bits} bits of"
+            " state pass{masked}",
+            "The last function must be kept whole, since the place to look at comes last; what"
+            " reads tokens directly reaches back {reach} of them, all layers together, and"
+            " {state_bits} bits of recurrent state cannot hold the rest.",
+        ),
+        "equality": Words(
+            "{what} lose the first string after {reach} tokens, {state_bits} bits of state"
+            " pass{masked}",
+            "When the second string ends, no layer reads the first any more, and {state_bits} bits"
+            " of recurrent state cannot hold it.",
+        ),
+    }
+    words_after_thought: ClassVar[WordsByTask] = dict.fromkeys(
+        words,
+        Words(
+            "what is written is a function of the same states",
+            "What it writes comes as far behind, and is worked out from the same {state_bits} bits"
+            " of state.",
+        ),
+    )
+
+    def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
+        return super().shown(verdict, task) | _shown(verdict, task)
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        lags = Lags.of(architecture)
+        if lags is None:
+            return None
+        least = self._least(lags, task)
+        grows = task.family().grows
+        cut = cut_of(lags, task)
+        if least is not None and (cut is None or least.sizes()[grows] <= task.sizes()[grows]):
+            # what fails at a smaller size fails here as well, cut at the same place
+            cut = cut_of(lags, least)
+        if cut is None or not _forgets(cut.lost, architecture):
+            return None
+        decisive = least is None or least.sizes()[grows] <= task.sizes()[grows]
+        sign = cut.contents.compare_bits(cut.lost.bits)
+        if least is None and not sign.positive:
+            return None
+        fails = decisive and sign.positive
+        since = "it fails"
+        n = None
+        if least is not None:
+            what, n = size_in_words(least)
+            of = "n" if what.endswith(" n") else what
+            since = f"it fails {self.failing(n, of=of)} ({task.family().described})"
+        tells = "cannot tell" if sign.positive else "could tell"
+        where = "" if decisive or not sign.positive else "at that size "
+        sentence = (
+            f"{number(cut.lost.bits)} bits of state, all that passes beyond"
+            f" {number(cut.lost.reach)} tokens, {where}{tells} {cut.said} apart (log2 ="
+            f" {cut.contents.log2_str()}); {since}, with or without chain of thought"
+        )
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS" if fails else "OPEN",
+            sentence,
+            n=n,
+            numbers=_numbers(cut),
+            sign=sign,
+            assumptions=granted(architecture),
+        )
+
+    def _least(self, lags: Lags, task: Task) -> Task | None:
+        """The smallest task of the family that is seen to fail; larger ones do, too."""
+        tasks = task.family()
+        if not tasks.keeps_prefixes:
+            return None
+
+        def bites(n: int) -> bool:
+            cut = cut_of(lags, tasks.at(n))
+            return cut is not None and cut.contents.exceeds_bits(cut.lost.bits)
+
+        found = first_size(bites, tasks.smallest, limit=tasks.largest)
+        return None if found is None else tasks.at(found)
+
+
+class TheoremRAccuracy(Theorem):
+    key = "R-accuracy"
+    title = "windows forget: the highest accuracy on random questions"
+    statement = (
+        "One of N random facts of V values is asked for right behind them. With G, G_S and S of"
+        " Theorem R and e tokens a fact, R = ceil(G / e) of them are within reach. Then the"
+        " accuracy of every choice of weights is at most R/N + (1 - R/N) a, where a is the ceiling"
+        " of Theorem A for the other N - R facts and S bits. It holds with or without sampling and"
+        " chain of thought, and for each of several questions after one prefix."
+    )
+    premises = (
+        *(premise for premise in TheoremR.premises if premise != REAL_NUMBERS),
+        *TheoremA.premises[1:2],
+        TheoremA.premises[-1],
+    )
+    source = "theory.md, sections 9 and 12, Theorems A and R [here]"
+    proof_sketch = (
+        "Let the last R facts be known, and all else that follows. The states are handed over"
+        " before the question comes, so they are S bits of the other facts, and the fact asked for"
+        " is independent of them. By Theorem R answers are a function of these bits, of what is"
+        " known and of coins; by Theorem A they are right with probability at most a where one of"
+        " the N - R facts is asked for. One of the R facts is with probability R/N."
+    )
+    shows = FAILS
+    after_thought = True
+    grades = True
+    words: ClassVar[WordsByTask] = dict.fromkeys(
+        ("eva", "index", "mqar", "recall", "seqcomp"),
+        Words(
+            "at {facts} facts of {each} no weights answer {too_many}",
+            "All layers together reach back {reach} tokens, and {state_bits} bits of state are all"
+            " that is left of earlier facts. Weights that store as many of those as fit, and guess"
+            " the others, would reach {stored}.",
+        ),
+    )
+    words_after_thought = words
+
+    def smallest(self, task: Task, verdict: Verdict) -> Task | None:
+        # its n is the size that was asked, with the shift that a family leaves out
+        return task if verdict.n == size_in_words(task)[1] else None
+
+    def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
+        numbers = verdict.numbers
+        return (
+            super().shown(verdict, task)
+            | _shown(verdict, task)
+            | {
+                "too_many": more_than(numbers["ceiling_millionths"], task),
+                "stored": percent(numbers["stored_millionths"], up=False),
+            }
+        )
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        facts = task.facts()
+        table = task.table()
+        # a sampler that asks for some of the facts only may ask for those within reach
+        if facts is None or table is None or facts.number != table.number:
+            return None
+        lags = Lags.of(architecture)
+        lost = lags and lags.latest(
+            every=table.tokens,
+            most=table.number,
+            beyond=table.answered - 1,
+            # what follows the facts may depend on the place that is asked for
+            handed=table.length,
+        )
+        if lost is None or not _forgets(lost, architecture):
+            return None
+        N, V = facts.number, facts.values
+        far = lost.cut // table.tokens
+        near = N - far
+        contents = Arrangements(V - near, far) if facts.different else Power(V, far)
+        cut = Cut(lost, contents, table)
+        sign = contents.compare_bits(lost.bits)
+        if not sign.positive:
+            return None
+        # of accuracies in whole millionths, rounded up again
+        best = highest_accuracy(contents, far, V, lost.bits)
+        ceiling = -(-(near * WHOLE + far * best) // N)
+        sentence = (
+            f"at {number(N)} {'different ' * facts.different}facts of {_each(cut)}, each one of"
+            f" {number(V)} values, no weights answer {more_than(ceiling, task)}, with or without"
+            f" chain of thought: beyond {number(lost.reach)} tokens only {number(lost.bits)} bits"
+            f" of state pass of {contents} lists of the first"
+            f" {number(far)} (log2 = {contents.log2_str()})"
+        )
+        numbers = _numbers(cut) | {
+            "facts": N,
+            "values": V,
+            "different": int(facts.different),
+            "ceiling_millionths": ceiling,
+            "stored_millionths": (near * WHOLE + far * stored_accuracy(far, V, lost.bits)) // N,
+        }
+        return self.verdict(
+            architecture,
+            task,
+            "FAILS",
+            sentence,
+            n=size_in_words(task)[1],
+            numbers=numbers,
+            sign=sign,
+            assumptions=granted(architecture),
+        )
+
+
+def cut_of(lags: Lags, task: Task) -> Cut | None:
+    """The latest cut behind which a task's answers are free of the windows; None where no prefixes
+    of it are known to be told apart so.
+    """
+    table = task.table()
+    if table is not None:
+        lost = lags.latest(
+            every=table.tokens,
+            most=table.number,
+            beyond=table.answered - 1,
+            handed=table.asked,
+        )
+        return lost and Cut(lost, Power(table.values, lost.cut // table.tokens), table)
+    moved = tracked(task)
+    if moved is not None:
+        # the same letters behind two different products keep them different
+        last = task.length - 1
+        lost = lags.latest(every=1, most=last, beyond=last, handed=task.length)
+        bits = isinstance(task, Parity | Modular)
+        return lost and Cut(lost, Exact(min(moved.order, lost.cut + 1) if bits else moved.order))
+    contents = task.prefix_classes()
+    if contents is None or task.several:
+        return None
+    lost = lags.at(task.prefix_length)
+    # continuations share no tokens, and what is written comes behind the prompt
+    if lost.handed > lost.cut or lost.beyond >= task.asked.length:
+        return None
+    return Cut(lost, contents)
+
+
+def granted(architecture: Architecture) -> tuple[str, ...]:
+    """What a verdict takes for granted of windows, and of mechanisms that say nothing."""
+    said: list[str] = []
+    windows = [f"{size:,}" for size in masks(architecture)]
+    if windows:
+        said.append(
+            f"{_MASKS} {' and '.join(windows)} tokens: some inference code reads one token more, or"
+            " masks nothing while it reads the prompt"
+        )
+    names = {part.name for layer, _ in architecture.counted() for part in layer if part.origin}
+    said += [
+        f"nobody says how far back '{name}' reads: all that it keeps counts as state"
+        for name in sorted(names)
+    ]
+    return tuple(said)
+
+
+_MASKS = "the kernel masks at"
+
+
+def _numbers(cut: Cut) -> dict[str, int]:
+    lost = cut.lost
+    each = {} if cut.table is None else {"beyond": cut.facts, "tokens_each": cut.table.tokens}
+    return {
+        "cut": lost.cut,
+        "reach": lost.reach,
+        "handed": lost.handed - lost.cut,
+        "state_bits": lost.bits,
+    } | each
+
+
+def _each(cut: Cut) -> str:
+    """How long a fact is."""
+    return counted_as(1 if cut.table is None else cut.table.tokens, "token")
+
+
+def _shown(verdict: Verdict, task: Task) -> dict[str, str]:
+    """What the words of all three name beside numbers."""
+    masked = [text.partition(":")[0] for text in verdict.assumptions if text.startswith(_MASKS)]
+    return {
+        "what": "windows" if masked else "its layers",
+        "each": counted_as(verdict.numbers.get("tokens_each", 1), "token"),
+        "masked": "".join(f"; assumes that {text}" for text in masked),
+    }
+
+
+def _forgets(lost: Forgetting, architecture: Architecture) -> bool:
+    """Whether anything but states is carried over the cut; else Theorems I and A say the same."""
+    return lost.reach > 0 or lost.bits < architecture.cache_bits(lost.cut)

@@ -1,0 +1,271 @@
+"""Theorem S: layers that read multiply what they fetch, so that products of any finite monoid are
+followed up to the product of their fan-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.formats import DIGITS
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.weights import Mlp
+from separatrix.stacks.mechanisms import Full
+from separatrix.tasks import Modular, Parity, Task
+from separatrix.tasks.functions.tracked import tracked
+from separatrix.theory.base import SOLVABLE, Theorem, number
+from separatrix.theory.solves.fan_in import (
+    ASSUMED_WIDTH,
+    Reader,
+    Step,
+    mlp_of,
+    numbers_of,
+    readers,
+    slotted,
+    steps,
+    with_mlp,
+)
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, WIDE
+from separatrix.theory.solves.state_tracking import SATURATED
+from separatrix.theory.words import Words, counted_as
+
+DIVIDES_LAST = (
+    "weights of exp(0) = 1 are summed up in fp32 and divide once, in the end, as in FlashAttention;"
+    " a softmax that is written out first rounds every weight"
+)
+SPACING = 256
+"""Counts that one output in bf16 tells apart."""
+MOST_HALF = 1 << 20
+"""Letters up to which sums of the thresholds of bf16 are exact in fp32."""
+FIRST = "a start token stands before the letters"
+LAST = "a token of its own behind the letters asks; the weights are for this n"
+
+
+class TheoremS(Theorem):
+    key = "S"
+    title = "layers that read multiply: products of a finite monoid, by offsets"
+    statement = (
+        "G is a monoid of maps of q points; the letters g_1 ... g_n, one token each, are elements"
+        " of it, and their product is asked for. Reading layers 1 to F fetch by offset; layer l"
+        " multiplies r_l words at a time, and S_l = r_l S_(l-1), S_0 = 1. (a) Behind a start token"
+        " that holds the identity every token holds the product of all letters up to itself, for"
+        " every n up to r_1 ... r_F. (b) Without one, weights for one n below r_1 ... r_F answer a"
+        " token of its own that asks. r_l is at most 1 + h_l, for h_l heads; at most 1 + floor((w"
+        " - 1) / S_(l-1)) in a window of w tokens; and at most R, what the MLPs before the next"
+        " reading layer multiply. One MLP of ReLUs multiplies k maps with q^(k+1) units, with 2"
+        " (q^2 + ... + q^k) + q while the format holds q^k, two with 2 q^2; M of them make a tree"
+        " of factors a_m, where c(a_m) times the later factors is at most the width. (c) Of bits,"
+        " or addition modulo q, one full layer of equal weights is enough: c letters of n give"
+        " c/n, which fp32 tells apart up to n (q - 1) = 16,777,215, and C value channels in bf16"
+        " up to about 256 C bits, 1,048,576 at the most. (d) A recurrence behind a convolution,"
+        " whose tokens keep, clear or overwrite its words as their places say, multiplies r_l = 1 +"
+        " words in aligned blocks, as far as places are told."
+    )
+    premises = (
+        (
+            "heads with room for q^2 numbers in their values, and a stream as wide as the heads'"
+            " outputs, in which fetched words stand beside each other"
+        ),
+        PLACES,
+        (
+            "scores of at least (ln n + 17) / (lead - rounding), so that all weight off target"
+            " stays below the last bit of fp32; behind a start token half of that lead"
+        ),
+        "MLPs as wide as stated; the width counts the products, and not what makes addresses",
+        CHOSEN_WEIGHTS,
+    )
+    source = "theory.md, section 12, Theorem S [here]"
+    proof_sketch = (
+        "(a) Before layer l token i holds P(i), the product of its last min(i, S_(l-1)) letters."
+        " Head j fetches P at offset j S_(l-1), or the identity of the start token where there is"
+        " none, j = 1 .. r_l - 1, and the MLPs multiply: these are the last min(i, S_l) letters."
+        " (b) n = sum d_l S_(l-1), d_l < r_l. Of the asking token A_l - 1 = sum over m < l of d_m"
+        " S_(m-1) letters are done before layer l; it fetches the d_l words that end at offsets"
+        " A_l, A_l + S_(l-1), ...; its idle heads look at itself, where an identity stands. Each"
+        " word lies inside the prompt, since A_l + d_l S_(l-1) <= n + 1; what early tokens hold"
+        " where an offset does not exist is never used. Convolutions move numbers unrounded, and"
+        " give 0 before the first token, which is the identity where numbers say what is moved. An"
+        " MLP: for each path i_0, i_1, ... of points one unit that is 1 if g_1 sends i_0 to i_1 and"
+        " so on. (c) Neighbouring c/n differ"
+        " by more than one unit in the last place. In bf16 channel j holds c - T_j, T_j made of a"
+        " constant in every letter and a number of the start token, and tells 256 counts about T_j"
+        " apart. (d) In blocks of S_l letters, each of r_l parts: the first token of a block clears"
+        " all words, the first of a later part writes the word that the token before it finished,"
+        " and every token multiplies the words with its own product since its part began."
+    )
+    shows = SOLVABLE
+
+    @property
+    def cited(self) -> str:
+        return f"Theorem {self.key}"
+
+    def again(
+        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
+    ) -> Verdict | None:
+        """With the width that the verdict states, which the spec does not hold."""
+        return self.judge(with_mlp(architecture, numbers), task)
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        mlp = mlp_of(architecture)
+        moved = tracked(task)
+        if moved is None:
+            return None
+        points = moved.things
+        n = task.length
+
+        def multiplied(found: dict[int, Reader], said: str) -> Verdict | None:
+            return self._multiplied(architecture, task, points, mlp, found, said)
+
+        return (
+            multiplied(readers(architecture, points, n, blank=True), FIRST)
+            or self._counted(architecture, task)
+            # which bring every token the same letters, also one that asks
+            or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
+            or multiplied(slotted(architecture, points, n), SATURATED)
+            or multiplied(readers(architecture, points, n, blank=False), LAST)
+        )
+
+    def _multiplied(
+        self,
+        architecture: Architecture,
+        task: Task,
+        points: int,
+        mlp: Mlp,
+        found: dict[int, Reader],
+        said: str,
+    ) -> Verdict | None:
+        """By what these layers fetch; `said` tells the form."""
+        n = task.length
+        first = said != LAST
+        taken, product = steps(architecture, found, points, mlp, n if first else n + 1)
+        if product < n + (not first):
+            return None
+        sentence = (
+            f"{_layers(taken, architecture)} multiply {factors(taken)}, which is enough for"
+            f" {number(product - (not first))} letters; "
+            + ("every token holds the product so far" if first else "a token behind them asks")
+        )
+        return self.verdict(
+            architecture,
+            task,
+            "SOLVABLE",
+            sentence,
+            numbers={
+                "points": points,
+                **numbers_of(mlp),
+                "letters": product - (not first),
+                "every_prefix": int(first),
+                "layers": len(taken),
+                "score": max(step.reader.score for step in taken),
+            }
+            | {f"layer_{i}": step.reader.layer for i, step in enumerate(taken, 1)}
+            | {f"maps_{i}": step.words for i, step in enumerate(taken, 1)},
+            assumptions=(
+                *dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on),
+                said,
+                width_said(mlp),
+            ),
+        )
+
+    def _counted(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """By one layer of equal weights."""
+        if not isinstance(task, Parity | Modular) or architecture.positions not in (
+            "embedded",
+            "none",
+        ):
+            return None
+        n = task.length
+        for index, layer in enumerate(architecture):
+            for part in layer:
+                if not isinstance(part, Full) or part.accumulator_bits < 32:
+                    continue
+                channels = part.kv * part.dv
+                if part.format in WIDE:
+                    most = (1 << DIGITS["fp32"]) - 1
+                    said = f"fp32 tells c/n apart up to {most:,}"
+                elif part.format == "bf16":
+                    most = channels_reach(n, channels)
+                    said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
+                else:
+                    continue
+                if n > most:
+                    continue
+                return self.verdict(
+                    architecture,
+                    task,
+                    "SOLVABLE",
+                    f"one full layer (layer {index + 1}) of equal weights counts: {said}",
+                    numbers={"layer": index, "channels": channels},
+                    assumptions=(DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
+                )
+        return None
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        numbers = verdict.numbers
+        if "channels" in numbers:
+            return Words(
+                f"one full layer (layer {numbers['layer'] + 1}) counts by equal weights",
+                "The average over all tokens says how many ones there are, if the kernel divides"
+                " once, in the end.",
+            )
+        used = [numbers[f"maps_{i}"] for i in range(1, numbers["layers"] + 1)]
+        of = f"its own MLP of {number(numbers['width'])}"
+        if not numbers["width_stated"]:
+            of = f"an MLP of {number(numbers['width'])} (assumed)"
+        asked = "" if numbers["every_prefix"] else ", asked by a token of its own"
+        return Words(
+            f"{counted_as(len(used), 'layer')} of {len(architecture)} multiply"
+            f" {_in_turn(used)}, within {of}{asked}",
+            "Each layer fetches products of stretches of letters by their offset, and multiplies"
+            f" them: up to {number(numbers['letters'])} letters.",
+        )
+
+
+def channels_reach(n: int, channels: int) -> int:
+    """Up to how many bits value channels in bf16 tell every count apart from the next, behind a
+    start token, if n bits are asked for.
+
+    Channel j holds c - T_j, T_j = n b_j + s_j: b_j, a multiple of 2^-d, goes with every letter and
+    s_j with the start token. Sums are multiples of 2^-d below n, exact while n 2^d <= 2^24. s_j
+    stays within n 2^-(d+1), where numbers of eight digits are at most n 2^-(d+9) off, or exact
+    where n is so many times 128. Divided by n + 1 and rounded, c - T_j and the next are apart while
+    both are within 128 of 0: one unit in the last place is below 1/(n+1) there.
+    """
+    if n > MOST_HALF:
+        return 0
+    d = min(7, 24 - (n - 1).bit_length())
+    off = 0 if n % (128 << d) == 0 else -(-n // (1 << (d + 9)))
+    return channels * (SPACING - 2 * off)
+
+
+def width_said(mlp: Mlp) -> str:
+    where = "in every layer" if mlp.every else "in the layers that mix no tokens"
+    if mlp.stated:
+        return f"an MLP of {mlp.width:,} units {where} (the file)"
+    return (
+        f"an MLP of {mlp.width:,} units {where} (assumed: {ASSUMED_WIDTH} times the heads' width)"
+    )
+
+
+def factors(taken: list[Step]) -> str:
+    """How many maps each layer multiplies: "4 maps each", "4 maps, then 12"."""
+    return _in_turn([step.words for step in taken])
+
+
+def _in_turn(used: list[int]) -> str:
+    runs = [words for words, _ in groupby(used)]
+    if len(runs) == 1:
+        return f"{runs[0]} maps{' each' if len(used) > 1 else ''}"
+    first, *later = runs
+    return f"{first} maps each, then {', '.join(map(str, later))}"
+
+
+def _layers(taken: list[Step], architecture: Architecture) -> str:
+    brought = sum(not step.reader.rests_on for step in taken)
+    windows = sum(step.reader.window is not None for step in taken) - brought
+    kinds = ((windows, "window"), (brought, "short convolution"))
+    of = ", ".join(counted_as(number, kind) for number, kind in kinds if number)
+    return f"{counted_as(len(taken), 'layer')} of {len(architecture)}{f' ({of})' if of else ''}"

@@ -1,0 +1,311 @@
+"""The SQLite file under a store: made whole or not at all, opened, looked over, and every error
+of SQLite told in one line. Nothing here deletes or overwrites a file that was there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from separatrix.core.errors import StoreError
+from separatrix.training.sweeps.lock_holders import lock_holders
+from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION
+
+WAIT = 10.0
+"""Seconds to wait for another program's lock."""
+LOOKED_OVER = 64 << 20
+"""Bytes of the largest file whose structure is checked each time somebody begins to write to it:
+a fraction of a second.
+"""
+BESIDE = "-wal"
+"""What is written goes into a file of this ending first."""
+_MAGIC = b"SQLite format 3\0"
+_HEADER = 100
+"""Bytes at the start of every SQLite file."""
+_WAL_LIMIT = 64 << 20
+_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+class Database:
+    """One connection to a store, for any thread of this process. Raises StoreError, in one line,
+    for whatever SQLite cannot do.
+    """
+
+    def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
+        check_file(path)
+        self.path = path
+        # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
+        self.file = path.resolve()
+        self.number = self.file.stat().st_ino
+        """What tells this file from a copy."""
+        self.alone = not self._beside()
+        """Whether nothing stood in the file beside the store before this connection."""
+        self.writing = writing
+        self.wait = wait
+        self._lock = threading.RLock()
+        with self.told():
+            self._connection = sqlite3.connect(
+                f"{self.file.as_uri()}?{_mode(self.file, writing)}",
+                uri=True,
+                timeout=wait,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            with self.told():
+                self._begin()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @contextmanager
+    def transaction(self, *, lasting: bool = True) -> Iterator[sqlite3.Connection]:
+        """All of what is written in it, or nothing, whenever a process is killed.
+
+        Where it is `lasting`, not even a loss of power takes it back, for a few milliseconds more:
+        who ends a run has spent minutes on it. A claim need not outlive its process.
+        """
+        with self._lock, self.told():
+            self._check_place()
+            connection = self._connection
+            connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+            # at once: who reads first and writes then may find that another has written between
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # SQLite itself rolls back where the disk is full
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One state of the store, whatever others write meanwhile."""
+        with self._lock, self.told():
+            connection = self._connection
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    def flush(self) -> None:
+        """Writes what stands in the file beside it (-wal) into the store, as far as it can."""
+        with self._lock, self.told():
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def still_alone(self) -> bool:
+        """Whether nothing has stood in the file beside the store since before this connection."""
+        return self.alone and not self._beside()
+
+    def looks_sound(self) -> None:
+        """Raises StoreError where the structure of the file is damaged; reads all of it."""
+        with self._lock, self.told():
+            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            # the first line only says which database
+            raise damaged(self.path, str(found).splitlines()[-1][:100])
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _check_place(self) -> None:
+        """Raises StoreError where the file was moved or removed since it was opened: SQLite would
+        go on writing into what nobody finds again.
+        """
+        try:
+            number = self.file.stat().st_ino
+        except OSError:
+            number = 0
+        if number != self.number:
+            raise StoreError(
+                f"{self.path}: the store was moved, removed or replaced while this process used it;"
+                " put it back with its -wal file, and the same command goes on"
+            )
+
+    def _beside(self) -> bool:
+        try:
+            return self.file.with_name(self.file.name + BESIDE).stat().st_size > 0
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        began = time.monotonic()
+        try:
+            yield
+        except (sqlite3.DatabaseError, sqlite3.DataError) as error:
+            waited = time.monotonic() - began
+            raise explained(self.path, error, waited, writing=self.writing) from error
+        except UnicodeDecodeError as error:
+            # Python cannot even read what SQLite says of it
+            raise damaged(self.path, "its texts are no UTF-8") from error
+        except OverflowError as error:
+            raise StoreError(f"{self.path}: more than SQLite can keep at once: {error}") from error
+
+    def _begin(self) -> None:
+        connection = self._connection
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        check_version(self.path, application, version)
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        for kind, name in PARTS:
+            if name not in there:
+                raise damaged(self.path, f"it lacks the {kind} {name}")
+        if not self.writing:
+            connection.execute("PRAGMA query_only = ON")
+            return
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchone()
+        if self.file.stat().st_size <= LOOKED_OVER:
+            self.looks_sound()
+
+
+def make(path: Path) -> None:
+    """An empty store at `path`, whole from its first moment; what is there already stays as it
+    is. Raises StoreError where none can be made.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        os.close(handle)
+        _write_schema(temporary)
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        # unlike a rename, a link never takes the place of what another process has just made
+        os.link(temporary, path)
+    except FileExistsError:
+        if path.parent.exists() and not path.parent.is_dir():
+            raise StoreError(f"{path}: {path.parent} is no folder; give another --store") from None
+    except OSError as error:
+        raise StoreError(
+            f"{path}: no store can be made there: {error.strerror or error}; give another --store"
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise explained(path, error, 0.0, writing=True) from error
+    finally:
+        if temporary is not None:
+            for end in ("", BESIDE, "-shm"):
+                temporary.with_name(temporary.name + end).unlink(missing_ok=True)
+
+
+def _write_schema(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        # nobody sees the file before all of it is on the disk
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+    finally:
+        connection.close()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def check_file(path: Path) -> None:
+    """Raises StoreError for what is no SQLite file at all, without opening it as one."""
+    try:
+        # to open a pipe would be to wait for whoever writes into it
+        if not path.is_file() and not path.is_dir() and path.exists():
+            raise StoreError(f"{path} is no ordinary file; a store is one")
+        with path.open("rb") as file:
+            start = file.read(_HEADER)
+    except FileNotFoundError:
+        raise StoreError(
+            f"there is no store at {path}; `separatrix sweep FILE --store {path}` makes one, and"
+            " --store names another"
+        ) from None
+    except IsADirectoryError:
+        raise StoreError(
+            f"{path} is a folder; a store is one file, such as {path}/sweeps.sqlite"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"{path}: the store cannot be read: {error.strerror or error}") from None
+    if not start:
+        raise StoreError(f"{path} is an empty file, no store; remove it, or give another --store")
+    if not start.startswith(_MAGIC):
+        raise StoreError(f"{path} is no store of runs (no SQLite file); give another --store")
+    if len(start) < _HEADER:
+        raise damaged(path, "it was cut off")
+
+
+def check_version(path: Path, application: int, version: int) -> None:
+    """Raises StoreError for another program's file, and for a store of another version."""
+    if application != APPLICATION:
+        raise StoreError(
+            f"{path} is an SQLite file of another program, no store of runs; give another --store"
+        )
+    if version > VERSION:
+        raise StoreError(
+            f"{path} was made by a newer Separatrix (store version {version}; this one reads"
+            f" {VERSION}); upgrade, or give another --store"
+        )
+    if version < VERSION:
+        raise damaged(path, f"store version {version} never was one")
+
+
+def damaged(path: Path, how: str) -> StoreError:
+    return StoreError(
+        f"{path}: the store is damaged ({how}); nothing was changed. Restore a copy of it with its"
+        " -wal file, or give another --store"
+    )
+
+
+def explained(path: Path, error: sqlite3.Error, waited: float, *, writing: bool) -> StoreError:
+    """What an error of SQLite means for a store, and what to do."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _LOCKED:
+        holders = lock_holders(path.resolve())
+        return StoreError(
+            f"{path}: the store is locked by {holders}; waited {waited:.0f} s. Nothing was changed;"
+            " try again when it is done"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"{path}: the disk is full; nothing that was stored is lost. Free some space, and the"
+            " same command goes on"
+        )
+    if code in _DAMAGED:
+        return damaged(path, str(error))
+    if code in _READ_ONLY:
+        can = "written" if writing else "read"
+        return StoreError(
+            f"{path}: the store cannot be {can}: {error}; it needs a folder that can be written"
+        )
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreError(
+            f"{path}: the disk cannot be read or written ({error}); nothing that was stored is"
+            " lost. Look at the disk, and the same command goes on"
+        )
+    return StoreError(f"{path}: the store refused: {error}")
+
+
+def _mode(path: Path, writing: bool) -> str:
+    if writing:
+        return "mode=rw"
+    beside = path.with_name(path.name + BESIDE).exists()
+    folder = os.access(path.parent, os.W_OK)
+    if not beside and not folder:
+        # no file can be made beside the store, so that nobody writes to it either
+        return "mode=ro&immutable=1"
+    # who may write takes its own files beside the store away again; where somebody else's stand
+    # there, a reader leaves them as they are
+    return "mode=rw" if not beside and os.access(path, os.W_OK) else "mode=ro"

@@ -1,0 +1,242 @@
+"""Worker processes of this machine: one thread each, and none outlives its parent.
+
+They are started anew, not forked, and do not run the user's script again: it needs no guard.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Connection, wait
+from typing import Generic, TypeVar
+
+from separatrix.core.errors import EngineError, SizeError, first_line
+from separatrix.training.sweeps.engines.child import started
+
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
+
+STARTS = 3
+"""Workers in a row that may die before they are ready."""
+PATIENCE = 1.0
+"""Seconds that an ended worker has to be gone."""
+THREADS: dict[str, str] = dict.fromkeys(
+    ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
+)
+
+
+@dataclass(frozen=True)
+class Done(Generic[Value]):
+    """What the function returned."""
+
+    value: Value
+    worker: int
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What the function raised."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Died:
+    """How the process ended that was at it."""
+
+    reason: str
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Processes(Generic[Argument, Value]):
+    """At most `most` processes that compute `function`, each after `first`; both picklable. They
+    start when there is something to do.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Argument], Value],
+        most: int | None = None,
+        *,
+        first: Callable[[], None] | None = None,
+    ) -> None:
+        most = cores() if most is None else most
+        # a bool is an int to isinstance, but no number of processes
+        if type(most) is not int or most < 1:
+            raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
+        self.most = most
+        self._opening = pickle.dumps((function, first))
+        self._workers: list[_Worker] = []
+        self._queue: deque[tuple[int, str, Callable[[int], Argument]]] = deque()
+        self._tickets = count(1)
+        self._back: list[tuple[int, Done[Value] | Raised | Died]] = []
+        self._unready = 0
+
+    def submit(self, argument: Argument, kind: str = "") -> int:
+        """A ticket for what will come back. A worker that did this `kind` last is preferred."""
+        return self.submit_for(lambda worker: argument, kind)
+
+    def submit_for(self, argument: Callable[[int], Argument], kind: str = "") -> int:
+        """The same with an argument that depends on the worker's number, from 0 on."""
+        ticket = next(self._tickets)
+        self._queue.append((ticket, kind, argument))
+        self._give()
+        return ticket
+
+    def wait(self, timeout: float) -> list[tuple[int, Done[Value] | Raised | Died]]:
+        """What has come back, by ticket; at the latest after `timeout` seconds.
+
+        Raises EngineError when workers cannot even start.
+        """
+        end = time.monotonic() + timeout
+        while True:
+            left = 0.0 if self._back else max(0.0, end - time.monotonic())
+            heard = self._hear(left)
+            if self._back:
+                back = self._back
+                self._back = []
+                return back
+            if not heard and time.monotonic() >= end:
+                return []
+
+    def close(self) -> None:
+        """Ends every process, whatever it is doing."""
+        workers = self._workers
+        self._workers = []
+        self._queue.clear()
+        self._back.clear()
+        for worker in workers:
+            worker.process.terminate()
+        end = time.monotonic() + PATIENCE
+        for worker in workers:
+            worker.gone(max(0.05, end - time.monotonic()))
+
+    def __enter__(self) -> Processes[Argument, Value]:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _hear(self, timeout: float) -> bool:
+        """Reads whoever has something to say; whether anybody had."""
+        if not self._workers:
+            time.sleep(timeout)
+            return False
+        by_connection = {worker.connection: worker for worker in self._workers}
+        heard = wait(list(by_connection), timeout)
+        for connection in heard:
+            assert isinstance(connection, Connection)
+            self._read(by_connection[connection])
+        if heard:
+            self._give()
+        return bool(heard)
+
+    def _read(self, worker: _Worker) -> None:
+        try:
+            good, value = pickle.loads(worker.connection.recv_bytes())
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        if not worker.ready:
+            if not good:
+                self._bury(worker)
+                raise EngineError(
+                    f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
+                )
+            worker.ready = True
+            self._unready = 0
+            return
+        ticket = worker.ticket
+        assert ticket is not None
+        worker.ticket = None
+        self._back.append((ticket, Done(value, worker.number) if good else Raised(value)))
+
+    def _bury(self, worker: _Worker) -> None:
+        """A worker that is gone: what it was at is told; a new one comes when there is need."""
+        self._workers.remove(worker)
+        reason = worker.gone(PATIENCE)
+        if worker.ticket is not None:
+            self._back.append((worker.ticket, Died(reason)))
+        elif not worker.ready:
+            self._unready += 1
+            if self._unready >= STARTS:
+                raise EngineError(
+                    f"worker processes do not start: {reason}, {STARTS} times in a row; what they"
+                    " printed stands above"
+                )
+
+    def _give(self) -> None:
+        """Hands out what is queued, and starts workers for the rest."""
+        free = [worker for worker in self._workers if worker.ready and worker.free]
+        while self._queue and free:
+            ticket, kind, argument = self._queue.popleft()
+            kinds = {other for _, other, _ in self._queue}
+            at_hand = next((worker for worker in free if worker.kind == kind), None)
+            # what another in the queue was done by is left to it
+            worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
+            free.remove(worker)
+            worker.hand(ticket, kind, argument)
+        starting = sum(not worker.ready for worker in self._workers)
+        numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
+        for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
+            self._workers.append(_Worker(next(numbers), self._opening))
+
+
+class _Worker:
+    """One process, and the socket to it."""
+
+    def __init__(self, number: int, opening: bytes) -> None:
+        self.process, self.connection = started(
+            "separatrix.training.sweeps.engines.worker", THREADS
+        )
+        self.number = number
+        self.ready = False
+        self.ticket: int | None = None
+        self.kind = ""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send_bytes(opening)
+
+    def hand(self, ticket: int, kind: str, argument: Callable[[int], object]) -> None:
+        """Gives it something to do."""
+        data = pickle.dumps(argument(self.number))
+        self.ticket = ticket
+        self.kind = kind
+        # that it is gone is heard at the next wait
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send_bytes(data)
+
+    @property
+    def free(self) -> bool:
+        return self.ticket is None
+
+    def gone(self, patience: float) -> str:
+        """How the process ended; one that does not end within `patience` seconds is killed."""
+        self.connection.close()
+        try:
+            code = self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        end = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+        return f"worker process {self.process.pid} {end}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,184 @@
+"""What a sweep would take: runs, packs, parameters, operations and time, before it begins."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from separatrix.core.document.cells import duration
+from separatrix.training.flops import training_flops
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
+from separatrix.training.sweeps.cells import cells, varied
+from separatrix.training.sweeps.costs import cost
+from separatrix.training.sweeps.file import Sweep
+
+MEASURED = 4
+"""Packs of which some steps are done to see what they take: those that cost most."""
+MOMENT = 0.5
+"""Seconds of steps that each of them is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is still to do."""
+
+    name: str
+    runs: int
+    ended: int
+    cells: int
+    varied: tuple[str, ...]
+    """The fields in which cells differ."""
+    seeds: int
+    learning_rates: int
+    packs: int
+    members: tuple[int, int]
+    """Of the smallest and of the largest pack."""
+    parameters: tuple[int, int]
+    """Of the smallest and of the largest model."""
+    steps: int
+    """Model-steps: steps, summed over models, if none stops early."""
+    flops: int
+    """Floating-point operations of these."""
+    workers: int
+    device: str
+    seconds: float | None
+    """If none stops early; None where nothing was measured."""
+    measured: int
+    """Packs of which some steps were done."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """As a person reads it: names and what they are."""
+        todo = self.runs - self.ended
+        before = f", {self.ended:,} of which have ended before" if self.ended else ""
+        differ = f" ({', '.join(self.varied)})" if self.varied else ""
+        found = [
+            (
+                "runs",
+                f"{self.runs:,}{before}: {_many(self.cells, 'cell')}{differ},"
+                f" {_many(self.learning_rates, 'learning rate')}, {_many(self.seeds, 'seed')}",
+            )
+        ]
+        if not todo:
+            return [*found, ("to do", "nothing")]
+        return [
+            *found,
+            ("packs", f"{self.packs:,} of {_span(self.members)} models trained together"),
+            ("parameters", f"{_span(self.parameters)} a model"),
+            (
+                "steps",
+                f"at most {self.steps:,} model-steps, {self.flops:.1e} FLOPs",
+            ),
+            ("time", self._time()),
+        ]
+
+    def _time(self) -> str:
+        if self.seconds is None:
+            return "not measured"
+        on = f"{_many(self.workers, 'worker')} on {self.device}"
+        return (
+            f"about {duration(self.seconds)} with {on} if no run stops early; from some steps of"
+            f" {_many(self.measured, 'pack')}, here and now"
+        )
+
+
+def plan(
+    wanted: Sweep, packs: Sequence[Pack], ended: set[str], *, workers: int, device: str
+) -> Plan:
+    """What `packs` of a sweep would take with so many workers like this machine's. Trains a little
+    to see how quick it is. Raises what building the models raises.
+    """
+    found = cells(wanted.runs)
+    left = [run for pack in packs for run in pack.runs if run.key not in ended]
+    sizes = [len(pack.runs) for pack in packs]
+    many = Counter(run.shape for run in left)
+    parameters = {shape: _parameters(shape) for shape in many}
+    seconds, measured = _seconds(packs, workers, device)
+    return Plan(
+        name=wanted.name,
+        runs=len(wanted.runs),
+        ended=len(ended),
+        cells=len(found),
+        varied=varied(found),
+        seeds=len({run.seed for run in wanted.runs}),
+        learning_rates=len({run.learning_rate for run in wanted.runs}),
+        packs=len(packs),
+        members=_ends(sizes),
+        parameters=_ends(list(parameters.values())),
+        steps=sum(run.steps for run in left),
+        flops=sum(
+            count * training_flops(shape, parameters[shape]) for shape, count in many.items()
+        ),
+        workers=workers,
+        device=device,
+        seconds=seconds,
+        measured=measured,
+    )
+
+
+def _parameters(run: Run) -> int:
+    """Of the model that a run trains."""
+    from separatrix.models.model import parameter_count, trained_config
+
+    return parameter_count(
+        trained_config(
+            run.stack.spec, run.trained, width=run.width, hidden=run.hidden, length=run.length
+        )
+    )
+
+
+def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | None, int]:
+    """Seconds that all packs take, and of how many some steps were done for that."""
+    costs = {pack: cost(pack) for pack in packs}
+    by_shape: defaultdict[Run, float] = defaultdict(float)
+    for pack, amount in costs.items():
+        by_shape[pack.runs[0].shape] += amount
+    first = {pack.runs[0].shape: pack for pack in reversed(packs)}
+    dear = sorted(by_shape, key=lambda shape: -by_shape[shape])
+    chosen = [first[shape] for shape in dear[:MEASURED]]
+    if not chosen:
+        return None, 0
+    taken = {pack.runs[0].shape: _all_steps(pack, device) for pack in chosen}
+    # of shapes that were not tried: what the others took for their cost
+    known = sum(taken.values()) / sum(costs[pack] for pack in chosen)
+    total = 0.0
+    for pack, amount in costs.items():
+        shape = pack.runs[0].shape
+        like = first[shape]
+        total += taken[shape] * amount / costs[like] if shape in taken else known * amount
+    longest = max(known * amount for amount in costs.values())
+    return max(total / workers, longest), len(chosen)
+
+
+def _all_steps(pack: Pack, device: str) -> float:
+    """Seconds of all steps of a pack, from some of them."""
+    from separatrix.training.engine import Trainer
+
+    trainer = Trainer(pack, device=device)
+    # what is done once is no part of a step
+    trainer.advance(1)
+    start = time.perf_counter()
+    before = trainer.step
+    while time.perf_counter() - start < MOMENT and trainer.active:
+        trainer.advance(1)
+    done = max(1, trainer.step - before)
+    return (time.perf_counter() - start) / done * pack.runs[0].steps
+
+
+def _ends(sizes: Sequence[int]) -> tuple[int, int]:
+    return (min(sizes, default=0), max(sizes, default=0))
+
+
+def _span(ends: tuple[int, int]) -> str:
+    low, high = ends
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"

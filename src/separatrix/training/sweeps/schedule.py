@@ -1,0 +1,377 @@
+"""The scheduler: brings every run of a sweep to its end, whatever happens to workers or to itself.
+
+All that counts is in the store. A pack is claimed there before it is trained; what a slice gave is
+written there in one transaction, with the checkpoint to go on from; and what is lost on the way is
+computed again from there. Killed at any moment, a sweep has lost at most the slices that ran.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from separatrix.core.errors import ClaimLost, StoreError
+from separatrix.training.packs import Pack
+from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps.costs import cost
+from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
+from separatrix.training.sweeps.snapshot import Snapshot, Tally
+from separatrix.training.sweeps.stopping import Stopping
+from separatrix.training.sweeps.store import Store
+
+LOSSES = 5
+"""A slice whose worker died is submitted again, this many times in a row without progress."""
+FIRST_SLICE = 1.0
+"""Seconds of a pack's first slice, so that something is seen soon; the next is twice as long."""
+FEW = 25
+"""So many workers may have slices as short as they like: the store keeps up."""
+SHARE = 0.04
+"""Seconds of a slice for each worker more: writing an update takes a part of that."""
+LOOK = 0.2
+"""Seconds between two looks whether somebody wants it to stop."""
+BEAT = 5.0
+POLL = 2.0
+"""Seconds between two looks at what other processes hold, when there is nothing else to do."""
+TELL = 0.25
+MOMENT = 0.5
+"""Seconds that slices have to come back when the sweep is stopped; the others are dropped."""
+
+Told = Callable[[Snapshot], None]
+
+
+def run_sweep(
+    store: Store,
+    packs: Sequence[Pack],
+    engine: Engine,
+    *,
+    owner: str,
+    slice_seconds: float = 20.0,
+    told: Told | None = None,
+    compile: bool = False,
+    imports: Sequence[str] = (),
+) -> Snapshot:
+    """Trains every run of `packs` that has not ended, in slices of about `slice_seconds`, and
+    returns when each has: also those that another process on the same store holds.
+
+    A run whose work raises, or that loses LOSSES + 1 workers in a row, is marked failed. Ctrl-C
+    and SIGTERM release what is claimed and raise KeyboardInterrupt, or SystemExit. Raises
+    StoreError where the store cannot be written any more, and what the engine raises.
+    """
+    with Stopping() as stopping:
+        sweep = _Sweep(store, packs, engine, owner, slice_seconds, told, compile, tuple(imports))
+        try:
+            sweep.go_on(stopping)
+            sweep.wait_a_moment()
+        except StoreError:
+            # nothing can be given back: what is claimed is free when this process is gone
+            raise
+        except BaseException:
+            with suppress(StoreError):
+                sweep.give_back()
+            raise
+        sweep.give_back()
+        last = sweep.snapshot()
+        if told is not None:
+            told(last)
+        stopping.heed()
+        return last
+
+
+@dataclass(eq=False)
+class _Job:
+    """A pack that is claimed, and how far it is."""
+
+    pack: Pack
+    held: set[str]
+    """Members that this scheduler holds and that have not ended."""
+    checkpoint: bytes | None
+    step: int
+    seconds: float = FIRST_SLICE
+    losses: int = 0
+    found: bool = False
+    """Whether its checkpoint was found in the store and has not been gone on with yet."""
+
+
+class _Sweep:
+    def __init__(
+        self,
+        store: Store,
+        packs: Sequence[Pack],
+        engine: Engine,
+        owner: str,
+        slice_seconds: float,
+        told: Told | None,
+        compile: bool,
+        imports: tuple[str, ...],
+    ) -> None:
+        self.store = store
+        self.engine = engine
+        self.owner = owner
+        self.slice_seconds = slice_seconds
+        self.told = told
+        self.compile = compile
+        self.imports = imports
+        # the longest first, so that the end is not one long run
+        self.queue = deque(sorted(packs, key=lambda pack: -cost(pack)))
+        self.ready: deque[_Job] = deque()
+        self.going: dict[int, _Job] = {}
+        self.mine: set[str] = set()
+        """Runs that are claimed and that the store has not been told the end of."""
+        self.elsewhere: list[Pack] = []
+        """Runs that were not to be had, and that had not ended."""
+        self.untold: list[tuple[_Job, Update]] = []
+        self.tally = Tally(packs)
+        self.next_beat = self.next_poll = self.next_tell = 0.0
+
+    def go_on(self, stopping: Stopping) -> None:
+        """Until every run has ended or somebody wants it to stop."""
+        while not stopping.asked:
+            self.fill()
+            if not (self.going or self.ready or self.queue or self.elsewhere):
+                return
+            for job, result in self.returned(self.engine.wait(LOOK)):
+                self.follow(job, result)
+            # workers go on while the store is written
+            self.fill()
+            self.write()
+            self.now_and_then()
+
+    def wait_a_moment(self) -> None:
+        """Takes what comes back within a moment; the rest is dropped."""
+        end = time.monotonic() + MOMENT
+        while self.going and (left := end - time.monotonic()) > 0:
+            for job, result in self.returned(self.engine.wait(left)):
+                if isinstance(result, Update):
+                    self.untold.append((job, _of(result, job.held)))
+
+    def give_back(self) -> None:
+        """Writes what is not written yet, and lets others have what is claimed."""
+        self.write()
+        self.store.release(self.owner)
+        self.ready.clear()
+        self.going.clear()
+        self.mine.clear()
+
+    def now_and_then(self) -> None:
+        """What is due: a sign of life, a look at what others hold, a snapshot."""
+        for line in self.engine.said():
+            self.tally.said(line)
+        now = time.monotonic()
+        if now >= self.next_beat:
+            self.next_beat = now + BEAT
+            self.store.beat(self.owner)
+        if now >= self.next_poll:
+            self.next_poll = now + POLL
+            self.look_elsewhere()
+        if self.told is not None and now >= self.next_tell:
+            self.next_tell = now + TELL
+            self.told(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        going = {job.pack: (job.step, job.held) for job in self.going.values()}
+        others = {key for pack in self.elsewhere for key in pack.keys}
+        return self.tally.snapshot(going, len(others - self.mine))
+
+    # ---- what is computed next
+
+    def fill(self) -> None:
+        """Gives every worker something to do."""
+        while len(self.going) < self.engine.workers and (job := self.next()) is not None:
+            piece = Slice(
+                pack=job.pack,
+                checkpoint=job.checkpoint,
+                seconds=slice_length(min(job.seconds, self.slice_seconds), self.engine.workers),
+                compile=self.compile,
+                imports=self.imports,
+            )
+            self.going[self.engine.submit(piece)] = job
+
+    def next(self) -> _Job | None:
+        """What is claimed already, or else what can be claimed of the packs that wait."""
+        while not self.ready and self.queue:
+            self.ready += self.claimed(self.queue.popleft())
+        return self.ready.popleft() if self.ready else None
+
+    def claimed(self, pack: Pack) -> list[_Job]:
+        """Jobs for those runs of a pack that nobody else trains and that have not ended. Where a
+        checkpoint tells of another pack that some of them were in, that one goes on.
+        """
+        # others held members of a job's pack for a while: they wait until that pack has ended,
+        # which has left them behind
+        told = (job for job, _ in self.untold)
+        live = (*self.ready, *self.going.values(), *told)
+        busy = self.mine.union(*(job.pack.keys for job in live))
+        keys, found = self.store.take_up([key for key in pack.keys if key not in busy], self.owner)
+        others = [key for key in pack.keys if key not in self.mine and key not in keys]
+        self.note_others(pack, others)
+        jobs: list[_Job] = []
+        rest = set(keys)
+        for begun in found:
+            held = set(begun.held) - busy
+            if not held:
+                continue
+            self.tally.found(begun.pack, held, begun.step)
+            jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
+            rest -= held
+        if rest:
+            jobs.append(_fresh(pack, rest))
+        self.mine.update(*(job.held for job in jobs))
+        return jobs
+
+    def note_others(self, pack: Pack, keys: Sequence[str]) -> None:
+        """Of runs that were not to be had: those that ended are counted, others train the rest."""
+        still: list[str] = []
+        for key in keys:
+            status = self.store.run(key).status
+            if status in ("waiting", "running"):
+                still.append(key)
+            else:
+                self.tally.ended(key, status, here=False)
+        if still:
+            self.elsewhere.append(_part(pack, set(still)))
+
+    def look_elsewhere(self) -> None:
+        """What others held: it may have ended by now, or be free again."""
+        packs = self.elsewhere
+        self.elsewhere = []
+        for pack in packs:
+            if self.queue or len(self.ready) >= self.engine.workers:
+                self.note_others(pack, pack.keys)
+            else:
+                self.ready += self.claimed(pack)
+
+    # ---- what came back
+
+    def returned(self, results: Sequence[tuple[int, Result]]) -> list[tuple[_Job, Result]]:
+        """Results with their jobs; those of packs that others claimed meanwhile are dropped."""
+        return [
+            (self.going.pop(ticket), result) for ticket, result in results if ticket in self.going
+        ]
+
+    def follow(self, job: _Job, result: Result) -> None:
+        """What a result means for its job."""
+        match result:
+            case Update():
+                self.advance(job, result)
+            case Lost():
+                self.lost(job, result.reason)
+            case Failed():
+                self.give_up(job, result.error)
+
+    def advance(self, job: _Job, update: Update) -> None:
+        told = _of(update, job.held)
+        # as it was: what follows changes the job
+        self.untold.append((replace(job, held=set(job.held)), told))
+        job.held -= {key for key, _ in told.finished}
+        job.step = update.step
+        job.losses = 0
+        job.found = False
+        if not job.held:
+            return
+        if update.halves is not None:
+            self.tally.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
+            for half, checkpoint in zip(update.halves, update.half_checkpoints, strict=True):
+                if held := job.held.intersection(half.keys):
+                    self.ready.append(_Job(half, held, checkpoint, update.step))
+        elif update.checkpoint is not None:
+            job.checkpoint = update.checkpoint
+            job.seconds = min(2 * job.seconds, self.slice_seconds)
+            self.ready.appendleft(job)
+        else:
+            # its checkpoint says that they had ended, and the store does not
+            self.ready.append(_fresh(job.pack, job.held))
+
+    def lost(self, job: _Job, reason: str) -> None:
+        """Again from the last checkpoint; not for ever, since it may be the pack that kills."""
+        job.losses += 1
+        if job.losses > LOSSES:
+            self.give_up(job, f"{reason}; {job.losses} times in a row without progress")
+            return
+        self.tally.said(f"{reason}; its slice is computed again ({job.losses} of {LOSSES})")
+        # what is told early cannot be lost
+        job.seconds = FIRST_SLICE
+        self.ready.append(job)
+
+    def give_up(self, job: _Job, error: str) -> None:
+        """A run is marked failed. Of several, the halves are tried alone, so that one bad run does
+        not take others with it; and what cannot go on from a checkpoint starts again.
+        """
+        if len(job.held) == 1 == len(job.pack.runs) and not job.found:
+            (key,) = job.held
+            try:
+                self.store.fail([key], error, self.owner)
+            except ClaimLost as lost:
+                self.drop(job, str(lost))
+                return
+            self.mine.discard(key)
+            self.tally.ended(key, "failed")
+            self.tally.said(f"failed: {error}")
+            return
+        # a checkpoint of the whole serves no part of it
+        nothing = Update(metrics=(), finished=(), checkpoint=None, step=0, seconds=0.0)
+        self.untold.append((replace(job, held=set(job.held)), nothing))
+        rest = _part(job.pack, job.held)
+        parts = (rest,) if job.found or len(rest.runs) == 1 else rest.halves()
+        what = f"a pack of {len(job.pack.runs)}" if len(job.pack.runs) > 1 else "a run"
+        again = "starts again" if len(parts) == 1 else "starts again as two"
+        self.tally.said(f"{what} {again}: {error}")
+        for part in parts:
+            self.ready.append(_fresh(part, set(part.keys), losses=min(job.losses, LOSSES - 1)))
+
+    def write(self) -> None:
+        """Tells the store what came back."""
+        while self.untold:
+            job, update = self.untold[0]
+            try:
+                self.store.tell(job.pack, update, self.owner)
+            except ClaimLost as error:
+                self.drop(job, str(error))
+            else:
+                self.tally.heard(job.pack, job.held, update, job.step)
+                # not before: until it is told, the store has them as claimed
+                self.mine.difference_update(key for key, _ in update.finished)
+            del self.untold[0]
+
+    def drop(self, lost: _Job, reason: str) -> None:
+        """Leaves a pack to whoever has claimed it meanwhile."""
+        self.tally.said(reason)
+        self.mine -= lost.held
+        self.ready = deque(job for job in self.ready if job.held.isdisjoint(lost.held))
+        self.going = {
+            ticket: job for ticket, job in self.going.items() if job.held.isdisjoint(lost.held)
+        }
+        self.elsewhere.append(_part(lost.pack, lost.held))
+
+
+def slice_length(seconds: float, workers: int) -> float:
+    """The length of a slice that should take so long: more, where so many workers would keep the
+    scheduler busier than it can be.
+    """
+    return max(seconds, SHARE * (workers - FEW))
+
+
+def _fresh(pack: Pack, held: set[str], *, losses: int = 0) -> _Job:
+    """A job for some members of a pack, from their first step on."""
+    return _Job(_part(pack, held), held, None, 0, losses=losses)
+
+
+def _part(pack: Pack, keys: set[str]) -> Pack:
+    """The pack of these members."""
+    if len(keys) == len(pack.keys):
+        return pack
+    return Pack(tuple(run for run in pack.runs if run.key in keys))
+
+
+def _of(update: Update, held: set[str]) -> Update:
+    """What an update says of the members held; without a checkpoint when all have ended."""
+    finished = tuple((key, outcome) for key, outcome in update.finished if key in held)
+    over = held.issubset(key for key, _ in finished)
+    return replace(
+        update,
+        metrics=tuple(metric for metric in update.metrics if metric.key in held),
+        finished=finished,
+        checkpoint=None if over else update.checkpoint,
+    )

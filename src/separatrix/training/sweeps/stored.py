@@ -1,0 +1,93 @@
+"""A run as a store keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from separatrix.core.errors import SeparatrixError, StoreError, first_line
+
+if TYPE_CHECKING:
+    from separatrix.core.evidence.outcome import Outcome
+    from separatrix.training.run import Run
+
+Status = Literal["waiting", "running", "done", "diverged", "failed"]
+
+COLUMNS = (
+    "key",
+    "sweep",
+    "specification",
+    "status",
+    "result",
+    "error",
+    "version",
+    "created",
+    "ended",
+    "seconds",
+    "completions",
+    "step",
+    "owner",
+    "host",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """A run, how far it is, and what came of it."""
+
+    key: str
+    sweep: str
+    """The one asked for; else the first that had this run."""
+    specification: str
+    """The run as canonical JSON."""
+    status: Status
+    result: str | None
+    """The outcome as JSON."""
+    error: str
+    """Why it failed, in one line."""
+    version: str
+    """Of the code that ended it."""
+    created: float
+    """Seconds since 1970, as `ended`."""
+    ended: float | None
+    seconds: float
+    """What its training took so far, or in all."""
+    completions: int
+    """How often somebody ended it: 1 for every run that is done or diverged."""
+    step: int
+    owner: str | None
+    """Who trains it now."""
+    host: str
+    """The machine of the store's writer when it ended."""
+
+    @cached_property
+    def run(self) -> Run:
+        # lists of many runs do without reading stacks and tasks
+        from separatrix.training.run import Run
+
+        with self._read("specification"):
+            return Run.from_json(json.loads(self.specification))
+
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        from separatrix.core.evidence.outcome import Outcome
+
+        if self.result is None:
+            return None
+        with self._read("outcome"):
+            return Outcome.from_json(json.loads(self.result))
+
+    @contextmanager
+    def _read(self, what: str) -> Iterator[None]:
+        """Names the run where what the store has of it cannot be read by this version."""
+        try:
+            yield
+        except (SeparatrixError, ValueError, TypeError) as error:
+            raise StoreError(
+                f"run {self.key[:12]}, by version {self.version or '?'}: its {what} cannot be read"
+                f" here: {first_line(error)}"
+            ) from error

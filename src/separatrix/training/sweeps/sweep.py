@@ -1,0 +1,183 @@
+"""A sweep from its file to its last run: what the store does not have yet is trained."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from separatrix.core.errors import SizeError
+from separatrix.training.packs import Pack, packed, remaining
+from separatrix.training.run import Run
+from separatrix.training.sweeps.board import ENDED, Board
+from separatrix.training.sweeps.engines.base import Engine
+from separatrix.training.sweeps.engines.choice import check_choice, chosen
+from separatrix.training.sweeps.engines.pool import cores
+from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep
+from separatrix.training.sweeps.live import watching
+from separatrix.training.sweeps.planning import Plan, plan
+from separatrix.training.sweeps.schedule import run_sweep
+from separatrix.training.sweeps.statistics import Summary, summary
+from separatrix.training.sweeps.store import Store
+from separatrix.training.sweeps.stored import Stored
+
+Source = Path | str | Mapping[str, Any] | Sequence[Run]
+"""A sweep's file, the same as a mapping, or runs."""
+SLICE = 20.0
+"""Seconds of training between two checkpoints."""
+
+
+def sweep(
+    source: Source,
+    *,
+    store: Path | str = "sweeps.sqlite",
+    name: str = "",
+    engine: str | Engine = "local",
+    workers: int | None = None,
+    device: str = "cpu",
+    address: str = "",
+    compile: bool = False,
+    imports: Sequence[str] = (),
+    slice_seconds: float = SLICE,
+    retry: bool = False,
+    fresh: bool = False,
+    show: bool = True,
+) -> Summary:
+    """Trains what the store does not have yet of a sweep, and returns what all its runs show.
+
+    Interrupted, or killed, the same call goes on. `retry` tries failed runs again, and `fresh`
+    trains again what another version of the code has trained. An `engine` of one's own stays open.
+
+    Raises SpecError, UnknownNameError or SizeError for a sweep that is wrong, StoreError for a
+    store that cannot be used, and EngineError where there is nothing to compute with.
+    """
+    if not slice_seconds > 0:
+        raise SizeError(f"slice_seconds is {slice_seconds}; it must be above 0")
+    if isinstance(engine, str):
+        # a wrong word is told at once, even where nothing is left to do
+        check_choice(engine, workers=workers, device=device, address=address)
+    modules = imported(imports)
+    wanted = read(source, name)
+    with Store.create(store) as kept:
+        kept.add(wanted.name, wanted.runs)
+        keys = [run.key for run in wanted.runs]
+        if retry:
+            kept.retry(keys)
+        if fresh:
+            kept.renew(keys)
+        rows = rows_of(kept, wanted)
+        ended = [row for row in rows if row.status in ENDED]
+        if show:
+            _say(kept, wanted, ended)
+        if len(ended) < len(rows):
+            with _opened(engine, workers, device, address) as there:
+                packs = to_do(kept, wanted, ended, device=device, least=there.workers)
+                board = Board(wanted.runs, ended, kept.run, partial(rows_of, kept, wanted))
+                with watching(wanted.name, board, shown=show) as told:
+                    run_sweep(
+                        kept,
+                        packs,
+                        there,
+                        owner=_owner(),
+                        slice_seconds=slice_seconds,
+                        told=told,
+                        compile=compile,
+                        imports=modules,
+                    )
+        return summary(wanted.name, rows_of(kept, wanted))
+
+
+def planned(
+    source: Source,
+    *,
+    store: Path | str,
+    name: str = "",
+    workers: int | None = None,
+    device: str = "cpu",
+) -> Plan:
+    """What a sweep would take on this machine. No store is made or changed. Raises what `sweep`
+    raises.
+    """
+    check_choice("local", workers=workers, device=device, address="")
+    wanted = read(source, name)
+    many = workers or cores()
+    if not Path(store).exists():
+        packs = packed(wanted.runs, device=device, least=many)
+        return plan(wanted, packs, set(), workers=many, device=device)
+    keys = [run.key for run in wanted.runs]
+    with Store.read(store) as kept:
+        known = {row.key: row for row in kept.rows()}
+        ended = [known[key] for key in keys if key in known and known[key].status in ENDED]
+        packs = to_do(kept, wanted, ended, device=device, least=many)
+    return plan(wanted, packs, {row.key for row in ended}, workers=many, device=device)
+
+
+def read(source: Source, name: str = "") -> Sweep:
+    """The sweep that a file, a mapping or runs stand for; `name` wins over the file's own."""
+    if isinstance(source, Path | str):
+        found = read_sweep(Path(source))
+    else:
+        found = python_sweep(source, name="sweep")
+    return Sweep(name or found.name, found.runs)
+
+
+def imported(modules: Sequence[str]) -> tuple[str, ...]:
+    """The modules as every worker finds them, imported here, too."""
+    if not modules:
+        # the room of plugins loads torch
+        return ()
+    from separatrix.mixers.plugins.load import import_module
+
+    found = tuple(
+        str(Path(name).expanduser().resolve()) if name.endswith(".py") else name for name in modules
+    )
+    for name in found:
+        import_module(name)
+    return found
+
+
+def rows_of(store: Store, wanted: Sweep) -> list[Stored]:
+    """The sweep's runs as the store has them, in the sweep's order. An earlier version of its file
+    may have put others under its name, which are left out.
+    """
+    found = {row.key: row for row in store.rows(wanted.name)}
+    return [found[run.key] for run in wanted.runs]
+
+
+def to_do(
+    store: Store, wanted: Sweep, ended: Sequence[Stored], *, device: str, least: int
+) -> list[Pack]:
+    """The packs that are still to train, those with a checkpoint as they were."""
+    over = {row.key for row in ended}
+    missing = [run.key for run in wanted.runs if run.key not in over]
+    return remaining(wanted.runs, over, store.packs(missing), device=device, least=least)
+
+
+def _opened(
+    engine: str | Engine, workers: int | None, device: str, address: str
+) -> AbstractContextManager[Engine]:
+    if isinstance(engine, Engine):
+        return nullcontext(engine)
+    return chosen(engine, workers=workers, device=device, address=address)
+
+
+def _owner() -> str:
+    """A name that no other process has, and no other sweep of this one."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
+
+
+def _say(store: Store, wanted: Sweep, ended: Sequence[Stored]) -> None:
+    if store.note:
+        print(f"note: {store.note}", file=sys.stderr)
+    left = len(wanted.runs) - len(ended)
+    before = f", {len(ended):,} of which have ended before" if ended else ""
+    todo = f"; {left:,} to do" if ended and left else "" if left else "; nothing to do"
+    print(
+        f"{wanted.name}: {len(wanted.runs):,} runs in {store.path}{before}{todo}", file=sys.stderr
+    )

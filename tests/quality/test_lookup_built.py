@@ -1,0 +1,171 @@
+"""The theorem `lookup` in weights: recall, many queries, needles and c-grams by rotations alone and
+one head that compares, or behind a short convolution in bf16.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from separatrix.core.numbers.selection import selection_lead
+from separatrix.mixers import mixer as mixer_for
+from separatrix.models.model import Model, ModelConfig
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import MQAR, Copying, Task, parse_task
+from separatrix.theory import judge, recheck
+from separatrix.theory.solves.lookup import wanted_by
+
+
+def built(spec: str, task: Task) -> Model:
+    """Stream: 1 but for the start token, start, a token's bits, those of the c tokens before with
+    their flags, and the bits that are found. Behind layer 1 all is linear.
+    """
+    wanted = wanted_by(task)
+    assert wanted is not None
+    c, B = wanted
+    config = ModelConfig(
+        architecture=spec,
+        vocabulary=task.vocabulary,
+        length=task.length,
+        answers=task.answers,
+        width=2 + B + c * (B + 1) + B,
+        hidden=1,
+        norm=False,
+        bos=True,
+    )
+    model = Model(config).requires_grad_(False)
+    weights = dict(model.named_parameters())
+    for weight in weights.values():
+        weight.zero_()
+    codes = 2.0 * (torch.arange(task.vocabulary)[:, None] >> torch.arange(B) & 1) - 1
+    weights["embed.weight"][: task.vocabulary, 0] = 1
+    weights["embed.weight"][: task.vocabulary, 2 : 2 + B] = codes
+    weights["embed.weight"][task.vocabulary, 1] = 1
+    one, two = "blocks.0.mixers.0.", "blocks.1.mixers.0."
+    brought = [2 + B + j * (B + 1) for j in range(c)]
+    # a flag and the bits of a token, copied for each head or offset
+    copied = [1, *range(2, 2 + B)]
+    for j, start in enumerate(brought):
+        for number, source in enumerate(copied):
+            channel = j * (B + 1) + number
+            weights[one + "v.weight"][channel, source] = 1
+            weights[one + "o.weight"][start + number, channel] = 1
+            if one + "conv.weight" in weights:
+                weights[one + "conv.weight"][channel, -2 - j] = 1
+    if one + "conv.weight" in weights:
+        for gate in ("b.weight", "c.weight"):
+            weights[one + gate][:, :2] = 1
+    else:
+        part = Architecture.parse(spec).layers[0][0]
+        assert part.rotation is not None
+        lead = selection_lead(part.rotation, task.length + 1, "fp32")
+        assert lead is not None
+        first = torch.tensor(part.rotation.frequencies, dtype=torch.float64)
+        shares = lead.ratio ** torch.arange(len(first), dtype=torch.float64)
+        scale = (math.log(task.length + 1) + 17) / (lead.gap - lead.rounding) / shares.sum()
+        half = len(first)
+        for j in range(c):
+            rows = slice(2 * half * j, 2 * half * (j + 1))
+            turn = first * (j + 1)
+            query = torch.cat([shares * turn.cos(), -shares * turn.sin()]) * scale
+            for both in (0, 1):
+                weights[one + "q.weight"][rows, both] = query.float()
+                weights[one + "k.weight"][rows.start : rows.start + half, both] = 1
+    # the last c tokens against those before: bits, and a tag that is below 0 where one is missing
+    bits = [2, *(start + 1 for start in brought)]
+    for j in range(c):
+        for b in range(B):
+            weights[two + "q.weight"][j * B + b, bits[j] + b] = 8.0
+            weights[two + "k.weight"][j * B + b, bits[j + 1] + b] = 8.0
+    tag = c * B
+    weights[two + "q.weight"][tag, :2] = 8.0
+    weights[two + "k.weight"][tag, :2] = 8.0
+    for start in brought:
+        weights[two + "k.weight"][tag, start] = -16.0
+    found = 2 + B + c * (B + 1)
+    for b in range(B):
+        weights[two + "v.weight"][b, 2 + b] = 1
+        weights[two + "o.weight"][found + b, b] = 1
+    offset = task.vocabulary // 2 if isinstance(task, MQAR) else 0
+    weights["head.weight"][:, found:] = codes[offset : offset + task.answers]
+    return model
+
+
+TASKS = [
+    "recall:n=40,K=90,V=30,form=independent",
+    "recall:n=40,K=90,V=10",
+    "mqar:vocab_size=64,input_seq_len=96,num_kv_pairs=20",
+    "noisy-recall:n=5,noise=40,K=64,V=16",
+    "cgram:n=64,V=32,c=2",
+]
+
+
+@pytest.mark.parametrize("text", TASKS)
+@pytest.mark.parametrize("first", ["full", "shortconv"])
+def test_every_drawn_prompt_is_answered(text: str, first: str) -> None:
+    task = parse_task(text)
+    wanted = wanted_by(task)
+    assert wanted is not None
+    c, B = wanted
+    rope = f"full(heads={c}, head_dim=64, value_dim={B + 1}, rope=true, positions=none)"
+    conv = f"shortconv(conv={c + 1}, width={c * (B + 1)}, positions=none)"
+    brings = rope if first == "full" else conv
+    spec = f"{brings} + full(heads=1, head_dim=32, value_dim={B}, positions=none)"
+    verdict = next(v for v in judge(Architecture.parse(spec), task) if v.theorem == "lookup")
+    recheck(verdict)
+    assert verdict.status == "SOLVABLE"
+    model = built(spec, task)
+    drawn = task.draw(200, np.random.default_rng(3))
+    tokens = torch.from_numpy(drawn.tokens)
+    if first == "shortconv":
+        model = model.bfloat16()
+    if task.several:
+        due = drawn.targets >= 0
+        assert (model.every(tokens).argmax(-1).numpy()[due] == drawn.targets[due]).all()
+    else:
+        assert (model(tokens).argmax(-1).numpy() == drawn.targets).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_strings_are_copied_by_two_heads_that_address_places(dtype: torch.dtype) -> None:
+    """Between them a token's own place less that of the mark, less 1."""
+    task = Copying(n=40, V=10)
+    stack = Architecture.parse("full(heads=1, head_dim=16, value_dim=8)*2")
+    verdict = next(v for v in judge(stack, task) if v.theorem == "copying")
+    recheck(verdict)
+    address = verdict.numbers["address_bits"]
+    part = stack.layers[0][0]
+    bits = 2.0 * (torch.arange(256)[:, None] >> torch.arange(address) & 1) - 1
+    drawn = task.draw(50, np.random.default_rng(4))
+    tokens = torch.from_numpy(drawn.tokens)
+
+    def read(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        """One head of the layer: query, key and value stand side by side in its input."""
+        x = torch.cat([query * 8, key * 8, value], -1).to(dtype)
+        mixer = mixer_for(part, width=x.shape[-1])
+        weights = dict(mixer.named_parameters())
+        for weight in weights.values():
+            weight.zero_()
+        starts = (0, query.shape[-1], 2 * query.shape[-1])
+        for name, start, size in zip("qkv", starts, (16, 16, 8), strict=True):
+            used = min(size, x.shape[-1] - start, query.shape[-1] if name != "v" else size)
+            weights[f"{name}.weight"][:used, start : start + used] = torch.eye(used)
+        weights["o.weight"][:8, :8] = torch.eye(8)
+        return mixer.to(dtype)(x)[..., :8].float()
+
+    n = task.length
+    mark = torch.where(tokens == task.V, 1.0, -1.0)[..., None]
+    one = torch.ones(len(tokens), n, 1)
+    own = bits[torch.arange(n)].expand(len(tokens), n, address)
+    found = read(one, mark, own)[..., :address] > 0
+    place = (found.long() << torch.arange(address)).sum(-1)
+    wanted = (torch.arange(n) - place - 1).clamp(0)
+    values = bits[tokens][..., :4]
+    copied = read(bits[wanted], own, values)[..., :4] > 0
+    answers = (copied.long() << torch.arange(4)).sum(-1).numpy()
+    due = drawn.targets >= 0
+    assert (answers[due] == drawn.targets[due]).all()

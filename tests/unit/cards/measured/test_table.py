@@ -1,0 +1,182 @@
+"""Tables of results: what is derived from counts, and files that were damaged."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.practice_tables import diverged, row, table, trial
+
+from separatrix.cards.measured import table as tables
+from separatrix.cards.measured.table import Longer, Rounded, Table, names, parse, read, read_file
+from separatrix.core.errors import EvidenceError, SpecError
+from separatrix.core.evidence.records import enveloped
+
+
+def example() -> Table:
+    return table(
+        "toy",
+        row(
+            {"mechanism": "gdn", "n": 8},
+            {
+                1e-3: [trial(0, 100), trial(1, 200), trial(2, 1000)],
+                3e-3: [trial(0, 500), trial(1, 995), diverged(2)],
+            },
+        ),
+        row(
+            {"mechanism": "gdn", "n": 16},
+            {
+                3e-3: [
+                    trial(
+                        0,
+                        400,
+                        longer=(Longer("n=64", 3, 40, 160),),
+                        formats=(Rounded("bf16", 10, 390, 1000, 2.5),),
+                    )
+                ]
+            },
+        ),
+        row({"mechanism": "full", "n": 8}, {3e-3: [trial(0, 1000)]}, architecture="full*2"),
+    )
+
+
+def test_a_file_gives_the_table_back() -> None:
+    assert parse(example().text()) == example()
+
+
+def test_a_file_has_a_line_for_each_row() -> None:
+    lines = example().text().splitlines()
+    assert sum(line.startswith('{"cache_bits"') for line in lines) == 3
+
+
+def test_the_best_rate_is_the_one_with_the_highest_median() -> None:
+    """200 against 500 of 1,000: the median of 0, 500 and 995."""
+    first = example().rows[0]
+    assert first.best_rate == 3e-3
+    assert [one.seed for one in first.trials] == [0, 1, 2]
+    assert first.median == Fraction(1, 2)
+    assert len(first.every) == 6
+
+
+def test_labels_have_their_values_in_order() -> None:
+    assert example().values("n") == [8, 16]
+    assert example().values("mechanism") == ["gdn", "full"]
+
+
+def test_a_row_without_a_seed_has_no_median() -> None:
+    with pytest.raises(SpecError, match="has no seed"):
+        assert row({"n": 8}, {}).median
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"right":500', '"right":501'),
+        ('"n":16', '"n":17'),
+        ('"laptop"', '"gpu"'),
+        ('"rows":[', '"row":['),
+        ("toy", "\\udc00"),
+    ],
+)
+def test_what_was_edited_is_refused(old: str, new: str, tmp_path: Path) -> None:
+    path = tmp_path / "toy.json"
+    text = example().text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(SpecError) as caught:
+        read_file(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"body": {"rows": 3}}', example().text()[:-40], "\x00\xff"]
+)
+def test_what_is_no_table_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "toy.json"
+    path.write_text(text)
+    with pytest.raises(SpecError):
+        read_file(path)
+
+
+def test_a_folder_and_bytes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_file(tmp_path)
+    path = tmp_path / "toy.json"
+    path.write_bytes(b"\xff\xfe{")
+    with pytest.raises(SpecError, match="not a text file"):
+        read_file(path)
+
+
+def _rehashed(change: Any) -> str:
+    """The example changed, with a content hash that fits."""
+    body = json.loads(example().text())["body"]
+    change(body)
+    return json.dumps(enveloped("practice", body))
+
+
+def _trial(body: Any) -> Any:
+    return body["rows"][0]["rates"][0]["trials"][0]
+
+
+def _beside(body: Any) -> Any:
+    return body["rows"][1]["rates"][0]["trials"][0]
+
+
+def _longer(body: Any) -> Any:
+    return _beside(body)["longer"][0]
+
+
+def _rounded(body: Any) -> Any:
+    return _beside(body)["formats"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda body: _trial(body).update(right=1001), "impossible counts"),
+        (lambda body: _trial(body).update(tested=0), "impossible counts"),
+        (lambda body: _trial(body).update(bits=-1.0), "impossible counts"),
+        (lambda body: _trial(body).update(bits_squares=-1.0), "impossible counts"),
+        (lambda body: _longer(body).__setitem__(2, 161), "impossible counts"),
+        (lambda body: _rounded(body).__setitem__(2, 1001), "impossible counts"),
+        (lambda body: _trial(body).update(seed=1), "a seed twice"),
+        (lambda body: body["rows"][0]["rates"][0].update(learning_rate=3e-3), "rate twice"),
+        (lambda body: body["rows"][0]["run"].pop("architecture"), "of no stack"),
+        (lambda body: _trial(body).update(right="9"), "right"),
+        (lambda body: _trial(body).pop("bits"), "missing or unknown: bits"),
+        (lambda body: body.update(scale="huge"), "scale"),
+        (lambda body: body["rows"].append(body["rows"][0]), "two rows"),
+        (lambda body: body["rows"][0]["run"].update(task="nothing"), "no known task"),
+        (lambda body: body["rows"][0]["labels"].update(n=None), "labels"),
+    ],
+)
+def test_what_no_training_gives_is_refused(change: Any, said: str) -> None:
+    with pytest.raises(EvidenceError, match=said):
+        parse(_rehashed(change))
+
+
+def test_the_package_holds_readable_tables() -> None:
+    for name in names():
+        found = read(name)
+        assert found is not None
+        assert (found.experiment, found.scale) == (name, "laptop")
+        assert len(found.provenance.commit) == 40
+
+
+def test_what_the_package_does_not_hold() -> None:
+    assert read("nothing-of-this-name") is None
+    assert read("../results/capacity") is None
+    assert read("") is None
+
+
+def test_a_file_under_another_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    (tmp_path / "depth-of-toys.json").write_text(example().text())
+    with pytest.raises(SpecError, match="'toy'"):
+        read("depth-of-toys")

@@ -1,0 +1,170 @@
+"""Wrong answers, and how `refute` chooses what to look for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from separatrix.checks.refute import NotFound, refute, wrong_answer
+from separatrix.checks.verify.certificate import verify_certificate
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.evidence.records import Certificate
+from separatrix.models.model import Model, ModelConfig, build
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Batch, Eva, TwoSum
+from separatrix.tasks.base.task import Tokens
+
+TASK = Eva(n=8, V=8)
+
+
+def _constant(n: int, bias: float) -> tuple[Model, TwoSum]:
+    """A model that prefers the answer 1 by `bias` whatever the prompt, and 2-Sum, where the
+    right answer is 0 half of the time.
+    """
+    task = TwoSum(n=n, M=3)
+    model = Model(_config("full @ heads=1, head_dim=1", length=n + 1, vocabulary=3, width=1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.head.bias[1] = bias
+    return model, task
+
+
+def _config(architecture: str, *, length: int, vocabulary: int, width: int) -> ModelConfig:
+    return ModelConfig(
+        architecture=architecture,
+        vocabulary=vocabulary,
+        length=length,
+        answers=2,
+        width=width,
+        hidden=0,
+        norm=False,
+        bos=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ones(TwoSum):
+    """Are at least n - 2 of n fair bits ones? (2-Sum as a decision lends its sizes.)"""
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        tokens = rng.integers(2, size=(batch, self.n))
+        return Batch(tokens, self.answer(tokens))
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return (tokens.sum(1) >= self.n - 2).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    "spec", ["full", "gdn*2", "full|linear", "sparse(block=4)", "loglinear + window(size=2)"]
+)
+def test_a_drawn_model_is_wrong_somewhere(spec: str) -> None:
+    found = refute(Architecture.parse(f"{spec} @ heads=1, head_dim=4"), TASK, budget=20)
+    assert isinstance(found, Certificate)
+    assert found.form == "wrong_answer"
+    assert found.cache_format is None
+    (prompt,), (answer,) = found.inputs, found.answers
+    assert answer == prompt[prompt[-1]] != found.output
+    assert any(
+        "in float32 and token by token in float64" in sentence
+        for sentence in verify_certificate(found)
+    )
+
+
+def test_small_changes_find_rare_mistakes() -> None:
+    """The model reads the mean of 30 bits and says 1 for 30 ones only. It is wrong on 465 of
+    2^30 inputs, one in 2,309,068.
+    """
+    model = Model(_config("full @ heads=1, head_dim=1", length=30, vocabulary=3, width=2))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.embed.weight[1, 0] = 1.0
+        model.get_parameter("blocks.0.mixers.0.v.weight")[0, 0] = 1.0
+        model.get_parameter("blocks.0.mixers.0.o.weight")[1, 0] = 1.0
+        model.head.weight[1, 1], model.head.bias[1] = 10.0, -9.9
+    found = wrong_answer(model, Ones(n=30, M=3, form="decision"), seconds=20, tries=1 << 14)
+    assert isinstance(found, Certificate)
+    assert sum(found.inputs[0]) in (28, 29)
+    assert (found.answers, found.output) == ([1], 0)
+
+
+def test_a_constant_model() -> None:
+    model, task = _constant(6, 1.0)
+    found = wrong_answer(model, task, seconds=20)
+    assert isinstance(found, Certificate)
+    assert (found.answers, found.output) == ([0], 1)
+    verify_certificate(found)
+
+
+def test_thin_margins_are_no_evidence() -> None:
+    model, task = _constant(6, 5e-5)
+    assert isinstance(wrong_answer(model, task, seconds=5, tries=600), NotFound)
+
+
+def test_numbers_that_are_not_finite_are_no_evidence() -> None:
+    model, task = _constant(6, float("nan"))
+    assert isinstance(wrong_answer(model, task, seconds=5, tries=600), NotFound)
+
+
+def test_a_float64_model_travels_as_float64() -> None:
+    model = build(Architecture.parse("gdn @ heads=1, head_dim=2"), TASK).double()
+    found = wrong_answer(model, TASK, seconds=20)
+    assert isinstance(found, Certificate)
+    assert {entry["dtype"] for entry in found.weights.values()} == {"float64"}
+    assert any(
+        "in float64 and token by token" in sentence for sentence in verify_certificate(found)
+    )
+
+
+def test_a_search_ends_with_its_tries() -> None:
+    model, task = _constant(6, 0.0)
+    found = wrong_answer(model, task, seconds=20, tries=1000)
+    assert isinstance(found, NotFound)
+    assert found.tried == 1000
+
+
+def test_what_is_looked_for() -> None:
+    small = Architecture.parse("gdn @ heads=1, head_dim=2, p3")
+    wide = Architecture.parse("gdn @ heads=1, head_dim=2")
+    for architecture, cache_format, form in [
+        (small, None, "collision"),
+        (wide, None, "wrong_answer"),
+        (wide, "p2", "collision"),
+    ]:
+        found = refute(architecture, TASK, cache_format=cache_format, budget=20)
+        assert isinstance(found, Certificate)
+        assert found.form == form
+    found = refute(small, TASK, cache_format="p2:step=2^-1", budget=20)
+    assert isinstance(found, Certificate)
+    assert found.cache_format == "p2:step=2^-1"
+
+
+def test_bad_input() -> None:
+    gdn = Architecture.parse("gdn @ heads=1, head_dim=2")
+    with pytest.raises(UnknownNameError, match="'collision'"):
+        refute(gdn, TASK, method="colision")  # type: ignore[arg-type]
+    with pytest.raises(SizeError, match="give cache_format"):
+        refute(gdn, TASK, method="collision")
+    with pytest.raises(SizeError, match="no uniform levels"):
+        refute(gdn, TASK, cache_format="bf16")
+    with pytest.raises(SpecError, match="unknown number format"):
+        refute(gdn, TASK, cache_format="q3")
+    with pytest.raises(SpecError, match="is no grid"):
+        refute(gdn, TASK, cache_format="p3:step=1")
+    with pytest.raises(SizeError, match="1 to 32 bits"):
+        refute(gdn, TASK, cache_format="p40")
+    for bad in ({"budget": 0.0}, {"budget": float("nan")}, {"tries": 0}):
+        with pytest.raises(SizeError, match="both must be positive"):
+            refute(gdn, TASK, **bad)  # type: ignore[arg-type]
+    with pytest.raises(SizeError, match="no mixer yet"):
+        refute(Architecture.parse("rwkv4"), TASK)
+
+
+def test_answers_are_the_oracles() -> None:
+    found = refute(Architecture.parse("full @ heads=1, head_dim=4"), TASK, seed=4)
+    assert isinstance(found, Certificate)
+    assert TASK.answer(np.array(found.inputs)).tolist() == found.answers

@@ -1,0 +1,147 @@
+"""`analyze` as a user meets it: stacks and sizes given by hand, files with open sizes, plain
+English, JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hf_configs import NEMOTRON
+
+from separatrix.cli.main import run
+
+SILENT = {key: value for key, value in NEMOTRON.items() if key != "hybrid_override_pattern"} | {
+    "model_type": "nobody_knows"
+}
+NATIVE = {
+    "d_model": 64,
+    "n_layer": 3,
+    "vocab_size": 100,
+    "ssm_cfg": {"layer": "Mamba2"},
+    "attn_layer_idx": [],
+    "attn_cfg": {},
+}
+
+
+def written(path: Path, config: dict[str, Any]) -> str:
+    (path / "config.json").write_text(json.dumps(config))
+    return str(path / "config.json")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert run(["analyze", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(["analyze", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_a_file_without_a_pattern_wants_one_and_takes_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = written(tmp_path, SILENT)
+    message = refused(capsys, file)
+    assert "no field says which layers are recurrent" in message
+    assert "--pattern" in message
+    assert printed(capsys, file, "--pattern", "(mamba2*2 + full)*2")["pattern"] == "mmfmmf"
+    assert "num_hidden_layers" in refused(capsys, file, "--pattern", "mamba2*5")
+    assert "Did you mean 'mamba'?" in refused(capsys, file, "--pattern", "mamba3*6")
+
+
+def test_open_sizes_are_named_and_supplied(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = written(tmp_path, NATIVE)
+    open_card = printed(capsys, file)
+    assert open_card["layers"]["recurrent"] == open_card["layers"]["total"] == 3
+    assert open_card["cache"]["recurrent_numbers"] == {"mamba2": None}
+    assert "mamba2.state" in open_card["unknown"]
+    assert run(["analyze", file]) == 0
+    assert "--set mamba2.state=..." in " ".join(capsys.readouterr().out.split())
+    sizes = [
+        "mamba.state=16",
+        "mamba2.heads=4",
+        "mamba2.head_dim=32",
+        "mamba2.groups=1",
+        "mamba2.conv=4",
+        "dtype=bf16",
+    ]
+    whole = printed(capsys, file, *(word for size in sizes for word in ("--set", size)))
+    assert whole["cache"]["recurrent_numbers"] == {"mamba2": 4 * 32 * 16}
+    assert whole["cache"]["convolution_numbers"] == {"mamba2": 3 * (4 * 32 + 2 * 16)}
+    assert whole["cache"]["state_bytes"] == 3 * (2048 * 4 + 480 * 2)
+    assert any("set by hand: mamba.state = 16" in text for text in whole["assumptions"])
+
+
+def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert printed(capsys, "gdn(heads=1, head_dim=2)", "--set", "gdn.head_dim=3")["cache"][
+        "recurrent_numbers"
+    ] == {"gdn": 9}
+    assert printed(capsys, "qwen3-next-80b", "--set", "gdn.head_dim=64")["cache"][
+        "recurrent_numbers"
+    ] == {"gdn": 32 * 64 * 128}
+    assert printed(capsys, "full", "--set", "vocabulary=70", "--set", "context=90")["context"] == 90
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--context", "0"], "context is 0"),
+        (["--context", "10^30"], "context is '10^30'"),
+        (["--context", "1" + "0" * 30], "from 1 to 10^12"),
+        (["--context", "128kB"], "such as 131072 or 128k"),
+        (["--set", "full.headz=3"], "Did you mean 'heads'?"),
+        (["--set", "gdn.heads=3"], "no layer of this model is 'gdn'"),
+        (["--set", "full.heads"], "no setting"),
+        (["--pattern", "full*2"], "pattern"),
+        (["--explain"], "It is now --why QUESTION"),
+    ],
+)
+def test_mistakes_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert said in refused(capsys, "full", *arguments)
+
+
+def test_what_stands_behind_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*arguments: str) -> str:
+        assert run(["analyze", "gdn", *arguments]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    recall = told("--why", "recall")
+    for said in ("Whatever its weights", "says", "numbers", "assumes", "theorems show I", "source"):
+        assert said in recall
+    assert "equality of two strings" not in recall
+    assert told("--why", "Recall") == recall
+    assert told("--why", "equal").count("equality of two strings") == 1
+    everything = told("--why", "all")
+    for said in ("Memory of the past", "Cost of a token", "Assumptions", "permutation tracking"):
+        assert said in everything
+    assert "Whatever its weights" not in told()
+    for verdict in printed(capsys, "(gdn*3 + full)*2")["verdicts"]:
+        assert verdict["explain"].count(". ") >= 1, verdict["question"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("recal1", "Did you mean 'recall'?"),
+        ("brakets", "Did you mean 'brackets'?"),
+        ("poetry", "Did you mean 'parity'?"),
+        ("zzz", "Known: 2sum, all"),
+        ("", "unknown question ''"),
+        ("question-first", "is not asked of full"),
+    ],
+)
+def test_questions_that_are_none(capsys: pytest.CaptureFixture[str], asked: str, said: str) -> None:
+    assert said in refused(capsys, "full", "--why", asked)

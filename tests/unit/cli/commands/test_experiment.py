@@ -1,0 +1,176 @@
+"""`separatrix experiment`: lists, shows what is recorded, trains, refuses what makes no sense."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.toy_experiment import WORDS, table, toy
+
+from separatrix.cards.measured import table as tables
+from separatrix.cli.main import run
+from separatrix.findings import EXPERIMENTS, checking
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that holds the toy's results and no others."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "toy.json").write_text(table().text())
+    monkeypatch.setattr(tables, "RESULTS", folder)
+    monkeypatch.setitem(EXPERIMENTS, "toy", toy(tmp_path, WORDS))
+    tables.read.cache_clear()
+    yield folder
+    tables.read.cache_clear()
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    assert run(["experiment", *words]) == code
+    out, err = capsys.readouterr()
+    assert err.count("\n") <= 1
+    return out if code == 0 else err
+
+
+def test_the_list(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {row["experiment"]: row for row in json.loads(said(capsys, "--json"))}
+    assert rows["toy"]["recorded"] == "16 trainings, 2026-01-31"
+    assert rows["shift"]["recorded"] == "-"
+    assert set(rows) == set(EXPERIMENTS)
+
+
+def test_recorded_results_are_shown_without_training(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = said(capsys, "toy", "--recorded")
+    for part in ("How many facts", "8 of 8", "shown: full is ahead", "0123456789", "2026-01-31"):
+        assert part in text
+    found = json.loads(said(capsys, "toy", "--recorded", "--json"))
+    assert found["contrasts"][0]["p"] == 2 / 2**8
+    assert [cell["solved"] for cell in found["cells"]] == [8, 0]
+    assert len(found["rows"]) == 2
+
+
+def test_a_claim_that_the_rows_do_not_bear_fails_after_what_they_show(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worse = table({"full": (900, None) * 4, "linear": (100,) * 8})
+    (results / "toy.json").write_text(worse.text())
+    assert run(["experiment", "toy", "--recorded"]) == 1
+    out, err = capsys.readouterr()
+    assert "no difference shown" in out or "shown: linear is ahead" in out
+    assert "the rows do not bear this claim" in err
+
+
+def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("")
+    assert "is not trained yet" in said(capsys, "study", "--rows", str(rows))
+    assert json.loads(said(capsys, "study", "--rows", str(rows), "--json"))["cells"] == []
+    rows.write_text('{"cell": "a"}\n')
+    assert "rows.jsonl, line 1" in said(capsys, "study", "--rows", str(rows), code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["shfit"], "Did you mean 'shift'?"),
+        (["toy", "--scale", "latop"], "Did you mean 'laptop'?"),
+        (["toy", "--check", "--recorded"], "ask for different things"),
+        (["toy", "--check", "--dry-run"], "ask for different things"),
+        (["--check"], "name an experiment"),
+        (["--record"], "name an experiment"),
+        (["--out", "x"], "name an experiment"),
+        (["toy", "--seed", "3"], "--seed says which run --check draws"),
+        (["toy", "--scale", "smoke"], "`separatrix sweep FILE` trains a grid of any size"),
+        (["toy", "--recorded", "--scale", "gpu"], "--scale gpu is gone"),
+        (["study"], "give their lines with --rows FILE"),
+        (["study", "--recorded"], "--rows FILE` shows them"),
+        (["shift", "--check"], "holds no results of shift"),
+        (["study", "--rows", "none.jsonl"], "none.jsonl: cannot be read"),
+        (["study", "--rows", "x", "--out", "y"], "make no table"),
+        (["study", "--rows", "x", "--recorded"], "ask for different things"),
+        (["--rows", "x"], "name an experiment"),
+        (["toy", "--check", "--out", "x"], "make no table"),
+        (["toy", "--recorded", "--record"], "in the package already"),
+        (["toy", "--device", "tpu"], "tpu"),
+    ],
+)
+def test_what_makes_no_sense(
+    words: list[str], told: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in said(capsys, *words, code=2)
+
+
+def test_damaged_results_are_one_line(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = results / "toy.json"
+    path.write_text(path.read_text().replace('"right":998', '"right":999'))
+    told = said(capsys, "toy", "--recorded", code=2)
+    assert "toy.json: the content hash does not match" in told
+
+
+def test_a_folder_that_exists_is_told_before_training(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, "toy", "--out", str(tmp_path), code=2)
+    assert "exists already" in told
+
+
+def test_record_needs_a_clean_checkout(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from separatrix.findings import provenance
+
+    monkeypatch.setattr(provenance, "commit", lambda: provenance.UNKNOWN)
+    assert "clean checkout" in said(capsys, "toy", "--record", code=2)
+
+
+@pytest.mark.parametrize(("right", "code"), [(998, 0), (0, 1)])
+def test_check_fails_where_counts_differ(
+    right: int,
+    code: int,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = table().rows[0]
+    again = checking.Compared(
+        row=row,
+        learning_rate=3e-3,
+        recorded=row.trials[0],
+        again=replace(row.trials[0], right=right),
+        version="1",
+    )
+    monkeypatch.setattr(checking, "check", lambda *_, **__: again)
+    told = said(capsys, "toy", "--check", code=code)
+    assert ("equal" if code == 0 else "differs") in told
+
+
+@pytest.mark.slow
+def test_from_training_to_a_folder(
+    results: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is trained once is not trained again, and the folder's table is what was trained."""
+    monkeypatch.setitem(EXPERIMENTS, "toy", toy(tmp_path))
+    out = tmp_path / "out"
+    store = str(tmp_path / "store.sqlite")
+    words = ["experiment", "toy", "--store", store, "--workers", "1"]
+    assert run([*words, "--dry-run"]) == 0
+    assert "8: 4 cells" in capsys.readouterr().out
+    assert run(words) == 0
+    capsys.readouterr()
+    assert run([*words, "--out", str(out)]) == 0
+    assert "nothing to do" in capsys.readouterr().err
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["experiment-toy.svg", "toy.json", "toy.md"]
+    (results / "toy.json").write_text((out / "toy.json").read_text())
+    tables.read.cache_clear()
+    for seed in (0, 1):
+        assert run(["experiment", "toy", "--check", "--seed", str(seed)]) == 0
+        assert capsys.readouterr().out.startswith(("equal", "agrees"))

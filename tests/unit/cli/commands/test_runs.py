@@ -1,0 +1,360 @@
+"""`separatrix runs`: lists, one run, tables in files, and stores that are not there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from support.toy_runs import outcome, pack, run, update
+
+from separatrix.cli.main import run as command
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
+from separatrix.training.slices import Metric
+from separatrix.training.sweeps.store import Store
+
+LONG = Run(
+    architecture="linear @ heads=1, head_dim=2",
+    task="eva:n=64,V=128",
+    seed=3,
+    longer=("n=128",),
+    stop_at=2.0,
+)
+"""Theorem A speaks of it: its state of 2 x 2 numbers of 32 bits holds 128 of 448 bits."""
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Six runs: two done, one diverged, one failed, one running, one waiting."""
+    made = tmp_path / "sweeps.sqlite"
+    five = pack(0, 1, 2, 3, 4)
+    with Store.create(made, version="0.1.0+abc") as store:
+        store.add("first", five.runs)
+        store.add("second", [LONG, five.runs[0]])
+        store.claim(five.keys[:4], "me")
+        store.tell(five, update(five, 10, metrics=[]), "me")
+        done = outcome(five.runs[0], 2047)
+        nan = replace(outcome(five.runs[1], 0), status="diverged", stopped="diverged", tested=0)
+        ended = ((five.keys[0], done), (five.keys[1], nan))
+        told = [
+            Metric(five.keys[0], 10, 1.5, 0.25, 1e-3),
+            Metric(five.keys[0], 20, 0.5, 1.0, 1e-3),
+            Metric(five.keys[1], 20, math.nan, 0.0, 1e-3),
+        ]
+        last = replace(update(five, 20, metrics=told), finished=ended)
+        store.tell(five, last, "me")
+        store.fail([five.keys[2]], "RuntimeError: no luck", "me")
+        long = Pack((LONG,))
+        store.claim(long.keys, "me")
+        right = replace(outcome(LONG, 1024), longer=(512,))
+        store.tell(
+            long, replace(update(long, 30, checkpoint=None), finished=((LONG.key, right),)), "me"
+        )
+    return made
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert command(["runs", *words]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def fails(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert command(["runs", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_a_list(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "list", "--store", str(path)).splitlines()
+    assert lines[0].split() == [
+        "run", "sweep", "architecture", "task", "seed", "rate", "status", "step", "accuracy", "time"
+    ]  # fmt: skip
+    rows = [re.split(r"  +", line) for line in lines[1:7]]
+    # 2047 of 2048 are not all
+    assert [row[6:9] for row in rows] == [
+        ["done", "40/1000", "99.9 %"],
+        ["diverged", "40/1000", "-"],
+        ["failed", "20/1000", "-"],
+        ["waiting", "20/1000", "-"],
+        ["waiting", "0/1000", "-"],
+        ["done", "40/1000", "50.0 %"],
+    ]
+    assert lines[-1] == "6 runs: 2 waiting, 2 done, 1 diverged, 1 failed"
+
+
+def test_what_is_cut_says_so(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = printed(capsys, "list", "--store", str(path)).splitlines()
+    assert "  linear @ h..  " in lines[6]
+    assert all(".." not in line for line in lines[1:6] if "  full  " in line)
+
+
+def test_what_a_list_may_be_asked(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def keys(*words: str) -> list[str]:
+        out = printed(capsys, "list", "--store", str(path), "--json", *words)
+        return [row["key"] for row in json.loads(out)]
+
+    assert keys("--sweep", "second") == [LONG.key, run(0).key]
+    assert keys("--status", "failed") == [run(2).key]
+    assert keys("--sort=-accuracy", "--limit", "2") == [run(0).key, LONG.key]
+    assert keys("--sort", "accuracy", "--limit", "1") == [LONG.key]
+    assert keys("--sweep", "second", "--status", "failed") == []
+    out = printed(capsys, "list", "--store", str(path), "--limit", "1")
+    assert out.endswith("1 failed; 1 shown, --limit 0 shows all\n")
+
+
+def test_lists_for_machines(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(printed(capsys, "list", "--store", str(path), "--json"))
+    assert Run.from_json(rows[0]["run"]) == run(0).canonical()
+    assert rows[0]["outcome"]["correct"] == 2047
+    assert (rows[2]["error"], rows[2]["outcome"]) == ("RuntimeError: no luck", None)
+    assert {row["completions"] for row in rows} == {0, 1}
+
+
+def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "show", LONG.key[:9], "--store", str(path))
+    for said in (
+        "all its steps were done",
+        # Wilson, by the formula: centre (0.5 + z^2/4096) / (1 + z^2/2048) = 0.5, half width 0.0216
+        "50.0 % (1,024 of 2,048; 95 % interval 47.8 to 52.2 %), chance 0.8 %",
+        "at n=128      25.0 % (512 of 2,048",
+        "FAILS (Theorem I)",
+        "ceiling       no weights answer more than",
+        "of random questions (Theorem A)",
+        "by version 0.1.0+abc",
+    ):
+        assert said in out
+    out = printed(capsys, "show", run(0).key, "--store", str(path))
+    assert "ceiling" not in out
+    assert "accuracy in training (dots: chance)" in out
+    assert "failed: RuntimeError: no luck" in printed(
+        capsys, "show", run(2).key, "--store", str(path)
+    )
+    found = json.loads(printed(capsys, "show", run(1).key, "--store", str(path), "--json"))
+    assert found["metrics"] == [{"step": 20, "loss": None, "accuracy": 0.0, "learning_rate": 1e-3}]
+    assert found["outcome"]["status"] == "diverged"
+
+
+MANY = Run(
+    architecture="gdn @ heads=1, head_dim=4",
+    task="mqar:input_seq_len=16,num_kv_pairs=2,vocab_size=8",
+    seed=0,
+    tested=1000,
+    longer=("input_seq_len=24",),
+    formats=("bf16",),
+)
+"""Two answers are due in each prompt."""
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A run of which single answers are counted, and one that an earlier version has stored."""
+    made = tmp_path / "several.sqlite"
+    both = Pack((MANY, replace(MANY, seed=1)))
+    ended = Outcome(
+        seed=0,
+        correct=100,
+        tested=1000,
+        longer=(50,),
+        right=1500,
+        due=2000,
+        bits=0.875,
+        bits_squares=0.9,
+        longer_right=(1000,),
+        longer_due=(2000,),
+        formats=(FormatOutcome(format="bf16", correct=90, right=1450, due=2000, bits=1.25),),
+        steps_done=40,
+        parameters=900,
+    )
+    before = Outcome(seed=1, correct=200, tested=1000, longer=(70,), steps_done=40, parameters=900)
+    with Store.create(made, version="0.1.0+abc") as store:
+        store.add("several", both.runs)
+        store.claim(both.keys, "me")
+        finished = tuple(zip(both.keys, (ended, before), strict=True))
+        last = replace(update(both, 40, checkpoint=None), finished=finished)
+        store.tell(both, last, "me")
+    with sqlite3.connect(made) as connection:
+        connection.execute("DROP TRIGGER ended_stays")
+        changes = ", ".join(f"'$.{name}'" for name in Outcome.later)
+        connection.execute(
+            f"UPDATE runs SET outcome = json_remove(outcome, {changes}) WHERE seed = 1"
+        )
+        # what wrote it keeps the trigger
+        connection.executescript(
+            "CREATE TRIGGER ended_stays BEFORE UPDATE OF key ON runs BEGIN SELECT 1; END;"
+        )
+    connection.close()
+    return made
+
+
+def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "list", "--store", str(several), "--sort=-accuracy").splitlines()
+    assert ["75.0 %" in lines[1], "20.0 %" in lines[2]] == [True, True]
+    out = printed(capsys, "show", MANY.key, "--store", str(several))
+    for said in (
+        # as wide as 750 of 1,000: by the formula, 0.7490 -+ 0.0268
+        "accuracy      75.0 % (1,500 of 2,000; 95 % interval 72.2 to 77.6 %)",
+        "whole prompts 10.0 % (100 of 1,000;",
+        "bits          0.875 left for each answer",
+        "at input_seq_len=24 50.0 % (1,000 of 2,000;",
+        "in bf16       72.5 % (1,450 of 2,000;",
+    ):
+        assert said in out
+    earlier = printed(capsys, "show", replace(MANY, seed=1).key, "--store", str(several))
+    assert "20.0 % (200 of 1,000" in earlier
+    assert "bits" not in earlier
+    summed = json.loads(printed(capsys, "summary", "--store", str(several), "--json"))
+    seeds = summed["cells"][0]["rates"][0]["seeds"]
+    assert [one["accuracy"] for one in seeds] == [0.75, 0.2]
+    assert seeds[0]["formats"][0]["right"] == 1450
+    page = printed(capsys, "summary", "--store", str(several), "--markdown")
+    assert "| cell | rate | median | whole prompts |" in page
+    assert "Accuracies are of single answers" in page
+    assert "- Of 1 run, which an earlier version ended, whole prompts alone were counted" in page
+
+
+def test_single_answers_in_files(
+    several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed(capsys, "export", str(tmp_path / "runs.csv"), "--store", str(several))
+    with (tmp_path / "runs.csv").open() as file:
+        first, second = csv.DictReader(file)
+    assert (first["right"], first["due"], first["answer_accuracy"]) == ("1500", "2000", "0.75")
+    assert (first["accuracy"], first["correct"]) == ("0.1", "100")
+    assert json.loads(first["formats"]) == ["bf16"]
+    assert json.loads(first["formats_bits"]) == [1.25]
+    assert json.loads(first["longer_due"]) == [2000]
+    # of the earlier version's nothing is made up
+    assert [second[name] for name in ("right", "due", "bits", "formats_right")] == [""] * 4
+    assert second["accuracy"] == "0.2"
+
+
+def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "summary", "--store", str(path), "--sweep", "first")
+    assert "99.9 %" in out
+    assert "1 diverged, 1 failed, 2 waiting. A diverged seed counts as 0 %" in out
+    assert printed(
+        capsys, "summary", "--store", str(path), "--sweep", "second", "--markdown"
+    ).startswith("## second\n\n| cell | rate | median")
+    found = json.loads(
+        printed(capsys, "summary", "--store", str(path), "--sweep", "second", "--json")
+    )
+    assert [cell["run"]["task"] for cell in found["cells"]] == [LONG.task, run(0).task]
+    assert "has the sweeps first, second" in fails(capsys, "summary", "--store", str(path))
+
+
+@pytest.mark.slow
+def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for kind in ("csv", "parquet"):
+        out = printed(
+            capsys, "export", str(tmp_path / f"runs.{kind}"), "--store", str(path),
+            "--metrics", str(tmp_path / f"metrics.{kind}"),
+        )  # fmt: skip
+        assert out == (
+            f"6 runs written to {tmp_path}/runs.{kind}\n"
+            f"4 metrics written to {tmp_path}/metrics.{kind}\n"
+        )
+    table = parquet.read_table(tmp_path / "runs.parquet")
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types["seed"] == types["correct"] == "int64"
+    assert types["learning_rate"] == types["wall_seconds"] == "double"
+    assert types["longer"] == "list<element: string>"
+    assert types["created"] == "timestamp[ms, tz=UTC]"
+    rows = table.to_pylist()
+    assert rows[5]["longer_correct"] == [512]
+    assert (rows[5]["accuracy"], rows[5]["chance"]) == (0.5, 1 / 128)
+    assert rows[2]["accuracy"] is None
+
+    with (tmp_path / "runs.csv").open() as file:
+        plain = list(csv.DictReader(file))
+    assert list(plain[0]) == table.column_names
+    assert [row["key"] for row in plain] == [row["key"] for row in rows]
+    assert json.loads(plain[5]["longer"]) == ["n=128"]
+    assert datetime.fromisoformat(plain[0]["ended"]) == rows[0]["ended"]
+    assert plain[2]["accuracy"] == ""
+
+    told = parquet.read_table(tmp_path / "metrics.parquet").to_pylist()
+    assert [(row["key"], row["step"], row["loss"]) for row in told] == [
+        (run(0).key, 10, 1.5),
+        (run(0).key, 20, 0.5),
+        (run(1).key, 20, None),
+        (LONG.key, 30, 1 / 30),
+    ]
+
+
+def test_without_pyarrow(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("separatrix.training.sweeps.exporting.find_spec", lambda name: None)
+    said = fails(capsys, "export", str(tmp_path / "a.parquet"), "--store", str(path))
+    assert said == (
+        "error: exporting to parquet needs the extra 'export': pip install 'separatrix[export]'\n"
+    )
+    printed(capsys, "export", str(tmp_path / "a.csv"), "--store", str(path))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["show", "ab", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["export", "a.csv", "--store", "none.sqlite"], "there is no store at none.sqlite"),
+        (["export", "a.txt", "--store", "PATH"], "a.txt: runs are exported to .csv or .parquet"),
+        (
+            ["export", "a.csv", "--metrics", "./a.csv", "--store", "PATH"],
+            "a.csv would be overwritten",
+        ),
+        (["export", "a.csv", "--store", "a.csv"], "a.csv would be overwritten"),
+        (["list", "--store", "PATH", "--status", "dun"], "Did you mean 'done'?"),
+        (["list", "--store", "PATH", "--sort", "accurcy"], "Did you mean 'accuracy'?"),
+        (["list", "--store", "PATH", "--sweep", "frist"], "Did you mean 'first'?"),
+        (["list", "--store", "PATH", "--limit", "-1"], "--limit"),
+        (["show", "", "--store", "PATH"], "several runs"),
+        (["show", "zz", "--store", "PATH"], "has no run whose key begins with 'zz'"),
+        (["export", "nowhere/a/b.csv", "--store", "PATH", "--status", "running"], "no such runs"),
+        (["export", "PATH/a.csv", "--store", "PATH"], "cannot be written"),
+    ],
+)
+def test_mistakes(
+    words: list[str],
+    said: str,
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in fails(capsys, *(word.replace("PATH", str(path)) for word in words))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_lists_load_neither_torch_nor_numpy(path: Path) -> None:
+    code = (
+        "import sys; from separatrix.cli.main import run;"
+        f"assert run(['runs', 'list', '--store', {str(path)!r}]) == 0;"
+        "heavy = {'torch', 'numpy', 'flint'} & set(sys.modules); sys.exit(', '.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

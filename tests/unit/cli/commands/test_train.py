@@ -1,0 +1,243 @@
+"""`separatrix train` and `evaluate`: what they write and say, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+import click
+import pytest
+import typer
+from support.interrupts import heeds_interrupts
+
+from separatrix.checks.verify import verify_path
+from separatrix.cli.main import app, run
+from separatrix.constructions import construct
+from separatrix.core.evidence.records import Measurement
+from separatrix.tasks import parse_task
+from separatrix.training.run import Run
+
+SMALL = ["full @ heads=1, head_dim=4", "--task", "eva", "--n", "4", "--V", "8", "--width", "8"]
+SIZES = ["--hidden", "0", "--steps", "6", "--batch", "16", "--tested", "300", "--longer", "n=6"]
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "made"
+    assert run(["train", *SMALL, *SIZES, "--out", str(out)]) == 0
+    return out
+
+
+def command(name: str) -> click.Command:
+    group = typer.main.get_command(app)
+    assert isinstance(group, click.Group)
+    return group.commands[name]
+
+
+def test_every_field_of_a_run_is_an_option_and_tells_its_default() -> None:
+    options = {param.name: param for param in command("train").params}
+    hints = get_type_hints(Run)
+    kinds: dict[Any, str] = {int: "integer", float: "float"}
+    for field in fields(Run):
+        if field.name in ("architecture", "task"):
+            continue
+        option = options[field.name]
+        assert isinstance(option, click.Option)
+        assert option.opts == [f"--{field.name.replace('_', '-')}"]
+        assert option.type.name == kinds.get(hints[field.name], "text")
+        assert option.multiple == (get_origin(hints[field.name]) is tuple)
+        default = 0 if field.default is MISSING else field.default
+        said = f"{default:g}" if isinstance(default, int | float) else default or "none"
+        assert str(option.help).endswith(f"(default: {said}).")
+
+
+def test_what_is_written_and_said(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert {path.name for path in made.iterdir()} == {
+        "model.safetensors",
+        "config.json",
+        "training.json",
+        "measurement.json",
+    }
+    assert not made.with_name("made.checkpoint").exists()
+    (checked,) = verify_path(made)
+    record = checked.record
+    assert isinstance(record, Measurement)
+    again = [check for check in checked.checks if "exactly as recorded" in check]
+    assert [f"{record.correct[0]} of the 300" in again[0], "eva:n=6,V=8" in again[1]] == [True] * 2
+    assert run(["verify", str(made)]) == 0
+    assert "holds: 1 measurement" in capsys.readouterr().out
+    other = made.with_name("other")
+    assert run(["train", *SMALL, *SIZES, "--out", str(other), "--seed", "3"]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("accuracy")]
+    right = json.loads((other / "measurement.json").read_text())["body"]["correct"][0]
+    assert f": {right:,} of 300 fresh prompts" in line
+    assert "chance 12.5 %" in line
+    assert "larger n  n=6:" in out
+    assert "stopped   at step 6 of 6, all steps done" in out
+    for name in ("verify", "refute", "evaluate"):
+        assert f"separatrix {name} {other}" in out
+    assert run(["verify", str(other), "--budget", "0.000001"]) == 2
+    assert "--budget" in capsys.readouterr().err
+
+
+def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["evaluate", str(made), "--n", "4,5", "--n", "6", "--tested", "50", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["task"], row["total"], row["chance"]) for row in rows] == [
+        (f"eva:n={n},V=8", 50, "1/8") for n in (4, 5, 6)
+    ]
+    for words, said in [
+        (["--n", "7"], "eva:n=7,V=8 has prompts of 8 tokens; this model has places for 7"),
+        (["--task", "eva:n=4,V=9"], "V=9"),
+        (["--task", "parity:n=4"], "parity"),
+        (["--n", "many"], "n"),
+        (["--task", "evva"], "Did you mean 'eva'"),
+        (["--tasks", "eva:n=4,V=8"], "Did you mean --task?"),
+    ]:
+        assert run(["evaluate", str(made), *words]) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert err.count("\n") == 1
+    assert run(["evaluate", str(made.parent)]) == 2
+    assert "no folder that" in capsys.readouterr().err
+
+
+def test_evaluate_of_a_construction_is_never_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    construct(parse_task("eva:n=4,V=4")).save(tmp_path)
+    assert run(["evaluate", str(tmp_path), "--tested", "300", "--json"]) == 0
+    assert [row["correct"] for row in json.loads(capsys.readouterr().out)] == [300]
+
+
+def test_refute_takes_the_trained_weights(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # six steps teach nothing: a wrong answer is found at once
+    found = tmp_path / "found.json"
+    words = ["refute", str(made), "--task", "eva:n=4,V=8", "--out", str(found)]
+    assert run(words) == 0
+    capsys.readouterr()
+    weights = json.loads(found.read_text())["body"]["weights"]
+    from safetensors.numpy import load_file
+
+    stored = load_file(made / "model.safetensors")
+    assert {name: entry["shape"] for name, entry in weights.items()} == {
+        name: list(array.shape) for name, array in stored.items()
+    }
+    import base64
+
+    assert base64.b64decode(weights["head.weight"]["data"]) == stored["head.weight"].tobytes()
+    assert verify_path(found)
+    assert run(["refute", str(made), "--task", "eva:n=4,V=4"]) == 2
+    assert "does not fit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--steps", "0"], "steps"),
+        (["--optimiser", "muonn"], "Did you mean 'muon'"),
+        (["--learning-rate", "nan"], "learning_rate"),
+        (["--longer", "n=3"], "longer"),
+        (["--longer", "V=16"], "V=16"),
+        (["--curriculum", "n=2"], "n=4@100"),
+        (["--learnin-rate", "1"], "Did you mean --learning-rate?"),
+        (["--device", "cuda:99"], "cuda:99"),
+        (["--device", "gpu"], "gpu"),
+    ],
+)
+def test_one_line_for_what_cannot_be_trained(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new"
+    assert run(["train", *SMALL, "--steps", "6", "--out", str(out), *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", *SMALL, *SIZES, "--out", str(made)]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_a_training_that_diverges_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # every step multiplies the matrices by -1e299
+    words = ["--optimiser", "adamw", "--learning-rate", "1e6", "--weight-decay", "1e6"]
+    sizes = ["--steps", "60", "--batch", "4", "--out", str(tmp_path / "new")]
+    assert run(["train", *SMALL, *sizes, *words]) == 2
+    assert "diverged at step" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_checkpoint_of_another_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from separatrix.training.engine import Trainer
+    from separatrix.training.packs import Pack
+
+    out = tmp_path / "new"
+    other = Run(architecture=SMALL[0], task="eva:n=4,V=8", seed=9, width=8, hidden=0)
+    file = tmp_path / "new.checkpoint"
+    file.write_bytes(Trainer(Pack((other,))).checkpoint())
+    for said in ("another training", "damaged"):
+        assert run(["train", *SMALL, *SIZES, "--out", str(out)]) == 2
+        err = capsys.readouterr().err
+        assert said in err
+        assert "--fresh" in err
+        file.write_bytes(file.read_bytes()[:100])
+    file.unlink()
+    file.mkdir()
+    for words in ([], ["--fresh"]):
+        assert run(["train", *SMALL, *SIZES, "--out", str(out), *words]) == 2
+        assert "new.checkpoint: cannot be" in capsys.readouterr().err
+    file.rmdir()
+    file.write_bytes(b"")
+    assert run(["train", *SMALL, *SIZES, "--out", str(out), "--fresh"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+@pytest.mark.slow  # whole processes; the same within one process: test_session
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_stopped_training_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    words = [*SMALL, "--steps", "3000", "--stop-at", "2", "--tested", "64", "--out"]
+    whole = tmp_path / "whole"
+    stopped = tmp_path / "stopped"
+    assert run(["train", *words, str(whole)]) == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "separatrix", "train", *words, str(stopped)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeds_interrupts,
+    )
+    file = tmp_path / "stopped.checkpoint"
+    end = time.monotonic() + 60
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(process.pid, sent)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert not stopped.exists()
+    if sent == signal.SIGINT:
+        assert "the same command goes on" in errors
+    assert run(["train", *words, str(stopped)]) == 0
+    for name in ("model.safetensors", "measurement.json"):
+        assert (stopped / name).read_bytes() == (whole / name).read_bytes()
+    shutil.rmtree(stopped)

@@ -1,0 +1,62 @@
+"""`separatrix trial`: what it says before it trains, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from separatrix.cli.main import run
+
+WORDS = ["trial", "gdn", "full", "--task", "eva:n=2,V=2", "--steps", "8", "--workers", "1"]
+
+
+def test_a_dry_run_says_rules_runs_hours_and_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store.sqlite"
+    assert run([*WORDS, "--store", str(store), "--dry-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"]["runs"] == 2 * (3 * 2 + 8)
+    assert found["memory"] > 300 * 2**20
+    assert found["rules"][0] == "task: eva:n=2,V=2, 3 tokens"
+    assert found["short"] == ""
+    assert not store.exists()
+    assert run([*WORDS, "--store", str(store), "--dry-run", "--hours", "0"]) == 0
+    assert "--hours 0 do not suffice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["gdn", "full", "--task", "recal"], "recal"),
+        (["gdn", "--task", "recall"], "a trial compares layouts"),
+        (["gdn", "gdn", "--task", "recall"], "a trial compares layouts"),
+        (["gdn", "ful", "--task", "recall"], "Did you mean 'full'?"),
+        (["gdn*47 + full", "full*48", "--task", "recall"], "layers: those of gdn*47 + full"),
+        (["gdn", "full", "--task", "recall", "--out", "."], "exists already"),
+        ([*WORDS[1:], "--hours", "0"], "--hours 0 do not suffice for one seed each"),
+    ],
+)
+def test_what_makes_no_sense(
+    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trial", *words, "--store", str(tmp_path / "store.sqlite")]) == 2
+    out = capsys.readouterr()
+    assert told in out.err
+    assert "Traceback" not in out.err
+
+
+@pytest.mark.slow
+def test_from_layouts_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twice the same, the second time from the store alone."""
+    said: list[str] = []
+    for out in ("a", "b"):
+        words = [*WORDS, "--store", str(tmp_path / "s.sqlite"), "--out", str(tmp_path / out)]
+        assert run([*words, "--seeds", "2"]) == 0
+        said.append(capsys.readouterr().out.partition("\ncell")[2])
+        names = sorted(path.name for path in (tmp_path / out).iterdir())
+        assert names == ["experiment-trial.svg", "trial.json", "trial.md"]
+    assert said[0] == said[1]
+    assert "Nothing here says that it holds" in " ".join(said[0].split())

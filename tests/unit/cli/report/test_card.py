@@ -1,0 +1,108 @@
+"""A card is one screen: of every preset, at every context, and whatever takes it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from separatrix.cards import CardFacts, card_facts
+from separatrix.cards.short import ASKED, FAR, LACKS, NOTHING_SPEAKS, lacking, opened
+from separatrix.cli.main import run
+from separatrix.cli.printing import show
+from separatrix.cli.report.card import render_card
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS
+
+CONTEXTS = (8192, 131_072, 1_048_576)
+QUICK = {"qwen3-next-80b", "recurrentgemma-2b", "deepseek-v4-pro"}
+NOTHING = "no bound and no construction here"
+
+
+def lines_of(
+    facts: CardFacts,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    columns: int = 80,
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    show(render_card(facts))
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PRESETS],
+)
+def test_every_preset_is_one_screen_that_names_what_is_missing(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for context in CONTEXTS:
+        facts = card_facts(preset(name), context)
+        printed = lines_of(facts, capsys, monkeypatch)
+        assert len(printed) <= 45, context
+        assert max(map(len, printed)) <= 80
+        text = " ".join(" ".join(printed).split())
+        assert text.isascii()
+        assert text.count(NOTHING_SPEAKS) == any(row.decides == FAR for row in facts.table)
+        # no number that no prompt reaches
+        assert not re.search(r"10\^\d{3}|e\+|\d(,\d{3}){5}", text)
+        for row in facts.table:
+            assert row.key in ASKED
+            assert row.decides, row.asks
+            assert len(row.said) <= 80, row.said
+            assert row.decides != NOTHING, (context, row)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_every_width_is_kept(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("qwen3-next-80b", "recurrentgemma-2b"):
+        facts = card_facts(preset(name), 131_072)
+        assert max(map(len, lines_of(facts, capsys, monkeypatch, columns=columns))) <= columns
+
+
+def test_what_is_missing_is_said_in_few_words() -> None:
+    """A phrase for each thing that theory says is missing fits a row of 80 columns."""
+    assert all(len(said) <= 42 for _, said in LACKS)
+    facts = card_facts(Architecture.parse("full*2 @ positions=unknown"), 100)
+    for line in facts.lines:
+        if line.status == "OPEN" and line.bound is None:
+            assert lacking(preset("llama-3.1-8b"), line)
+
+
+def test_questions_are_opened_by_their_names_in_any_case() -> None:
+    assert opened("S5") == "s5"
+    assert opened(" comp ") == "composition"
+    assert opened("track S_5") == "s5"
+    assert {opened(key) for key in ASKED} == {*ASKED}
+
+
+def test_a_contexts_end(capsys: pytest.CaptureFixture[str]) -> None:
+    for context in ("1", "2", "4", "5", "1000000000000"):
+        assert run(["analyze", "gdn + full", "--context", context]) == 0
+        assert capsys.readouterr().out
+    assert run(["analyze", "gdn", "--context", "0", "--why", "recall"]) == 2
+    assert "context is 0" in capsys.readouterr().err
+
+
+def test_without_colour_and_into_a_pipe_that_closes() -> None:
+    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "80"}
+    command = [sys.executable, "-m", "separatrix", "analyze", "qwen3-8b", "--why", "all"]
+    plain = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "\x1b" not in plain.stdout
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        process.wait()
+    assert b"Traceback" not in said

@@ -1,0 +1,141 @@
+"""`compare`: rows aligned by question, differences marked, readable at the width there is."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cache
+
+import pytest
+from rich.console import Console
+from support.each import each
+
+from separatrix.cards import CardFacts, card_facts
+from separatrix.cards.apart import KINDS, asked_of_all
+from separatrix.cli.commands.compare import compare
+from separatrix.cli.report.compare import (
+    Aligned,
+    aligned,
+    compare_json,
+    render_compared_why,
+    render_comparison,
+    separated,
+)
+from separatrix.core.errors import SeparatrixError
+from separatrix.stacks.architecture.resolve import resolve
+
+MODELS = ("qwen3-next-80b", "recurrentgemma-2b", "full*2 + gdn*24")
+
+
+@cache
+def cards(models: tuple[str, ...], context: int) -> list[CardFacts]:
+    return [card_facts(resolve(model), context) for model in models]
+
+
+def printed(models, context: int, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    console.print(render_comparison(cards(models, context)))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@each("width", [40, 60, 80, 100, 200])
+@each("count", [2, 3])
+def test_it_fits_in_ascii(width: int, count: int) -> None:
+    text = printed(MODELS[:count], 8192, width)
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) <= width
+    for model in MODELS[:count]:
+        assert model in text or width == 40
+
+
+def test_the_figures_of_real_models_stand_in_their_columns() -> None:
+    rows = {row.label: row.cells for row in aligned(cards(MODELS[:2], 262_144))}
+    assert rows["cache"] == ("6.1 GiB", "16.4 MiB")
+    assert rows["cache grows by"] == ("24,576 bytes per token", "nothing")
+    assert rows["one of n facts of 1 token"][1].startswith("FAILS from n = 98,507 on; here ")
+    assert rows["one of n facts of 1 token"][0] == "SOLVABLE: one full layer (layer 4)"
+
+
+def test_what_a_theorem_separates_comes_first_then_costs_then_what_nothing_separates() -> None:
+    text = printed(MODELS[:2], 131_072, 100)
+    parts = (KINDS["theorem"], KINDS["shown"], "Costs", "Nothing here separates", "Not decided")
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_open_is_not_cannot() -> None:
+    """Where a model is OPEN, nothing says that only the other can."""
+    for names in (MODELS[:2], ("llama-3.1-8b", "deepseek-v3.2"), ("full", "mlp")):
+        for one in asked_of_all(cards(names, 131_072)):
+            statuses = {answer.status for answer in one.answers}
+            assert (one.kind == "theorem") == (statuses >= {"FAILS", "SOLVABLE"})
+            if "OPEN" in statuses and "FAILS" not in statuses:
+                assert one.kind in ("shown", "bound", "")
+
+
+def test_steps_of_composition_are_compared_in_stretches() -> None:
+    layouts = ("(gdn*3 + full)*12", "(gdn*7 + full)*6")
+    asked = {one.asks: one for one in asked_of_all(cards(layouts, 262_144))}
+    seven = asked["compose 7 to 12 steps"]
+    assert [answer.status for answer in seven.answers] == ["SOLVABLE", "OPEN"]
+    assert seven.kind == "shown"
+    assert asked["compose 1 to 6 steps"].kind == ""
+    assert asked["compose 13 steps"].kind == ""
+
+
+def test_equal_layouts_are_separated_by_nothing() -> None:
+    assert Aligned("part", "row", ("1", "2")).differs
+    assert not Aligned("part", "row", ("1", "1")).differs
+    rows, alike = separated(cards(("gdn*4", "gdn*4"), 8192))
+    assert rows == []
+    assert {"one of n facts of 1 token", "track S_5", "cache"} <= {*alike}
+    rows, _ = separated(cards(("gdn*4", "gdn*5"), 8192))
+    assert {"cache", "decode, mixing"} <= {row.label for row in rows}
+
+
+@each("asked", ["recall", "question-first", "memory", "costs", "assumptions", "all"])
+def test_what_stands_behind_it_is_opened(asked: str) -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    console.print(render_compared_why(cards(MODELS, 8192), (), (), asked))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(model in " ".join(text.split()) for model in MODELS)
+
+
+def test_more_models_than_fit_are_folded() -> None:
+    text = printed(tuple(f"gdn*{count}" for count in range(1, 8)), 4096, 80)
+    assert text.count("\nat 4,096 tokens") == text.count("at 4,096 tokens") - 2
+    assert all(f"gdn*{count}" in text for count in range(2, 8))
+
+
+def test_json_holds_the_cards() -> None:
+    data = json.loads(json.dumps(compare_json(cards(MODELS, 8192)), allow_nan=False))
+    assert [model["name"] for model in data["models"]] == list(MODELS)
+    assert {model["context"] for model in data["models"]} == {8192}
+    assert {row["row"] for row in data["rows"] if row["differs"]} >= {"cache", "track S_5"}
+    assert {one["kind"] for one in data["questions"]} == {"shown", "bound"}
+
+
+@pytest.mark.parametrize(
+    ("models", "context", "said"),
+    [
+        (["full"], None, "at least two models"),
+        (["full", "gnd"], None, "gnd"),
+        (["full", "gdn"], "0", "context is 0"),
+        (["full", "gdn"], "1" + "0" * 30, "from 1 to 10^12"),
+        (["full", "no/such/config.json"], None, "no such file"),
+    ],
+)
+def test_mistakes_are_one_line(models, context, said: str) -> None:
+    with pytest.raises(SeparatrixError) as caught:
+        compare(models, context)
+    assert said in str(caught.value)
+
+
+def test_the_context_is_the_smallest_that_a_model_names(capsys: pytest.CaptureFixture[str]) -> None:
+    compare(["full", "gdn"], as_json=True)
+    assert json.loads(capsys.readouterr().out)["context"] == 8192
+    compare(["qwen3-next-80b", "gdn"], as_json=True)
+    assert json.loads(capsys.readouterr().out)["context"] == 262_144

@@ -1,0 +1,105 @@
+"""The recorded table of constructions, derived again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from separatrix.cli.main import run
+from separatrix.cli.report.constructions.derived import (
+    all_inputs,
+    described_row,
+    every_input,
+    limit,
+    proved_at,
+)
+from separatrix.cli.report.constructions.listing import markdown_table
+from separatrix.cli.report.constructions.recorded import FILE, FORMATS, read_recorded
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions.precision import FAMILIES
+from separatrix.core.errors import EvidenceError
+from separatrix.tasks import parse_task
+
+PAGE = Path(__file__).parents[4] / "docs" / "constructions.md"
+ROWS = {row.name: row for row in read_recorded().rows}
+LONG = ("automaton", "cgram", "encoder", "khop")
+"""Whose proofs take longest."""
+
+
+def test_every_construction_has_a_family_and_a_row() -> None:
+    assert set(FAMILIES) == set(CONSTRUCTIONS), "a line of FAMILIES in precision.py is missing"
+    assert list(ROWS) == list(CONSTRUCTIONS), "run `make constructions ARGS='--only NAME'`"
+
+
+def test_the_page_holds_what_is_recorded() -> None:
+    assert markdown_table(read_recorded()) in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in ROWS],
+)
+def test_a_stack_is_as_recorded(name: str) -> None:
+    row = ROWS[name]
+    again = described_row(name, parse_task(row.task))
+    assert again == replace(row, exhaustive="", inputs=0, proved={})
+
+
+@pytest.mark.parametrize("name", ["equality", "parity"])
+def test_a_row_is_derived_again_in_small(name: str) -> None:
+    for one, found in ROWS[name].proved.items():
+        again = limit(name, FAMILIES[name], one, most=16, seconds=60)
+        assert again.size == (None if found.size is None else min(found.size, 16))
+        assert again.capped == ((found.size or 0) >= 16)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_derived_again(name: str) -> None:
+    row = ROWS[name]
+    assert set(row.proved) == set(FORMATS)
+    for one, found in row.proved.items():
+        if found.size is not None:
+            # sizes whose proof takes seconds have tests of their own
+            assert proved_at(name, FAMILIES[name], min(found.size, 1 << 12), one)
+        if not found.capped:
+            beyond = FAMILIES[name].least if found.size is None else found.size + 1
+            assert not proved_at(name, FAMILIES[name], beyond, one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in ROWS if 0 < ROWS[n].inputs <= 1 << 15])
+def test_every_input_is_run_again(name: str) -> None:
+    row = ROWS[name]
+    assert every_input(name, FAMILIES[name]) == (row.exhaustive, row.inputs)
+
+
+def test_all_inputs_are_each_there_once() -> None:
+    task = parse_task("equality:n=3")
+    rows = [tuple(row) for tokens in all_inputs("equality", task) for row in tokens.tolist()]
+    # two strings of three bits
+    assert len(rows) == len(set(rows)) == 64
+
+
+def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["constructions", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["construction"] for one in found] == list(CONSTRUCTIONS)
+    assert found[0]["recorded"]["layers"] == 1
+    assert run(["constructions", "--markdown"]) == 0
+    assert capsys.readouterr().out in PAGE.read_text(encoding="utf-8")
+    assert run(["constructions"]) == 0
+    assert "every input" in capsys.readouterr().out.lower()
+    assert run(["constructions", "--json", "--markdown"]) == 2
+
+
+def test_an_edited_record_is_refused(tmp_path: Path) -> None:
+    text = FILE.read_text(encoding="utf-8")
+    assert text == read_recorded().text()
+    path = tmp_path / "recorded.json"
+    path.write_text(text.replace('"inputs":', '"inputs": 1'), encoding="utf-8")
+    with pytest.raises(EvidenceError, match="make constructions"):
+        read_recorded(path)

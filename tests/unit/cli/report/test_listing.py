@@ -1,0 +1,39 @@
+"""Every theorem, statement and count can be listed and explained, with statement, premises,
+sketch and source.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from separatrix.cli.report.listing import describe_theorem, list_theorems
+from separatrix.core.errors import UnknownNameError
+from separatrix.theory import THEOREMS
+from separatrix.theory.counts import COUNTS
+from separatrix.theory.statements import KNOWN
+
+
+@pytest.mark.parametrize("key", [row["key"] for row in list_theorems()])
+def test_everything_listed_is_explained(key: str) -> None:
+    parts = dict(describe_theorem(key))
+    assert next(iter(parts)).startswith(f"{key}: ")
+    assert {"proof sketch", "source"} <= set(parts)
+    assert all(text or key == "none" for text in parts.values())
+    assert ("premises" in parts) != key.startswith("count:")
+
+
+def test_the_list_is_complete() -> None:
+    keys = [row["key"] for row in list_theorems()]
+    assert keys == [*THEOREMS, *KNOWN, *(f"count:{key}" for key in COUNTS)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("VIII", "VII"), ("count:dick", "count:dyck"), ("count:", "count:"), ("dyck", "count:dyck")],
+)
+def test_unknown_keys_suggest_the_nearest(key: str, near: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown theorem '{key}'") as caught:
+        describe_theorem(key)
+    assert near in str(caught.value)
+    assert "\n" not in str(caught.value)

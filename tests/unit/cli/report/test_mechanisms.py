@@ -1,0 +1,127 @@
+"""The table of mechanisms: its formulas give the declared sizes, it names every mechanism, and
+docs/mechanisms.md is what the code writes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from math import floor, log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.each import each
+
+from separatrix.cli.report.mechanisms import describe, growth, mathematics, page, rows
+from separatrix.core.errors import UnknownNameError
+from separatrix.mixers import MIXERS
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
+
+SIZES: list[dict[str, Any]] = [
+    {},
+    {
+        "heads": 6,
+        "kv_heads": 2,
+        "key_heads": 3,
+        "groups": 3,
+        "head_dim": 10,
+        "value_dim": 7,
+        "size": 9,
+        "block": 5,
+        "topk": 3,
+        "latent": 11,
+    }
+    | {
+        "rope_dim": 4,
+        "width": 13,
+        "state": 5,
+        "hidden": 17,
+        "conv": 4,
+        "ratio": 3,
+        "shifts": 2,
+        "householders": 3,
+        "normaliser": False,
+    },
+]
+
+
+def _made(cls: type[Mechanism], sizes: dict[str, Any]) -> Mechanism:
+    known = {f.name for f in fields(cls)} - ({"conv"} if cls.name != "shortconv" else set())
+    known -= {"topk", "block"} if cls.name in ("compressed", "indexed", "nsa") else set()
+    return cls(**{name: value for name, value in sizes.items() if name in known})
+
+
+def _value(formula: str, mechanism: Mechanism, t: int) -> int:
+    names: dict[str, Any] = mechanism.sizes() | {
+        "t": t,
+        "min": min,
+        "max": max,
+        "floor": floor,
+        "log2": log2,
+    }
+    for size, value in (("kv_heads", "kv"), ("value_dim", "dv"), ("feature_dim", "feature_dim")):
+        names[size] = getattr(mechanism, value, None)
+    if names.get("width", 0) is None:
+        names["width"] = mechanism.inner_width
+    if names.get("hidden", 0) is None:
+        names["hidden"] = names["width"]
+    return eval(re.sub(r"(?<=[\w)]) (?=[\w(])", "*", formula), {"__builtins__": {}}, names)
+
+
+@each("sizes", SIZES)
+@each("name", MECHANISMS)
+def test_the_formulas_give_the_declared_numbers(name: str, sizes: dict[str, Any]) -> None:
+    mechanism = _made(MECHANISMS[name], sizes)
+    facts = mechanism.facts
+    assert facts is not None
+    for t in (1, 2, 3, 4, 5, 63, 64, 65, 1000, 1 << 20):
+        assert _value(facts.carried, mechanism, t) == sum(
+            item.bits.numbers for item in mechanism.cache(t)
+        ), f"t={t}"
+    assert _value(facts.read, mechanism, 1) * mechanism.p == mechanism.read_bits()
+
+
+def test_every_mechanism_is_listed_and_built_where_the_table_says_so() -> None:
+    assert [row["name"] for row in rows()] == list(MECHANISMS) == list(page_titles())
+    assert all(cls.facts is not None and cls.facts.elsewhere for cls in MECHANISMS.values())
+    assert {row["name"] for row in rows() if row["mixer"] == "yes"} == set(MIXERS)
+    assert all(mathematics(name) for name in MIXERS)
+
+
+def page_titles() -> list[str]:
+    return [
+        line.removeprefix("## ").split(":")[0]
+        for line in page().splitlines()
+        if line.startswith("## ")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "grows"),
+    [
+        ("gdn", "constant"),
+        ("loglinear", "log t"),
+        ("full", "t"),
+        ("sparse", "t"),
+        ("window", "constant"),
+    ],
+)
+def test_growth(name: str, grows: str) -> None:
+    assert growth(MECHANISMS[name]()) == grows
+
+
+def test_one_mechanism_is_explained_by_its_recurrence_and_sizes() -> None:
+    parts = dict(describe("gdn"))
+    assert "S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T" in parts["gdn: Gated DeltaNet"]
+    assert "heads head_dim value_dim" in parts["numbers carried (after t tokens)"]
+    assert "2412.06464" in parts["source"]
+    with pytest.raises(UnknownNameError, match="'gdn'"):
+        describe("gnd")
+
+
+def test_the_page_is_up_to_date() -> None:
+    path = Path(__file__).parents[4] / "docs" / "mechanisms.md"
+    assert path.read_text(encoding="utf-8") == page(), (
+        "run `separatrix mechanisms --markdown > docs/mechanisms.md`"
+    )

@@ -1,0 +1,179 @@
+"""docs/tasks.md is what the code writes, measurements aside; every task is listed, shown and
+sampled.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from separatrix.cli.main import run
+from separatrix.cli.report.tasks import UNMEASURED, describe, page, rows
+from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.tasks import TASKS, Batch, Eva, parse_task
+from separatrix.tasks.text import TEXT_TASKS
+
+PAGE = Path(__file__).parents[4] / "docs" / "tasks.md"
+
+
+def without_measurements(text: str) -> str:
+    """The page with a `?` for every accuracy and best shortcut, as `page()` writes it."""
+    text = re.sub(
+        r"(?m)^(\| `[^`]*` \|) [^|]+ \| [^|]+ \|$", rf"\1 {UNMEASURED} | {UNMEASURED} |", text
+    )
+    return re.sub(r"\d\.\d{3}(?= of \d\.\d{3})", UNMEASURED, text)
+
+
+def test_the_page_is_what_the_code_writes() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert without_measurements(text) == page(), (
+        "write it again: separatrix tasks --markdown > docs/tasks.md"
+    )
+    assert UNMEASURED + " of" not in text
+    assert f"| {UNMEASURED} |" not in text
+
+
+def test_every_task_is_listed() -> None:
+    assert [row["name"] for row in rows()] == [*TASKS, *TEXT_TASKS]
+    assert page().count("\n## ") == len(TASKS) + len(TEXT_TASKS) + 1  # and chains of thought
+
+
+@pytest.mark.parametrize("name", [*TASKS, *TEXT_TASKS])
+def test_every_task_is_described(name: str) -> None:
+    parts = dict(describe(name))
+    assert next(iter(parts)).startswith(f"{name}: ")
+    assert {"sizes", "drawn", "from easy to hard", "source"} <= set(parts)
+    assert all(parts.values())
+
+
+def test_chains_of_thought_are_described() -> None:
+    parts = dict(describe("thought"))
+    assert "permutation" in parts["composition tasks"]
+    assert "thought=values|pairs" in dict(describe("seqcomp:L=2"))["sizes"]
+    assert "thought" not in dict(describe("eva"))["sizes"]
+
+
+def test_tasks_in_words_are_known_as_such() -> None:
+    for name in TEXT_TASKS:
+        with pytest.raises(SpecError, match="a task in words"):
+            parse_task(f"{name}:k=2,n=4")
+
+
+def test_an_unknown_task() -> None:
+    with pytest.raises(UnknownNameError, match="'seqcomp'"):
+        describe("seqcmp")
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(
+        capsys, "tasks", "sample", "eva", "--n", "4", "-V", "30", "--number", "2", "--seed", "1"
+    )
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) == 4
+    tokens, target = (line.split()[1:] for line in lines[:2])
+    assert target == ["."] * 4 + [tokens[int(tokens[4])]]
+    assert len(lines[0]) == len(lines[1])
+
+
+def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(
+        capsys, "tasks", "sample", "seqcomp:L=2,m=2,n_1=1,thought=values", "--number", "1", "--json"
+    )
+    (one,) = json.loads(out)
+    z_2 = one["tokens"][:2]
+    z_1 = one["tokens"][2:4]
+    z_0 = one["tokens"][4]
+    assert code == 0
+    assert one["targets"] == [-1] * 5 + [z_1[z_0], z_2[z_1[z_0]]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tasks", "sample", "eva"), "the size n is missing"),
+        (("tasks", "sample", "eva", "--n"), "--n needs a value"),
+        (("tasks", "sample", "eva", "8"), "'8' is no size of the task"),
+        (("tasks", "sample", "eva", "--n", "8", "--n", "9"), "given twice"),
+        (("tasks", "sample", "eva:n=1000000"), "too many to look at"),
+        (("tasks", "sample", "eva", "--n", "4", "--number", "0"), "--number"),
+        (("tasks", "sample", "evs", "--n", "4"), "Did you mean 'eva'"),
+        (("tasks", "show", "multihob"), "Did you mean 'multihop'"),
+        (("tasks", "--markdown", "--json"), "give one"),
+        (("audit", "evs"), "Did you mean 'eva'"),
+        (("audit", "eva", "--n", "0"), "n is 0"),
+        (("audit", "eva", "--fitted", "3"), "--fitted"),
+        (("audit",), "Missing argument"),
+        (("audit", "eva:n=4", "--sizes", "2"), "leave one of them out"),
+        (
+            (
+                "tasks",
+                "export",
+                "eva",
+                "--n",
+                "8",
+                "--out",
+                "x",
+                "--format",
+                "jsonl",
+                "--trian",
+                "3",
+            ),
+            "Did you mean --train?",
+        ),
+        (("tasks", "export", "eva", "--n", "8", "--out", "x"), "--format"),
+        (
+            ("tasks", "export", "eva", "--n", "8", "--out", "x", "--format", "csv"),
+            "unknown format 'csv'",
+        ),
+        (("tasks", "export", "eva", "--n", "8", "--format", "jsonl"), "--out"),
+    ],
+)
+def test_bad_input(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = said(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_audit_exits_with_1_at_a_leak(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, _ = said(capsys, "audit", "eva:n=9,V=4", "--json")
+    assert code == 0
+    assert [one["task"] for one in json.loads(out)] == ["eva:n=9,V=4"]
+    honest = Eva.sample
+
+    def leaky(self: Eva, batch: int, rng: np.random.Generator) -> Batch:
+        """Asks for the first entry in every second prompt."""
+        tokens = honest(self, batch, rng).tokens
+        tokens[::2, -1] = 0
+        return Batch(tokens, self.answer(tokens))
+
+    monkeypatch.setattr(Eva, "sample", leaky)
+    code, out, _ = said(capsys, "audit", "eva", "--n", "9", "--V", "4")
+    assert code == 1
+    assert "LEAK; position" in out
+
+
+def test_a_shift_promises_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stands at one place is more often asked for under local; the audit says what that
+    gains, and calls it no leak.
+    """
+    code, out, _ = said(capsys, "audit", "eva", "--n", "9", "--V", "4", "--shift", "local")
+    assert code == 0
+    row = next(line for line in out.splitlines() if line.startswith("position"))
+    assert row.split()[-1] == "above"
+    assert "above the level of the task without its shift" in " ".join(out.split())

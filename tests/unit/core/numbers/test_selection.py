@@ -1,0 +1,213 @@
+"""The lead of relative selection: against balls at every offset, and against heads that are really
+rounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from flint import arb, ctx
+
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.rotary import Rotation
+from separatrix.core.numbers.selection import (
+    MOST_OFFSETS,
+    RATIOS,
+    Lead,
+    angle_errors,
+    selection_lead,
+    slow_turn,
+)
+from separatrix.mixers.ops.rope import rotate
+
+LLAMA = Rotation(500_000, 128, "llama3_8_1_4_8192")
+SMALL = Rotation(10_000, 16)
+
+
+def by_balls(rotation: Rotation, offsets: int, ratio: float) -> float:
+    """The smallest lead over all offsets, as a share of the largest score, rounded down."""
+    with ctx.workprec(100):
+        weights = [arb(ratio) ** r for r in range(rotation.dims // 2)]
+        smallest = None
+        for d in range(1, offsets + 1):
+            lead = sum(
+                (w * (1 - (a * d).cos()) for w, a in zip(weights, rotation.angles, strict=True)),
+                arb(0),
+            )
+            low = float((lead / sum(weights, arb(0))).lower())
+            smallest = low if smallest is None else min(smallest, low)
+    assert smallest is not None
+    return smallest
+
+
+@pytest.mark.parametrize("offsets", [1, 2, 9, 300])
+@pytest.mark.parametrize("rotation", [SMALL, Rotation(10_000_000, 8), Rotation(7, 4, "linear_3")])
+def test_the_gap_is_the_smallest_at_any_offset(rotation: Rotation, offsets: int) -> None:
+    lead = selection_lead(rotation, offsets, "fp32")
+    assert lead is not None
+    best = max(by_balls(rotation, offsets, ratio) for ratio in RATIOS)
+    assert lead.gap < best
+    # at most 8 pairs: twice 2^-23 + 8 / 2^29 + 2^-30
+    assert lead.gap == pytest.approx(best, abs=3e-7)
+
+
+def test_offsets_beyond_a_block_are_searched() -> None:
+    """Pairs that turn by 2 pi / 5,000 and little else come round at 5,000 only."""
+    rotation = Rotation(10_000, 2)  # one pair, of angle 1
+    near = selection_lead(rotation, 300, "fp64")
+    far = selection_lead(rotation, 20_000, "fp64")
+    assert near is not None
+    assert far is not None
+    # 355 / 113 is pi to 3e-7: at 710 the pair has turned 113 times but for 6e-5
+    assert near.gap > 1e-5
+    assert far.gap < 1 - np.cos(710) < 2e-9
+
+
+@pytest.mark.parametrize(
+    ("rotation", "offsets", "format", "told"),
+    [
+        (LLAMA, 131_072, "bf16", True),
+        (Rotation(10_000_000, 64), 262_144, "bf16", True),  # Qwen3-Next
+        (Rotation(1_000_000, 128, "linear_8"), 131_072, "bf16", False),  # Gemma 3, full layers
+        (Rotation(1_000_000, 128, "linear_8"), 131_072, "fp32", True),
+        (Rotation(1_000_000, 128, "linear_8"), 1_000_000, "fp32", False),  # angles in float32
+        (Rotation(10_000, 2), 300, "bf16", False),
+    ],
+)
+def test_whether_the_lead_exceeds_rounding(
+    rotation: Rotation, offsets: int, format: str, told: bool
+) -> None:
+    lead = selection_lead(rotation, offsets, format)
+    assert lead is not None
+    assert lead.holds is told
+
+
+def test_what_is_not_computed() -> None:
+    assert selection_lead(SMALL, MOST_OFFSETS + 1, "fp32") is None
+    assert selection_lead(Rotation(10_000, 10**12), 8, "fp32") is None
+    assert selection_lead(SMALL, 8, "fp8") is None
+    with pytest.raises(SizeError, match="at least 1"):
+        selection_lead(SMALL, 0, "fp32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "format"),
+    [(torch.bfloat16, "bf16"), (torch.float16, "fp16"), (torch.float32, "fp32")],
+)
+@pytest.mark.parametrize(
+    ("rotation", "tokens"),
+    [
+        (Rotation(10_000, 32), 500),
+        pytest.param(LLAMA, 40_000, marks=pytest.mark.slow),
+        pytest.param(Rotation(10_000_000, 64), 40_000, marks=pytest.mark.slow),
+        pytest.param(Rotation(10_000, 128), 8_192, marks=pytest.mark.slow),
+    ],
+)
+def test_rounded_heads_find_the_offset(
+    rotation: Rotation, tokens: int, dtype: torch.dtype, format: str
+) -> None:
+    """Queries and keys are rotated and multiplied in the format, cosines and sines rounded to it:
+    the offset asked for scores highest, and rounding moves no score by more than it is allowed.
+    """
+    lead = selection_lead(rotation, tokens, format)
+    assert lead is not None
+    assert lead.holds
+    place = tokens - 1
+    for offset in (0, 1, 2, 177, tokens // 2, tokens - 1):
+        for ratio in RATIOS:
+            scores = rounded_scores(rotation, tokens, dtype, ratio, place, offset)
+            exact = exact_scores(rotation, tokens, ratio, place, offset)
+            # the rounding of a lead is that of two scores
+            assert np.abs(scores - exact).max() <= lead.rounding / 2
+        best = max(RATIOS, key=lambda ratio: gap(exact_scores(rotation, tokens, ratio, place, 0)))
+        scores = rounded_scores(rotation, tokens, dtype, best, place, offset)
+        assert scores.argmax() == place - offset
+
+
+def gap(scores: np.ndarray) -> float:
+    top = np.sort(scores)[-2:]
+    return float(top[1] - top[0])
+
+
+def exact_scores(
+    rotation: Rotation, tokens: int, ratio: float, place: int, offset: int
+) -> np.ndarray:
+    """Scores as shares of the largest, in float64."""
+    weights = ratio ** np.arange(rotation.dims // 2)
+    angles = np.array(rotation.frequencies)
+    back = place - np.arange(tokens) - offset
+    return np.cos(back[:, None] * angles) @ weights / weights.sum()
+
+
+def rounded_scores(
+    rotation: Rotation, tokens: int, dtype: torch.dtype, ratio: float, place: int, offset: int
+) -> np.ndarray:
+    """The same as a model computes them in a format."""
+    weights = ratio ** np.arange(rotation.dims // 2)
+    angles = np.array(rotation.frequencies)
+    # the query before rotation points `offset` places back
+    asked = (
+        np.concatenate([weights * np.cos(-offset * angles), weights * np.sin(-offset * angles)])
+        / weights.sum()
+    )
+    query = rounded_rotation(torch.tensor(asked).to(dtype)[None], rotation, torch.tensor([place]))
+    ones = torch.zeros(1, rotation.dims, dtype=dtype)
+    ones[:, : rotation.dims // 2] = 1
+    keys = rounded_rotation(ones.expand(tokens, -1), rotation, torch.arange(tokens))
+    return (query.float() @ keys.float().T).to(dtype)[0].double().numpy()
+
+
+def rounded_rotation(x: torch.Tensor, rotation: Rotation, places: torch.Tensor) -> torch.Tensor:
+    """Rotation as transformers does it: angles in float32, all else in the format of x."""
+    angle = places.float()[:, None] * torch.tensor(rotation.frequencies, dtype=torch.float32)
+    cos = torch.cat([angle.cos()] * 2, -1).to(x.dtype)
+    sin = torch.cat([angle.sin()] * 2, -1).to(x.dtype)
+    half = x.shape[-1] // 2
+    turned = torch.cat([-x[..., half:], x[..., :half]], -1)
+    return x * cos + turned * sin
+
+
+def test_the_reference_rotates_as_the_mixers_do() -> None:
+    x = torch.randn(5, 16)
+    own = rotate(x[None, None], SMALL)[0, 0]
+    assert torch.allclose(own, rounded_rotation(x, SMALL, torch.arange(5)), atol=1e-6)
+
+
+def test_the_slowest_pair() -> None:
+    # base 10,000 of 16 dimensions: the last pair turns by 10^(-3.5) a token
+    assert slow_turn(SMALL, 100) == pytest.approx(1 - np.cos(10**-1.5), rel=1e-12)
+    assert slow_turn(SMALL, 100) >= 1 - np.cos(10**-1.5)
+    assert slow_turn(SMALL, 5_000) == 2.0
+    # so many pairs are not written down
+    assert slow_turn(Rotation(10_000, 10**12), 8) == 2.0
+
+
+def test_a_lead_that_only_equals_rounding_does_not_hold() -> None:
+    assert not Lead(0.25, 0.25).holds
+
+
+def test_numbers_of_fp16_end_before_a_small_lead_counts() -> None:
+    """Leads by 0.0000015 of the largest score over what rounding takes: of 65,504 that is 0.1, and
+    500 other tokens would weigh more than the one asked for.
+    """
+    lead = selection_lead(Rotation(500_000, 8, "linear_4"), 500, "fp16")
+    assert lead is not None
+    assert lead.gap - 16 * 2**-11 > 0
+    assert not lead.holds
+
+
+@pytest.mark.parametrize("base", [10_000, 500_000, 10**10])
+@pytest.mark.parametrize("dims", [60, 80, 96, 128, 192])
+def test_frequencies_in_float32_are_as_near_as_is_said(base: int, dims: int) -> None:
+    """As transformers computes them; a sixth of a head of 96 is no float32, and a power of it is
+    off by up to 5 roundings.
+    """
+    rotation = Rotation(base, dims)
+    exponents = torch.arange(0, dims, 2, dtype=torch.int64).float() / dims
+    computed = (1.0 / (base**exponents)).double().numpy()
+    exact = np.array(rotation.frequencies)
+    # two angles are rounded beside
+    said = np.array(angle_errors(rotation, 1)) - 2 * exact * 2.0**-24
+    assert np.all(np.abs(computed - exact)[1:] <= said[1:])
+    assert computed[0] == exact[0] == 1

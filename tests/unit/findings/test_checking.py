@@ -1,0 +1,109 @@
+"""Recorded runs trained again: equal, agreeing, or different."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import pytest
+from support.practice_tables import diverged, row, table, trial
+
+from separatrix.cards.measured.table import Rounded, Trial
+from separatrix.core.errors import SizeError
+from separatrix.findings import checking
+from separatrix.findings.checking import Compared, check, said, tolerance
+
+
+def compared(again: Trial, recorded: Trial | None = None) -> Compared:
+    seeds = [recorded or trial(0, 500), trial(1, 550), trial(2, 950)]
+    return Compared(
+        row=row({"mechanism": "gdn", "n": 8}, {3e-3: seeds}),
+        learning_rate=3e-3,
+        recorded=seeds[0],
+        again=again,
+        version="1",
+    )
+
+
+def test_the_tolerance_is_hoeffdings() -> None:
+    """ln(2,000) = 7.600902: over 250 prompts the root of 0.0304036."""
+    assert tolerance(250) == pytest.approx(0.174366, abs=1e-6)
+    assert tolerance(250) ** 2 * 250 == pytest.approx(log(2000))
+    assert tolerance(0) == 1.0
+    assert tolerance(1) == 1.0
+
+
+def test_equal_counts_are_equal_whatever_they_took() -> None:
+    found = compared(replace(trial(0, 500), seconds=99.0, bits=1.5 + 1e-9))
+    assert found.found == "equal"
+    assert said(found).startswith("equal: mechanism gdn, n 8, learning rate 0.003, seed 0: 500 of")
+
+
+@pytest.mark.parametrize(
+    ("right", "expected", "by_luck"),
+    [
+        (501, "agrees", True),
+        (674, "agrees", True),
+        (675, "agrees", False),
+        (1000, "agrees", False),
+        (326, "agrees", True),
+        (325, "differs", False),
+        (0, "differs", False),
+    ],
+)
+def test_other_counts(right: int, expected: str, by_luck: bool) -> None:
+    """Recorded seeds lie from 50 to 95 %, and luck adds 17.4 points on both sides."""
+    found = compared(trial(0, right))
+    assert (found.found, found.by_luck) == (expected, by_luck)
+    assert ("as another seed would" in said(found)) == (expected == "agrees" and not by_luck)
+
+
+def test_bits_that_were_changed_are_seen() -> None:
+    """Standard deviation 0.5 over 250 prompts: two means differ by 3.2905 x sqrt(2) x 0.0316."""
+    assert compared(replace(trial(0, 500), bits=1.4)).found == "agrees"
+    found = compared(trial(0, 500, bits=1.0))
+    assert found.found == "differs"
+    assert "bits per answer 1, recorded: 1.5" in said(found)
+    assert compared(trial(0, 500, bits=1.64)).found == "agrees"
+    assert compared(trial(0, 500, bits=1.66)).found == "differs"
+
+
+def test_bits_of_rounded_states_and_parameters_are_compared() -> None:
+    kept = trial(0, 500, formats=(Rounded("bf16", 100, 480, 1000, 1.6),))
+    assert compared(kept, kept).found == "equal"
+    changed = replace(kept, formats=(Rounded("bf16", 100, 480, 1000, 0.6),))
+    found = compared(kept, changed)
+    assert (found.found, found.unlike_bits) == ("differs", ("bf16",))
+    assert compared(trial(0, 500, parameters=5)).found == "differs"
+
+
+def test_what_diverges_only_once_differs() -> None:
+    assert compared(diverged(0)).found == "differs"
+    assert said(compared(diverged(0))).startswith("differs")
+    assert compared(trial(0, 500), diverged(0)).found == "differs"
+    assert compared(diverged(0), diverged(0)).found == "equal"
+
+
+def test_a_table_without_runs_is_refused() -> None:
+    with pytest.raises(SizeError, match="hold no run"):
+        check(table("toy", row({"n": 8}, {})))
+
+
+def test_every_run_may_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one seed always the same."""
+    drawn: list[tuple[float, int]] = []
+
+    def again(row: Any, rate: float, seed: int, *_: object) -> Trial:
+        drawn.append((rate, seed))
+        return trial(seed, 500)
+
+    monkeypatch.setattr(checking, "_again", again)
+    cell = row({"n": 8}, {rate: [trial(seed, 500) for seed in (0, 1)] for rate in (1e-3, 3e-3)})
+    every = table("toy", cell)
+    for seed in range(40):
+        assert check(every, seed=seed).found == "equal"
+    assert set(drawn) == {(rate, seed) for rate in (1e-3, 3e-3) for seed in (0, 1)}
+    first = drawn[0]
+    check(every, seed=0)
+    assert drawn[-1] == first

@@ -1,0 +1,103 @@
+"""Claims that hold leave no trace; all others fail the page."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from support.toy_experiment import table
+
+from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
+from separatrix.findings.claims import Claims
+from separatrix.findings.results import of_table
+
+CELLS = {
+    "full": (100, 110, 120),
+    "linear": (None, None, None),
+    "near": (115, 200, None),
+}
+
+
+def filled(text: str, stop_at: float = 0.995) -> str:
+    p = {("full", "linear"): Fraction(1, 20), ("full", "near"): None}
+    claims = Claims(of_table(table(CELLS, stop_at=stop_at)), p, "toy.md")
+    return claims.fill(text, {"table": "| a |"}, first=7)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'median("full") > median("linear") and apart',
+        'steps("full") < steps("linear") and apart',
+        'solved("full") == seeds("full") == 3',
+        'not solved("linear") > 0',
+        'steps("near") <= 200 or median("near") > 2',
+        'least("near") == 0.4 and most("near") > 0.99',
+        'limit("full") >= 4000',
+        'p("full", "linear") <= 0.05',
+        'steps("full") < steps("near") and not apart',
+    ],
+)
+def test_what_holds_leaves_no_trace(claim: str) -> None:
+    assert filled(f"So it is. {{{{{claim}}}}}\nAnd on.") == "So it is.\nAnd on."
+
+
+def test_numbers_are_printed() -> None:
+    text = '{{solved("near")}} of {{seeds("near")}}; {{steps("full")}}, {{steps("linear")}};'
+    assert filled(text) == "2 of 3; 110, more than all;"
+    assert filled('{{median("full")}} {{limit("full")}} {{table}}') == "99.8 % 4,000 | a |"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        'median("full") < median("linear")',
+        'steps("full") < steps("near") and apart',
+        'solved("near") == 3',
+    ],
+)
+def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
+    with pytest.raises(CheckFailed, match=r"toy\.md:8: .*the rows do not bear this claim.*seeds"):
+        filled(f"One line.\nIt is so. {{{{{claim}}}}}")
+
+
+@pytest.mark.parametrize(
+    ("claim", "told"),
+    [
+        ('steps("ful") < 100', "unknown cell 'ful'"),
+        ("solved(full) == 3", "takes one cell in quotes"),
+        ('p("linear", "full") < 1', "was not named before"),
+        ('p("full", "near") < 1', "the contrast is open"),
+        ('mean("full") > 0', "is no function"),
+        ('solved("full") and apart', "is a number and no claim"),
+        ("True", "whatever was measured"),
+        ("3 > 2", "whatever was measured"),
+        ("8", "whatever was measured"),
+        ("apart", "two cells"),
+        ('median("full") >', "cannot be read"),
+        ('__import__("os").system("true") == 0', "says nothing"),
+        ('[x for x in "ab"] == 1', "says nothing"),
+        ('"full" in "linear"', "says nothing"),
+        ('steps("full") - 1 < 100', "says nothing"),
+    ],
+)
+def test_what_is_no_claim_is_told(claim: str, told: str) -> None:
+    with pytest.raises((SpecError, UnknownNameError), match=told) as error:
+        filled(f"It is so. {{{{{claim}}}}}")
+    assert "toy.md:7" in str(error.value)
+
+
+def test_a_missing_cell_fails_even_where_it_would_not_count() -> None:
+    with pytest.raises(UnknownNameError, match="'ful'"):
+        filled('{{solved("full") == 3 or solved("ful") == 3}}')
+
+
+def test_grey_feeds_no_sentence() -> None:
+    with pytest.raises(SpecError, match="'full' is grey and feeds no sentence: training ended by"):
+        filled('{{solved("full") == 3}}', stop_at=0.99)
+
+
+def test_a_finding_without_a_claim_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"toy\.md:8: a finding without a claim: - Full is better"):
+        filled("Now:\n- Full is better.")
+    assert filled('- Full is better. {{solved("full") == 3}}') == "- Full is better."

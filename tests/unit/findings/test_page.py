@@ -1,0 +1,128 @@
+"""Pages: their head, their table, their contrasts, their text."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from support.toy_experiment import PAGE, WORDS, table, toy
+
+from separatrix.core.errors import CheckFailed, SeparatrixError
+from separatrix.findings.base import Contrast
+from separatrix.findings.page import contrasts, markdown, probability, section, text
+from separatrix.findings.results import of_lines, of_table
+
+SOONER = tuple(range(100, 180, 10))
+LATER = tuple(range(500, 580, 10))
+
+
+def test_a_grid_and_an_axis_are_cells(tmp_path: Path) -> None:
+    found = toy(tmp_path).cells()
+    assert [one.labels["cell"] for one in found] == [
+        "full, eva:n=2,V=4",
+        "full, eva:n=4,V=4",
+        "linear, eva:n=2,V=4",
+        "linear, eva:n=4,V=4",
+    ]
+    assert all(len(one.runs) == 2 for one in found)
+    assert {one.runs[0].weight_decay for one in found[2:]} == {0.0}
+    assert {one.runs[0].steps for one in found} == {3}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("---\ntitle", "title", "a page begins with"),
+        ("title: F", "titel: F", "Did you mean 'title'?"),
+        ("question: H", "lines: true\nquestion: H", "either layouts by name or"),
+        ("layouts:", "layouts: 3 #", "toy.md"),
+        ("layouts:", "baseline:", "either layouts by name or"),
+        ("seeds: 1", "seeds: [", "toy.md"),
+        ("contrasts:\n", "contrasts: [[full]]\n", "a contrast is a list of two cells"),
+        ("contrasts:\n", "contrasts: [[full, linear, luck]]\n", "steps or solved"),
+    ],
+)
+def test_a_wrong_head_is_told(old: str, new: str, told: str, tmp_path: Path) -> None:
+    page = PAGE.replace("seeds: 1\n", "seeds: 1\ncontrasts:\n")
+    assert old in page
+    with pytest.raises(SeparatrixError, match=told):
+        toy(tmp_path, page.replace(old, new, 1))
+
+
+def test_a_wrong_field_of_the_grid_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SeparatrixError, match="'steps'"):
+        toy(tmp_path, PAGE.replace("steps: 3", "stepz: 3")).cells()
+
+
+def test_the_table_has_every_seed_and_grey_is_grey() -> None:
+    found = markdown(of_table(table({"a": (100, 120, None), "b": (90, 95, 100)})))
+    first, second = found.splitlines()[2:]
+    assert "| a | 2 of 3 seeds (9 to 100 %) | 120 (100 to more than 4,000) |" in first
+    assert "100, 120, not in 4,000" in first
+    assert "| b | 3 of 3 seeds (29 to 100 %) | 95 (90 to 100) |" in second
+    grey = markdown(of_table(table({"a": (100, None)}, steps=399))).splitlines()[2]
+    assert "gray" in grey
+    assert "not solved in 399 steps (1 of 2)" in grey
+
+
+def test_contrasts_are_paired_and_adjusted() -> None:
+    """8 of 8 in one direction: 1/128, and twice that of two that are named."""
+    results = of_table(table({"one": LATER, "two": SOONER, "three": (*SOONER[:-1], 105)}))
+    first, second = contrasts([Contrast("one", "two"), Contrast("two", "three")], results)
+    assert first.p == Fraction(2, 128)
+    assert first.said == "shown: two is ahead (p = 0.016)"
+    assert second.said.startswith("no difference shown (p = ")
+    (one,) = contrasts([Contrast("one", "two", "solved")], results)
+    assert one.p == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ({"one": LATER}, "open: two is not trained yet"),
+        ({"one": LATER[:7], "two": SOONER}, "open: fewer than 8 seeds"),
+        ({"one": (None,) * 8, "two": (*LATER[:7], 1200)}, "open: one: 4,000 steps are less"),
+    ],
+)
+def test_what_is_open_is_said(cells: dict[str, tuple[int | None, ...]], told: str) -> None:
+    (found,) = contrasts([Contrast("one", "two")], of_table(table(cells)))
+    assert found.p is None
+    assert found.said.startswith(told)
+
+
+def test_settings_and_seeds_that_differ_leave_a_contrast_open() -> None:
+    one, two = (table({name: SOONER}, task=f"eva:n={n},V=4") for name, n in (("a", 4), ("b", 5)))
+    results = of_table(one.__class__(**{**vars(one), "rows": (*one.rows, *two.rows)}))
+    (found,) = contrasts([Contrast("a", "b")], results)
+    assert found.said == "open: the two were trained under different settings"
+
+
+def test_probabilities_are_rounded_up() -> None:
+    assert probability(Fraction(1, 128)) == "0.008"
+    assert probability(Fraction(1, 10**6)) == "0.001"
+
+
+def test_the_page_stands_on_its_rows(tmp_path: Path) -> None:
+    page = toy(tmp_path, WORDS)
+    said = text(page, of_table(table()), {})
+    assert said.startswith("Full attention keeps all.\n\n- It solved it with 8 of 8 seeds, in 135")
+    assert "- full against linear: shown: full is ahead (p = 0.008)" in said
+    whole = section(page, of_table(table()), ["From a test."], picture="a.svg", heading="##")
+    for part in ("## `toy`: Facts", "| full |", "(a.svg)", "- From a test."):
+        assert part in whole
+    with pytest.raises(CheckFailed, match=r"toy\.md:10: .*the rows do not bear"):
+        text(page, of_table(table({"full": (None, 900) * 4, "linear": SOONER})), {})
+
+
+def test_the_studys_page_stands_on_its_rows() -> None:
+    """Whatever is trained so far: its claims hold, and its contrasts name one family."""
+    from separatrix.findings import experiment
+
+    rows = Path(__file__).resolve().parents[3] / "research" / "study" / "rows.jsonl"
+    if not rows.exists():
+        pytest.skip("belongs to a checkout")
+    study = experiment("study")
+    results = of_lines(rows)
+    assert text(study, results, {})
+    assert len(contrasts(study.contrasts, results)) == 7

@@ -1,0 +1,165 @@
+"""Trials: rules that are printed, rates, hours, and what the rows do not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.engines import InPlace
+from support.practice_tables import row
+from support.practice_tables import trial as seed
+from support.toy_experiment import table
+
+from separatrix.cards.measured.table import Trial as Seen
+from separatrix.core.errors import SeparatrixError, SpecError
+from separatrix.findings.page import contrasts
+from separatrix.findings.results import of_table
+from separatrix.findings.running import runs_of
+from separatrix.findings.trial import Trial, chosen
+from separatrix.findings.trial import trial as made
+from separatrix.stacks.architecture import Architecture
+from separatrix.training.sweeps.planning import Plan
+from separatrix.training.work import work
+
+
+def trial(*texts: str, task: str = "recall", seeds: int = 8, steps: int = 0) -> Trial:
+    own = {text: Architecture.parse(text) for text in texts or ("gdn", "full")}
+    return made(own, task, seeds=seeds, steps=steps)
+
+
+def test_long_prompts_are_scaled_and_verdicts_asked_twice() -> None:
+    """A state of 4 x 4 numbers loses 131,072 facts, and may hold 16."""
+    found = trial(task="eva:n=64,V=4")
+    assert found.asked == found.task
+    name = "gdn @ heads=1, head_dim=8"
+    found = trial(name, "full", task="recall:n=131072,K=131072,V=64,form=independent")
+    assert found.asked.length > 10**5
+    assert found.task.length == 48
+    said = "\n".join(found.rules())
+    assert f"{name}, lost by scaling: proved FAILS" in said
+    assert "at its own size, OPEN" in said
+    assert "recall:n=131072" in found.rules()[0]
+
+
+def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
+    found = trial()
+    search = runs_of(found.search().cells())
+    compared = runs_of(found.compared({"gdn": 6e-3, "full": 3e-3}).cells())
+    assert {run.seed for run in search} == {100, 101}
+    assert {run.steps for run in search} == {1500}
+    assert sorted((run.seed, run.learning_rate) for run in compared) == sorted(
+        (number, rate) for number in range(8) for rate in (3e-3, 6e-3)
+    )
+    assert {run.steps for run in compared} == {3000}
+    three = trial("gdn", "full", "mamba2").compared(dict.fromkeys(("gdn", "full", "mamba2"), 3e-3))
+    assert [(x.one, x.other) for x in three.contrasts] == [
+        ("gdn", "full"),
+        ("gdn", "mamba2"),
+        ("full", "mamba2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "task", "told"),
+    [
+        (("gdn",), "recall", "a trial compares layouts: give two"),
+        (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.* tokens, of which a trial trains 128"),
+        (("gdn", "full"), "rec", "rec"),
+    ],
+)
+def test_what_makes_no_trial(texts: tuple[str, ...], task: str, told: str) -> None:
+    with pytest.raises(SeparatrixError, match=told):
+        trial(*texts, task=task)
+
+
+def test_the_rate_solved_most_seeds_then_soonest() -> None:
+    def at(*steps: int | None) -> list[Seen]:
+        return [
+            seed(n, 998 if x else 400, steps=x or 1500, stopped="solved" if x else "steps")
+            for n, x in enumerate(steps)
+        ]
+
+    rates = {1e-3: at(100, None), 3e-3: at(400, 500), 6e-3: at(300, 500)}
+    one = row({"layout": "a"}, rates, stop_at=0.995)
+    assert chosen("a", [one]) == 6e-3
+    none = row({"layout": "a"}, {1e-3: [seed(0, 300)], 3e-3: [seed(0, 301)]})
+    assert chosen("a", [none]) == 3e-3
+    with pytest.raises(SpecError, match="no run of b ended"):
+        chosen("b", [one])
+
+
+def plan(seconds: float, ended: int = 0) -> Plan:
+    return Plan(
+        name="trial",
+        runs=28,
+        ended=ended,
+        cells=4,
+        varied=(),
+        seeds=10,
+        learning_rates=3,
+        packs=4,
+        members=(6, 8),
+        parameters=(5000, 9000),
+        steps=1,
+        flops=1,
+        workers=2,
+        device="cpu",
+        seconds=seconds,
+        measured=2,
+    )
+
+
+def test_hours_that_do_not_suffice_are_told_before_anything_is_trained() -> None:
+    """Rates cost as much as 3 of 8 seeds: of 11 hours, 1 is a seed's."""
+    found = trial()
+    assert found.short(plan(11 * 3600), 11) == ""
+    assert found.short(plan(11 * 3600, ended=1), 1) == ""
+    told = found.short(plan(11 * 3600), 3.9)
+    assert told.endswith("do not suffice for one seed each: 8 seeds take up to 11.0")
+    told = found.short(plan(11 * 3600), 5.5)
+    assert "suffice for 2 seeds each" in told
+    assert "or --seeds 2: with fewer than 8" in told
+
+
+def test_memory_grows_with_packs_and_workers() -> None:
+    found = trial()
+    one = found.memory(replace(plan(1), workers=1))
+    assert found.memory(plan(1)) == 2 * one
+    assert found.memory(replace(plan(1), members=(6, 16))) > 2 * one
+
+
+def test_what_the_rows_do_not_show_is_said() -> None:
+    found = trial(steps=4000)
+    rows = table({"gdn": (1100, None) * 4, "full": (100,) * 8})
+    for one in rows.rows:
+        one.labels["layout"] = one.labels["cell"]
+    said = found.remarks(rows, of_table(rows))
+    assert said[0] == "Too few steps to compare: give --steps 4400."
+    assert "depth 1" in said[-1]
+    fewer = [replace(one, rates=one.rates) for one in rows.rows]
+    trials = fewer[0].rates[0].trials
+    small = tuple(replace(x, parameters=100) for x in trials)
+    fewer[0] = replace(fewer[0], rates=(replace(fewer[0].rates[0], trials=small),))
+    told = found.remarks(replace(rows, rows=tuple(fewer)), of_table(rows))
+    assert told[1] == "Parameters differ by more than 2 %: gdn 100, full 12,345."
+
+
+def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
+    found = trial(task="eva:n=2,V=2", seeds=2, steps=8)
+
+    def train(store: str) -> list[object]:
+        engine = InPlace(work, 1)
+        experiment, table = found.train(store=tmp_path / store, engine=engine, show=False)
+        assert table.provenance.command.startswith("separatrix trial gdn full --task eva:n=2,V=2")
+        assert contrasts(experiment.contrasts, of_table(table))[0].said.startswith("open: ")
+        rows = [replace(one, rates=()) for one in table.rows]
+        return [rows, [(x.seed, x.right, x.steps) for one in table.rows for x in one.every]]
+
+    whole = train("a.sqlite")
+    # only the rates were chosen when it stopped
+    from separatrix.findings.running import run
+
+    run(found.search(), store=tmp_path / "b.sqlite", engine=InPlace(work, 1), show=False)
+    assert train("b.sqlite") == whole
+    assert train("b.sqlite") == whole

@@ -1,0 +1,427 @@
+"""`separatrix check-mechanism`: the example keeps every law, each kind of mistake is told, and
+nobody sees a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jaxtyping
+import pytest
+from support.quick_laws import shorten
+
+from separatrix.cli.main import run
+from separatrix.mixers import MIXERS
+from separatrix.mixers.laws import LAWS, in_formats
+from separatrix.mixers.plugins import check as checking
+from separatrix.mixers.plugins.check import find, growth_class
+from separatrix.mixers.plugins.load import import_module
+from separatrix.stacks.mechanisms import MECHANISMS
+
+EXAMPLE = Path(__file__).parents[4] / "examples" / "my_mixer.py"
+LAWFUL = EXAMPLE.read_text().replace(
+    '@sx.register_mechanism(title="moving averages", source="this example")\n', ""
+)
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty folder; modules, paths and mechanisms of a test are gone after it. Shapes are not
+    checked in the thousands of steps of a card: for a user they are not either.
+    """
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    modules = set(sys.modules)
+    before = (dict(MECHANISMS), dict(MIXERS))
+    yield
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(
+            (str(tmp_path), str(EXAMPLE.parent))
+        ):
+            del sys.modules[name]
+    for registered, kept in zip((MECHANISMS, MIXERS), before, strict=True):
+        registered.clear()
+        registered.update(kept)  # type: ignore[arg-type]
+
+
+def write(text: str, name: str = "mine") -> None:
+    Path(f"{name}.py").write_text(text)
+
+
+def broken_variant(*changes: tuple[str, str]) -> str:
+    """The example with some of its text replaced."""
+    text = LAWFUL
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.slow
+def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(["check-mechanism", f"{EXAMPLE}:MyMixer", "--width", "8", "--set", "averages=3"]) == 0
+    )
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "my_mixer   my_mixer:MyMixer   model width 8   format=fp32, averages=3" in printed.out
+    # all but chunks, which it has not, and monotone and reach, which it does not declare
+    assert f"all {len(LAWS) - 3} laws hold" in printed.out
+    assert "FAIL" not in printed.out
+    assert [
+        line.split()[2:9] for line in printed.out.splitlines() if line.startswith("numbers kept")
+    ] == [["24"] * 7]
+    assert "growth: constant" in printed.out
+    assert "of 2,048 tokens takes" in " ".join(printed.out.split())
+
+
+def _seconds_once(call: Callable[[], object]) -> float:
+    """Instead of the best of three, which the example above is timed by."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+@pytest.mark.slow
+def test_a_broken_class_in_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "_seconds", _seconds_once)
+    write(
+        broken_variant(
+            ("return self.o(m)\n", "return self.o(m) + 1e-6 * x.mean(1, keepdim=True)\n")
+        )
+    )
+    assert run(["check-mechanism", "mine:MyMixer", "--width", "4", "--json"]) == 1
+    card = json.loads(capsys.readouterr().out)
+    assert (card["holds"], card["mechanism"], card["origin"], card["width"]) == (
+        False,
+        "my_mixer",
+        "mine:MyMixer",
+        4,
+    )
+    assert card["sizes"] == {"format": "fp32", "width": 4, "averages": 2}
+    assert [law["law"] for law in card["laws"]] == list(LAWS)
+    broken = {law["law"] for law in card["laws"] if not law["holds"]}
+    assert broken == {"step=forward", "causal", "long"}
+    assert [law["law"] for law in card["laws"] if not law["applies"]] == [
+        "chunks",
+        "monotone",
+        "forgets",
+    ]
+    assert card["cache"] == [{"t": t, "numbers": 8} for t in (0, 1, 2, 3, 64, 1000, 4096)]
+    assert card["growth"] == "constant"
+    assert card["speed"]["tokens"] == 512
+    assert card["speed"]["step_seconds"] > 0
+    assert "my_mixer" not in MECHANISMS  # checked, not registered
+
+
+_END = "return self.o(m)\n"
+_STEP = "a = self.s.sigmoid()\n        m = a * state"
+_FORWARD = "a = self.s.sigmoid()\n        m, reach"
+_CHUNK = ("self.o = nn", "self.chunk = 64\n        self.o = nn")
+_HIDDEN = (
+    'self.kept = self.v(x) + (getattr(self, "kept", 0) if t else 0)\n        a = self.s.sigmoid()\n'
+    "        m = self.kept + 0 * state"
+)
+_WEIGHT = "self.s = nn.Parameter(torch.linspace(-2, 4, width * averages))"
+_SIZE = "return width * averages"
+
+
+@pytest.mark.parametrize(
+    ("changes", "law", "said"),
+    [
+        (
+            [(_END, "return self.o(m) + 1e-6 * x.flip(1)\n")],
+            "causal",
+            r"a change of token \d+ moves outputs of forward before it",
+        ),
+        (
+            [("m = a * state", "m = 0.9 * a * state")],
+            "step=forward",
+            "T=63, batch 1: outputs of step and forward differ by",
+        ),
+        (
+            [_CHUNK, (_END, "return self.o(m) * (1 + (self.chunk == 7))\n")],
+            "chunks",
+            "T=1: outputs of forward in chunks of 7",
+        ),
+        pytest.param(
+            [(_SIZE, f"{_SIZE} + 1")],
+            "cache",
+            "9 are declared",
+            marks=pytest.mark.slow,
+        ),
+        (
+            [(_SIZE, f"{_SIZE} - 1")],
+            "cache",
+            "holds 8 numbers after 0 tokens, but cache_numbers declares 7",
+        ),
+        (
+            [(_END, "return self.o(m) + 0 * x.sum().item()\n")],
+            "stacks",
+            r"RuntimeError: .*item.*\(mine.py:\d+\)",
+        ),
+        (
+            [(_END, "return self.o(m) + 0 * (x.abs() - 80).exp()\n")],
+            "finite",
+            "fp32, inputs of size 100: not finite: the outputs",
+        ),
+        (
+            [(_FORWARD, f"x = x.nan_to_num()\n        {_FORWARD}")],
+            "NaN",
+            "NaN in token 0 is hidden: the output of forward",
+        ),
+        (
+            [(_WEIGHT, "self.s = torch.randn(width * averages)")],
+            "saved",
+            "outputs of forward differ after saving",
+        ),
+        (
+            [("m = a * state", "m = a[:3] * state")],
+            "step=forward",
+            r"^RuntimeError: The size of tensor a .*\(mine.py:39\)$",
+        ),
+        (
+            [(_END, "return m\n")],
+            "step=forward",
+            r"my_mixer: forward returned a tensor of shape \(1, 1, 8\) for x of shape \(1, 1, 4\)",
+        ),
+        (
+            [(_STEP, _HIDDEN)],
+            "split",
+            "cut after 1 tokens: outputs of step in two passes and in one differ",
+        ),
+    ],
+)
+def test_each_mistake_is_told(changes: list[tuple[str, str]], law: str, said: str) -> None:
+    write(broken_variant(*changes))
+    mixer, _ = find("mine:MyMixer", width=4)
+    result = checking._result(law, LAWS[law], mixer)
+    assert not result.holds
+    assert re.search(said, result.broken_by), result.broken_by
+    assert "\n" not in result.broken_by
+
+
+_DROPOUT = (
+    (_END, "return F.dropout(self.o(m), 0.5, self.training)\n"),
+    ("return self.o(m), {", "return F.dropout(self.o(m), 0.5, self.training), {"),
+)
+
+
+@pytest.mark.slow
+def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mixer that a user made in train mode, as modules are."""
+    shorten(monkeypatch)
+    monkeypatch.setattr(checking, "_seconds", _seconds_once)
+    monkeypatch.setattr(checking, "LONGER", 20)
+    monkeypatch.setattr(checking, "STEPS", 20)
+    monkeypatch.setattr(checking, "CACHE_LENGTHS", (1, 2, 3, 64, 128))
+    write(broken_variant(*_DROPOUT))
+    mixer, _ = find("mine:MyMixer", width=4)
+    card = checking.check(mixer)
+    assert card.broken == []
+    assert card.notes == (
+        "in train mode outputs are random, as with dropout: the laws are about eval mode",
+    )
+
+
+def test_formats_that_are_not_asked_for_are_left_alone() -> None:
+    """Squares of 10^4 fit float32 and bfloat16, not float16."""
+    write(broken_variant((_END, "return self.o(m) + 0 * (x * x)\n")))
+    mixer, _ = find("mine:MyMixer", width=4)
+    assert "fp16" in checking._result("finite", LAWS["finite"], mixer).broken_by
+    with in_formats(("fp32", "bf16")):
+        assert checking._result("finite", LAWS["finite"], mixer).holds
+
+
+def test_a_reset_of_its_own_that_forgets_is_told() -> None:
+    write(
+        broken_variant(
+            (
+                "    def init_state",
+                "    def reset(self, generator):\n        pass\n\n    def init_state",
+            )
+        )
+    )
+    mixer, _ = find("mine:MyMixer", width=4)
+    assert "reset leaves" in checking._result("reset", LAWS["reset"], mixer).broken_by
+
+
+@pytest.mark.slow
+def test_an_exception_everywhere_still_prints_a_card(capsys: pytest.CaptureFixture[str]) -> None:
+    write(broken_variant(("m, reach =", "raise KeyError('weights')\n        m, reach =")))
+    assert run(["check-mechanism", "mine:MyMixer", "--width", "4"]) == 1
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.out + printed.err
+    assert "KeyError: 'weights' (mine.py:" in printed.out
+    assert "the speed was not measured" in printed.out
+    assert "laws broken: step=forward" in printed.out
+
+
+@pytest.mark.slow
+def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--set",
+        "heads=1",
+        "--set",
+        "head_dim=2",
+        "--set",
+        "negative=true",
+        "--set",
+        "fp64",
+        "--width",
+        "2",
+    ]
+    assert run(["check-mechanism", "gdn", *arguments]) == 0
+    assert (
+        "gdn   built in   model width 2   format=fp64, heads=1, head_dim=2"
+        in capsys.readouterr().out
+    )
+
+
+def test_imports(capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        "import separatrix as sx\nfrom mine_too import"
+        " MyMixer\nsx.register_mechanism(name='mean')(MyMixer)\n"
+    )
+    write(LAWFUL, "mine_too")
+    assert run(["mechanisms", "--json", "--import", "mine"]) == 0
+    assert json.loads(capsys.readouterr().out)[-1]["name"] == "mean"
+    assert run(["analyze", "mean*2 @ width=8", "--import", "mine.py", "--json"]) == 0
+    assert "'mean'" in capsys.readouterr().out  # among what is taken for granted
+    assert run(["compare", "mean", "gdn", "--import", "mine", "--json"]) == 0
+
+
+_PICKY = LAWFUL.replace(
+    "super()", "assert width % 3 == 0, 'width must be a multiple of 3'; super()"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said"),
+    [
+        ("", ["mine:MyMixer"], "unknown name 'MyMixer' in mine"),
+        ("class MyMixr: pass", ["mine:MyMixer"], "Did you mean 'MyMixr'?"),
+        ("class MyMixer: pass", ["mine:MyMixer"], "MyMixer is no nn.Module"),
+        (
+            "from torch.nn import Linear as MyMixer",
+            ["mine:MyMixer"],
+            "Linear lacks step and init_state",
+        ),
+        ("MyMixer = 3", ["mine:MyMixer"], "3 is neither an nn.Module class nor a function"),
+        (
+            "import no_such_thing",
+            ["mine:MyMixer"],
+            (
+                "importing mine raises ModuleNotFoundError: No module named 'no_such_thing'"
+                " (mine.py:1)"
+            ),
+        ),
+        (
+            "1 / 0",
+            ["mine:MyMixer"],
+            "importing mine raises ZeroDivisionError: division by zero (mine.py:1)",
+        ),
+        ("def f(:", ["mine:MyMixer"], "importing mine raises SyntaxError"),
+        (
+            "raise SystemExit(3)",
+            ["mine:MyMixer"],
+            "importing mine raises SystemExit: 3 (mine.py:1)",
+        ),
+        ("", ["yours:MyMixer"], "there is no module 'yours' in this folder"),
+        ("", ["yours.py:MyMixer"], "yours.py: there is no such file"),
+        ("", ["mine/x:MyMixer"], "'mine/x' is no module"),
+        ("", ["mine:"], "'mine:' names no class"),
+        ("", ["gnd"], "Did you mean 'gdn'? "),
+        ("", ["compressed"], "'compressed' has declared sizes but no mixer"),
+        (LAWFUL, ["mine:MyMixer", "--set", "average=3"], "Did you mean 'averages'?"),
+        (LAWFUL, ["mine:MyMixer", "--set", "averages=x"], "averages is 'x'; it must be an integer"),
+        (
+            LAWFUL,
+            ["mine:MyMixer", "--set", "averages=0"],
+            "averages is 0; it must be an integer from 1",
+        ),
+        (
+            LAWFUL,
+            ["mine:MyMixer", "--set", "averages=1", "--set", "averages=2"],
+            "--set averages is given twice",
+        ),
+        (LAWFUL, ["mine:MyMixer", "--set", "width=8"], "the model width is given with --width"),
+        (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
+        (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
+        (LAWFUL, ["mine:MyMixer", "--formats", "fp23"], "unknown format 'fp23'"),
+        (LAWFUL, ["mine:MyMixer", "--width", "0"], "--width"),
+        (
+            _PICKY,
+            ["mine:MyMixer"],
+            "at width 16 raises AssertionError: width must be a multiple of 3 (mine.py:",
+        ),
+        ("def MyMixer(width): return 3", ["mine:MyMixer"], "made a int, which is no nn.Module"),
+        (
+            "from torch import nn\ndef MyMixer(width): return nn.Linear(1, 1)",
+            ["mine:MyMixer"],
+            "made a Linear, which lacks step, init_state",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(
+    text: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(text)
+    assert run(["check-mechanism", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith("error: ")
+    assert said in printed.err
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(mixer: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(LAWS, "causal", stop)
+    assert run(["check-mechanism", "shortconv", "--width", "2", "--set", "width=2"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("numbers", "growth"),
+    [
+        ([64, 64, 64, 64], "constant"),
+        ([8, 64, 64, 64], "constant"),
+        ([125, 250, 500, 1000], "linear"),
+        ([127, 252, 502, 1002], "linear"),
+        ([70, 80, 90, 100], "logarithmic"),
+        ([11, 15, 22, 31], "other"),  # square roots
+        ([125**2, 250**2, 500**2, 1000**2], "other"),
+    ],
+)
+def test_growth_classes(numbers: list[int], growth: str) -> None:
+    assert growth_class(numbers) == growth
+
+
+def test_two_files_of_one_name_are_two_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a file that has the name of a module of the standard library."""
+    monkeypatch.setattr("sys.path", list(sys.path))
+    for folder, name, value in (("a", "same_stem", 1), ("b", "same_stem", 2), ("c", "json", 3)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.py").write_text(f"VALUE = {value}\n")
+    files = [
+        str(tmp_path / folder / f"{name}.py")
+        for folder, name in (("a", "same_stem"), ("b", "same_stem"), ("c", "json"))
+    ]
+    loaded = [import_module(file) for file in files]
+    assert [module.VALUE for module in loaded] == [1, 2, 3]
+    assert [import_module(file) for file in files] == loaded
+    for module in loaded:
+        del sys.modules[module.__name__]

@@ -1,0 +1,322 @@
+"""What is evaluated to arrive at the last token encloses what the model computes, and is refused
+where it cannot be evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from support.each import each
+
+from separatrix.constructions import Built, construct
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Block
+from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations.parts.live_parts import live_parts
+from separatrix.proofs.derivations.parts.recurrent import arrival as arrives_at
+from separatrix.proofs.derivations.parts.recurrent import carry
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.parts.sums import Sums, features
+from separatrix.proofs.derivations.parts.unit import unit
+from separatrix.proofs.derivations.seqcomp import hops
+from separatrix.proofs.machine import Enclosure
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import SeqComp
+
+TASK = SeqComp(L=1, m=3)
+TIGHT = [
+    "linear(feature=identity)",
+    "linear(feature=identity, normaliser=false)",
+    "linear(feature=relu)",
+    "gdn",
+    "gdn(heads=2, key_heads=1)",
+    "deltanet(negative=true)",
+    "kda",
+    "gla",
+    "mamba2",
+    "retnet(head_dim=4)",
+    "lightning",
+]
+"""Those through which the value arrives times the query."""
+OTHERS = [
+    "linear(feature=elu, head_dim=3)",
+    "linear(feature=elu, normaliser=false)",
+    "linear(feature=taylor)",
+    "linear(feature=taylor, normaliser=false)",
+    "hgrn2(head_dim=2)",
+    "deltaproduct(householders=2)",
+    "mlstm(head_dim=2)",
+    "loglinear",
+    "loglinear(feature=elu)",
+    "loglinear(base=mamba2)",
+    "loglinear(base=gdn)",
+    "rwkv(width=24)",
+    "rwkv(version=6, width=24)",
+    "rwkv(version=6, width=24, shifts=2)",
+    "gdn(conv=4, gate=silu)",
+    "gla(conv=2, gate=norm)",
+    "linear(feature=identity, conv=1, gate=sigmoid)",
+    "mlstm(conv=3)",
+    "shortconv(width=4)",
+    "shortconv(width=4, conv=2)",
+    "window(size=2)",
+    "window(conv=2, sink=true)",
+    "rglru(width=4)",
+    "rglru(width=4, conv=4)",
+    "rglru(width=4, conv=1)",
+    "mamba(width=4, state=2)",
+    "mamba(width=4, state=2, conv=4)",
+    "mamba(width=4, state=2, conv=1)",
+    "mamba(width=4, state=2, conv=3, norms=true)",
+]
+
+
+def carried(options: str) -> Built:
+    return construct(
+        TASK,
+        Architecture.parse(f"{options} + full @ heads=1, head_dim=4, value_dim=4"),
+        "carried",
+    )
+
+
+def arrival(built: Built) -> tuple[Enclosure, Enclosure]:
+    """At the last token, a row for each token at z_0; and anywhere."""
+    part = live_parts(built.model)[0]
+    stream = Stream.of(built.model, TASK.length, 1)
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+    found = arrives_at(stream, part, TASK.position_z0, at_z0)
+    return found.last, found.anywhere
+
+
+def arrives(built: Built) -> tuple[np.ndarray, np.ndarray]:
+    """What the recurrent layer writes in 50 prompts, and their tokens at z_0."""
+    tokens = torch.from_numpy(TASK.sample(50, np.random.default_rng(0)).tokens)
+    block = built.model.blocks[0]
+    assert isinstance(block, Block)
+    with torch.inference_mode():
+        written = block.mixers[0](built.model._embed(tokens)).double().numpy()
+    return written, tokens[:, TASK.position_z0].numpy()
+
+
+def enclosed(built: Built) -> Enclosure:
+    """What is written is within what was evaluated, at the last token and anywhere."""
+    last, anywhere = arrival(built)
+    written, token = arrives(built)
+    assert (written[:, -1] >= last.low[token]).all()
+    assert (written[:, -1] <= last.high[token]).all()
+    assert (written >= anywhere.low).all()
+    assert (written <= anywhere.high).all()
+    return last
+
+
+@each("scale", [1.0, 4.0, -0.5, 3.0, 2.0**-30])
+@each("options", TIGHT)
+def test_what_is_written_is_enclosed_tightly(options: str, scale: float) -> None:
+    """Any scale of the queries: the value arrives times <q, k>, or as it is behind a normaliser."""
+    built = carried(options)
+    built.model.get_parameter("blocks.0.mixers.0.q.weight").mul_(scale)
+    if "relu" in options and scale < 0:
+        with pytest.raises(CheckFailed, match="may be 0"):
+            arrival(built)
+        return
+    last = enclosed(built)
+    # a few roundings for each of five tokens, and gates within 80 u each
+    size = np.abs(last.mid).max()
+    assert size > 0
+    assert last.rad.max() <= size * 1600 * float(FP32.summed)
+
+
+QUICK = {"gdn", "hgrn2(head_dim=2)", "mlstm(conv=3)", "rglru(width=4)", "rwkv(width=24)"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(options, marks=() if options in QUICK else pytest.mark.slow)
+        for options in [*TIGHT, *OTHERS]
+    ],
+)
+def test_whatever_the_weights_what_is_written_is_enclosed_or_refused(options: str) -> None:
+    """Every number of the layer times another factor, and gates' biases moved: of 12 draws some
+    must not be refused.
+    """
+    built = carried(options)
+    block = built.model.blocks[0]
+    assert isinstance(block, Block)
+    mixer = block.mixers[0]
+    kept = {name: parameter.clone() for name, parameter in mixer.named_parameters()}
+    taken = 0
+    for seed in range(12):
+        generator = torch.Generator().manual_seed(seed)
+        for name, parameter in mixer.named_parameters():
+            change = 1 + 0.3 * torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(kept[name] * (change if seed else 1.0))
+            if seed > 6 and ("bias" in name or name == "rate"):
+                # of the head and the channels that are used
+                parameter[:1] += torch.randn(parameter[:1].shape, generator=generator)
+        try:
+            enclosed(built)
+        except CheckFailed:
+            continue
+        taken += 1
+    assert taken >= 3
+
+
+def test_short_vectors_are_divided_by_the_shortest_length() -> None:
+    """2^-22 is shorter than 1e-6: what comes out is 2^-22 / 1e-6 = 0.238."""
+    for power in (-22, -21, -20, -19, 0, 30):
+        x = torch.tensor([[2.0**power, 0.0]])
+        exact = torch.nn.functional.normalize(x, dim=-1, eps=1e-6).double().numpy()
+        found = unit(Enclosure.point(x.double().numpy()), "k")
+        assert (np.abs(found.mid - exact) <= found.rad).all()
+        assert found.rad.max() <= 40 * float(FP32.summed)
+        assert found.size[0, 0] == pytest.approx(min(1.0, 2.0**power / 1e-6), rel=1e-5)
+    assert not unit(Enclosure.point(np.zeros((1, 2))), "k").size.any()
+
+
+def test_a_unit_vector_of_an_interval_is_no_longer_than_one() -> None:
+    hull = Enclosure.between(np.array([[0.0, 0.0]]), np.array([[4.0, 1.0]]))
+    found = unit(hull, "k")
+    assert (found.low <= 0).all()
+    assert (found.high >= 1).all()
+    assert (found.high <= 1.001).all()
+
+
+@each(
+    "options, name, value, message",
+    [
+        ("linear(feature=elu)", "k.weight", 0.0, "denominator may be 0|constant only"),
+        ("gdn", "a.bias", 40.0, "may be 0"),
+        ("gdn", "b.weight", 8.0, "may be 0|constant only within"),
+        ("gdn", "rate", 65.0, "is of no use"),
+        ("kda", "q.weight", 0.0, "may be 0"),
+        ("gla", "k.weight", 0.25, "may be 0|constant only within"),
+        ("rwkv(width=24)", "erased", 1.0, "erased is taken as 0"),
+        ("rwkv(version=6, width=24)", "bonus", 1.0, "bonus is taken as 0"),
+        ("mamba2", "skip", 1.0, "skip is taken as 0"),
+        ("mlstm", "i.bias", 9.0, "input gate may be"),
+        ("gla(conv=4)", "conv.weight", 1.0, "its convolution mixes tokens"),
+        ("window", "k.weight", 0.0, "scores no less"),
+        (
+            "deltaproduct(householders=2)",
+            "k.weight",
+            1.0,
+            "than that of position|is not zero",
+        ),
+    ],
+)
+def test_what_carries_something_else_is_refused(
+    options: str, name: str, value: float, message: str
+) -> None:
+    """The first weight of a row, or of the coordinate that differs between positions."""
+    built = carried(options)
+    parameter = built.model.get_parameter(f"blocks.0.mixers.0.{name}")
+    parameter[0] = value
+    part = live_parts(built.model)[0]
+    at_z0 = Stream.of(built.model, TASK.position_z0 + 1, TASK.m).last
+    stream = Stream.of(built.model, TASK.length, 1)
+    with pytest.raises(CheckFailed, match=message):
+        carry(stream, part, hops(TASK)[0], TASK.position_z0, at_z0)
+
+
+def test_every_gate_enters_what_arrives() -> None:
+    """b = 1/2 and, for the one token after z_0, a = exp(-e^s ln(1 + e^c)): with c = 1, s = ln 2 it
+    is (1 + e)^-2. The output map has a factor of 2.
+    """
+    built = carried("gdn")
+    built.model.get_parameter("blocks.0.mixers.0.a.bias")[0] = 1.0
+    built.model.get_parameter("blocks.0.mixers.0.rate")[0] = math.log(2)
+    last, _ = arrival(built)
+    assert np.abs(last.mid).max() == pytest.approx((1 + math.e) ** -2, rel=1e-5)
+    written, token = arrives(built)
+    assert (np.abs(written[:, -1] - last.mid[token]) <= last.rad[token]).all()
+
+
+def test_keys_elsewhere_are_not_covered_by_the_gated_delta_rule() -> None:
+    built = carried("gdn")
+    used = int(built.model.get_parameter("blocks.0.mixers.0.k.weight").nonzero()[0, 1])
+    built.model.position.weight[0, used] = 2.0**-60
+    with pytest.raises(CheckFailed, match="a key other than that of position"):
+        arrival(built)
+
+
+def test_full_attention_is_no_carrier() -> None:
+    other = construct(TASK, Architecture.parse("linear + full*2 @ heads=1, head_dim=4"), "seqcomp")
+    part = live_parts(other.model)[0]
+    with pytest.raises(CheckFailed, match="no proof is known that full carries"):
+        arrives_at(
+            Stream.of(other.model, TASK.length, 1),
+            part,
+            TASK.position_z0,
+            Stream.of(other.model, TASK.position_z0 + 1, TASK.m).last,
+        )
+
+
+def test_a_normaliser_without_a_bound_is_refused() -> None:
+    """With queries at every position a denominator may be as small as it likes."""
+    built = carried("linear(feature=relu)")
+    query = built.model.get_parameter("blocks.0.mixers.0.q.weight")
+    used = int(query.nonzero()[0, 1])
+    built.model.position.weight[0, used] = 1.0
+    with pytest.raises(CheckFailed, match="close to 0"):
+        arrival(built)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "what"), [(2.0**-80, 2.0**80, "state"), (2.0**60, 2.0**10, "output")]
+)
+def test_sums_that_overflow_are_refused(queries: float, keys: float, what: str) -> None:
+    """With values of 2^60 the state is 2^140, or what is read of it 2^130; the weights of the
+    places, and what is left after the division, are numbers.
+    """
+    built = carried("linear(feature=identity)")
+    scales = {"q": queries, "k": keys, "v": 2.0**60, "o": 2.0**-60}
+    for name, scale in scales.items():
+        built.model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(scale)
+    cache = built.model.init_cache(1)
+    tokens = torch.from_numpy(TASK.sample(1, np.random.default_rng(0)).tokens)
+    logits = torch.zeros(1)
+    with torch.inference_mode():
+        for place, token in enumerate(tokens.unbind(1)):
+            logits, cache = built.model.step(token, cache, place)
+    assert not logits.isfinite().all()
+    with pytest.raises(CheckFailed, match=what):
+        arrival(built)
+
+
+def test_sums_by_hand() -> None:
+    """Weights 1 and 1/4, values of at most 2: the other token moves the value by 1/2, and an
+    average by 2 (1/4) 2 / (1 - 1/4) at the most.
+    """
+    keys = Enclosure.point(np.array([[1.0], [0.25]]))
+    sums = Sums(Enclosure.point(np.array([[1.0]])), keys, np.array([2.0]), 0, "layer 1")
+    values = Enclosure.point(np.array([[2.0]]))
+    assert sums.mass == pytest.approx(0.25, rel=1e-6)
+    # 2 tokens, 1 dimension and 8 more: 11 roundings of (1 + 1/4) 2
+    plain = sums.arrived(values, normaliser=False)
+    assert plain.rad[0, 0] == pytest.approx(0.5 + 11 * float(FP32.summed) * 2.5, rel=1e-9)
+    divided = sums.arrived(values, normaliser=True)
+    assert divided.rad[0, 0] == pytest.approx(4 / 3, rel=1e-4)
+    assert divided.rad[0, 0] > 4 / 3 + 11 * float(FP32.summed)
+
+
+def test_what_sums_flush_to_zero_is_multiplied_with_the_query() -> None:
+    """A product of 2^-130 may be lost; a query of 2^20 makes 2^-106 of it."""
+    keys = Enclosure.point(np.array([[2.0**-100]]))
+    query = Enclosure.point(np.array([[2.0**20]]))
+    values = Enclosure.point(np.array([[2.0**-30]]))
+    sums = Sums(query, keys, np.array([2.0**-30]), 0, "layer 1")
+    assert sums.arrived(values, normaliser=False).rad[0, 0] >= 2.0**-106
+
+
+def test_elu_is_within_8_u() -> None:
+    x = np.array([[-200.0, -64.0, -1.0, 0.0, 0.5, 3.0]])
+    found = features("elu", Enclosure.point(x))
+    exact = np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+    assert (found.low <= np.maximum(exact - 8 * float(FP32.summed), 0)).all()
+    assert (found.high >= exact + 8 * float(FP32.summed)).all()
+    assert (found.low >= -1e-18).all()
+    assert (found.rad <= 12 * float(FP32.summed) * (1 + exact)).all()

@@ -1,0 +1,139 @@
+"""The evaluators of a head's options: what mixers with drawn weights compute lies within them, and
+what none covers is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from support.each import each
+
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers import mixer
+from separatrix.mixers.base.mixer import DTYPES
+from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.proofs.arithmetic import arithmetic
+from separatrix.proofs.derivations.parts.steps import Rows, Step, own_group, squares, steps
+from separatrix.proofs.machine import Enclosure
+from separatrix.stacks.architecture import Architecture
+
+WIDTH = 5
+TOKENS = 7
+
+
+def drawn(spec: str, seed: int = 0) -> SoftmaxMixer:
+    """One head's mixer, with kernels of the newest token only."""
+    torch.manual_seed(seed)
+    (part,) = Architecture.parse(f"{spec} @ heads=1, head_dim=6").layers[0]
+    made = mixer(part, width=WIDTH)
+    assert isinstance(made, SoftmaxMixer)
+    with torch.no_grad():
+        for name, tensor in made.named_parameters():
+            tensor.copy_(torch.randn_like(tensor))
+            if name == "conv.weight":
+                tensor[:, :-1] = 0
+    return made.requires_grad_(False)
+
+
+def within(real: np.ndarray, held: Enclosure) -> bool:
+    return bool(((held.low <= real) & (real <= held.high)).all())
+
+
+def behind(found: tuple[Step, ...], kind: str, rows: Rows) -> Rows:
+    for step in found:
+        rows = step.mapped(kind, rows, "here")  # pyright: ignore[reportArgumentType]
+    return rows
+
+
+@each(
+    "spec",
+    [
+        "full",
+        "full(conv=3)",
+        "full(qk_norm=head)",
+        "full(qk_norm=each)",
+        "full(qk_norm=all)",
+        "full(rope=true)",
+        "full(rope=true, rope_dim=4)",
+        "full(conv=2, qk_norm=all, rope=true, rope_dim=2, rope_scaling=linear_4)",
+    ],
+)
+@each("format", ["fp32", "fp64", "bf16", "fp16"])
+@each("seed", range(2))
+def test_queries_keys_and_values_lie_within(spec: str, format: str, seed: int) -> None:
+    rounding = arithmetic(format)
+    made = drawn(spec, seed).to(DTYPES[format])
+    x = torch.randn(1, TOKENS, WIDTH).to(DTYPES[format])
+    projected = made.q(x), made.k(x), made.v(x)
+    computed = dict(zip("qkv", made._qkv(made._project(x)), strict=True))
+    found = steps(made, 0, "layer 1")
+    places = np.arange(TOKENS)
+    for kind, given in zip("qkv", projected, strict=True):
+        whole = Enclosure.point(given[0].double().numpy(), rounding)
+        real = computed[kind][0, 0].double().numpy()
+        (alone,) = behind(found, kind, Rows((whole,), places)).parts
+        assert within(real, alone)
+        # a norm rounds three times, by a unit each
+        sharp = 40 * float(rounding.stored) + 1e-5
+        assert float(alone.rad.max()) <= sharp * max(1.0, float(alone.size.max()))
+        # queries are sums of two parts: any two
+        for one, other in ((0.0, 1.0), (0.5, 0.5), (2.0, -1.0)):
+            parts = (whole.like(share * whole.mid, whole.rad) for share in (one, other))
+            last = tuple(part.rows(slice(TOKENS - 1, TOKENS)) for part in parts)
+            a, b = behind(found, kind, Rows(last, places[-1:])).parts
+            assert (a.low + b.low <= real[-1]).all()
+            assert (real[-1] <= a.high + b.high).all()
+        # at any place
+        (any_,) = behind(found, kind, Rows((whole.hull(),), None)).parts
+        assert within(real, any_)
+
+
+@pytest.mark.parametrize("spec", ["full(gate=sigmoid)", "full(gate=head)"])
+@pytest.mark.parametrize("format", ["fp32", "bf16", "fp16"])
+def test_gated_outputs_lie_within(spec: str, format: str) -> None:
+    made = drawn(spec).to(DTYPES[format])
+    assert made.gate is not None
+    x = torch.randn(TOKENS, WIDTH).to(DTYPES[format])
+    y = torch.randn(TOKENS, 6).to(DTYPES[format])
+    real = (made.gate(x).sigmoid() * y).double().numpy()
+    (step,) = steps(made, 0, "layer 1")
+    outputs, inputs = (
+        Enclosure.point(rows.double().numpy(), arithmetic(format)) for rows in (y, x)
+    )
+    assert within(real, step.given(outputs.hull(), inputs.hull(), "here"))
+    first = slice(0, 1)
+    one = step.given(outputs.rows(first), inputs.rows(first), "here")
+    assert within(real[:1], one)
+    assert float(one.rad.max()) < 16 * float(arithmetic(format).stored) + 1e-5
+
+
+def test_the_score_of_a_sink() -> None:
+    made = drawn("full(sink=true)")
+    (step,) = steps(made, 0, "layer 1")
+    assert made.sink is not None
+    assert step.rival == made.sink[0].double().item()
+
+
+def test_what_has_no_evaluator_is_refused() -> None:
+    with pytest.raises(CheckFailed, match="nothing is proved of full with softcap"):
+        steps(drawn("full(softcap=30)"), 0, "layer 1")
+    made = drawn("full(conv=3)")
+    assert made.conv is not None
+    made.conv.weight[3, 1] = 2.0**-120
+    with pytest.raises(CheckFailed, match="mixes tokens"):
+        steps(made, 0, "layer 1")
+    with pytest.raises(CheckFailed, match="not used is not zero"):
+        own_group(np.array([[0.0], [1.0]]), 0, 4, "its norm")
+
+
+def test_squares_of_sums() -> None:
+    """Numbers in one part only: each row has its own sum, 25; in both, the largest of (3 + 4)^2."""
+    a = Enclosure.point(np.array([[3.0, 4.0, 0.0], [5.0, 0.0, 0.0]]))
+    zero = Enclosure.point(np.zeros((1, 3)))
+    assert squares((a, zero)).hull().mid == pytest.approx(25)
+    b = Enclosure.point(np.array([[4.0, 0.0, 1.0]]))
+    both = squares((a, b))
+    # (3 + 4)^2 + 4^2 + 1 = 66, (5 + 4)^2 + 1 = 82; number by number at most 9^2 + 4^2 + 1
+    assert both.low[0, 0] <= 66
+    assert 82 <= both.high[0, 0] <= 98.01

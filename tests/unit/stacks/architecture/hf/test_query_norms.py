@@ -1,0 +1,92 @@
+"""Norms of queries and keys, as transformers' classes have them, and what they cost a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from separatrix.core.errors import ConfigError
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.presets import preset
+from separatrix.tasks import Equality
+from separatrix.theory import judge
+
+SMALL: dict[str, Any] = {
+    "hidden_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "head_dim": 16,
+    "vocab_size": 100,
+    "torch_dtype": "bfloat16",
+    "rope_theta": 10_000,
+}
+GROUPED = {"num_key_value_heads": 2}
+FLA = {
+    "model_type": "transformer",
+    "hidden_size": 64,
+    "num_hidden_layers": 1,
+    "num_heads": 4,
+    "vocab_size": 100,
+    "torch_dtype": "bfloat16",
+}
+
+
+def norm(kind: str, **more: Any) -> str:
+    grouped = {} if kind == "persimmon" else GROUPED
+    return (
+        from_config(SMALL | grouped | {"model_type": kind} | more).layers[0][0].sizes()["qk_norm"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "wanted"),
+    [
+        ("llama", {}, "none"),
+        ("qwen3", {}, "head"),
+        ("gemma3_text", {"sliding_window": 8}, "head"),
+        ("olmo2", {}, "all"),
+        ("glm4_moe", {}, "none"),
+        ("glm4_moe", {"use_qk_norm": True}, "head"),
+        ("cohere", {"use_qk_norm": False}, "none"),
+        # layer norms
+        ("cohere", {"use_qk_norm": True}, "other"),
+        ("stablelm", {"qk_layernorm": True}, "other"),
+        ("persimmon", {}, "other"),
+        ("persimmon", {"qk_layernorm": False}, "none"),
+        # behind the rotation
+        ("hunyuan_v1_dense", {}, "other"),
+        # a flag of a class that has no such norm
+        ("llama", {"use_qk_norm": True}, "other"),
+    ],
+)
+def test_what_a_class_norms(kind: str, more: dict[str, Any], wanted: str) -> None:
+    assert norm(kind, **more) == wanted
+
+
+def test_flags_of_flash_linear_attention() -> None:
+    assert from_config(FLA).layers[0][0].sizes()["qk_norm"] == "none"
+    assert from_config(FLA | {"qk_norm": True}).layers[0][0].sizes()["qk_norm"] == "head"
+
+
+def test_a_flag_is_true_or_false() -> None:
+    with pytest.raises(ConfigError, match="must be true or false"):
+        norm("cohere", use_qk_norm=3)
+
+
+@pytest.mark.parametrize(("said", "wanted"), [({}, True), ({"use_qk_norm": False}, False)])
+def test_llama_4_norms_without_weights_where_it_rotates(said: dict[str, Any], wanted: bool) -> None:
+    types = ["chunked_attention", "full_attention"]
+    stack = {"num_hidden_layers": 2, "layer_types": types, "attention_chunk_size": 8}
+    rotating = {"model_type": "llama4_text", "no_rope_layers": [1, 0]}
+    layers = from_config(SMALL | GROUPED | stack | rotating | said).layers
+    assert [layer[0].sizes()["bounded"] for layer in layers] == [wanted, False]
+
+
+@pytest.mark.parametrize("name", ["qwen3-8b", "lfm2-1.2b"])
+def test_a_start_token_whose_key_is_one_pair_does_not_survive_the_norm(name: str) -> None:
+    """All dimensions turn, so the token that takes the weight of a missing offset would have a key
+    of one pair, which a norm makes longer than that of all pairs.
+    """
+    statuses = {verdict.status for verdict in judge(preset(name), Equality(n=256))}
+    assert "SOLVABLE" not in statuses

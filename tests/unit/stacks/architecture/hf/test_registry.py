@@ -1,0 +1,54 @@
+"""A model type is one row: none has two, and every way of reading has a small file that is counted
+by hand.
+"""
+
+from __future__ import annotations
+
+from support.hf_attention_configs import ATTENTION
+from support.hf_recurrent_configs import RECURRENT
+
+from separatrix.stacks.architecture.hf import ROWS, of_class
+from separatrix.stacks.architecture.hf.row import Row
+from separatrix.stacks.architecture.hf.rows import attention, fla, latent, recurrent
+
+TABLES = (attention.ROWS, latent.ROWS, recurrent.ROWS, fla.ROWS)
+ELSEWHERE = (
+    *("gpt2", "bert", "gpt_neo", "chatglm", "exaone", "hunyuan", "hunyuan_v1_dense", "mllama"),
+    *("ouro", "hrm_text", "longcat_flash", "jetmoe", "mpt", "deci", "mellum", "hgrn", "gsa"),
+    *("comba", "transformer", "forgetting_transformer", "mla", "moba", "nsa"),
+    *("bailing_moe_linear", "cohere2_moe", "modernbert-decoder", "nemotron-nas"),
+)
+"""Model types whose small files stand in test_unusual_counts.py or are real caches."""
+REFUSED = ("phi4flash", "phi3small", "doge")
+
+
+def way_of_reading(row: Row) -> tuple[object, ...]:
+    return id(row.mixers), id(row.lists), row.otherwise, row.read
+
+
+def test_no_type_has_two_rows_and_no_class_two_types() -> None:
+    assert sum(map(len, TABLES)) == len(ROWS)
+    classes = [name for row in ROWS.values() for name in row.classes]
+    assert len(set(classes)) == len(classes)
+    assert all(of_class(name) == kind for kind, row in ROWS.items() for name in row.classes)
+
+
+def test_classes_are_named_after_their_types() -> None:
+    for name, kind in {
+        "Qwen3MoeForCausalLM": "qwen3_moe",
+        "GPT2LMHeadModel": "gpt2",
+        "Ernie4_5_MoeForCausalLM": "ernie4_5_moe",
+        "xLSTMForCausalLM": "xlstm",
+        "ChatGLMModel": "chatglm",
+        "LlamaForSequenceClassification": None,
+        "ForCausalLM": None,
+        "": None,
+    }.items():
+        assert of_class(name) == kind
+
+
+def test_every_way_of_reading_has_a_small_file() -> None:
+    types = [config.get("model_type") for config in (*ATTENTION.values(), *RECURRENT.values())]
+    small = {way_of_reading(ROWS[kind]) for kind in types if kind in ROWS}
+    small |= {way_of_reading(ROWS[kind]) for kind in (*ELSEWHERE, *REFUSED)}
+    assert [kind for kind, row in ROWS.items() if way_of_reading(row) not in small] == []

@@ -1,0 +1,229 @@
+"""Presets by name, and the one resolver of architecture texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.hf_configs import QWEN
+
+from separatrix.core.errors import (
+    ConfigError,
+    SeparatrixError,
+    SizeError,
+    SpecError,
+    UnknownNameError,
+)
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import ROWS, from_config, of_class
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import resolve
+
+
+def test_presets_name_their_source_and_family() -> None:
+    for name, facts in PRESETS.items():
+        assert set(facts) - {"also"} == {"source", "family", "config"}
+        assert facts["source"].startswith("https://huggingface.co/")
+        config = facts["config"].get("text_config", facts["config"])
+        assert isinstance(config, dict)
+        assert facts["family"] == config.get("model_type") or facts["family"] == of_class(
+            config["architectures"][0]
+        )
+        assert facts["family"] in ROWS
+        assert preset(name).name == name
+
+
+def test_unknown_presets_get_a_suggestion() -> None:
+    with pytest.raises(UnknownNameError, match="'nemotron-h-8b'"):
+        preset("nemotron-8b")
+
+
+def test_resolve_reads_presets_in_any_case() -> None:
+    assert resolve("recurrentgemma-2b") == preset("recurrentgemma-2b")
+    assert resolve(" Qwen3-Next-80B ").name == "qwen3-next-80b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "full",
+        "full*2 + gdn*24",
+        "full|gdn @ heads=2",
+        "(gdn*3 + full)*12 @ heads=16, bf16",
+        "full\n + gdn",
+    ],
+)
+def test_resolve_reads_specs(text: str) -> None:
+    assert resolve(text) == Architecture.parse(text)
+
+
+def test_resolve_reads_files_folders_and_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = from_config(QWEN)
+    (tmp_path / "tiny  model").mkdir()
+    (tmp_path / "tiny  model" / "config.json").write_text(json.dumps(QWEN))
+    (tmp_path / "stack.json").write_text(json.dumps(preset("nemotron-h-8b").to_json()))
+    monkeypatch.chdir(tmp_path)
+    assert (
+        resolve("./tiny  model")
+        == resolve("tiny  model/config.json")
+        == resolve(str(tmp_path / "tiny  model"))
+        == model
+    )
+    read = resolve("stack.json")
+    assert read == preset("nemotron-h-8b")
+    assert (read.name, read.notes, read.vocabulary) == (
+        "nemotron-h-8b",
+        preset("nemotron-h-8b").notes,
+        131_072,
+    )
+    assert resolve(json.dumps(QWEN)) == resolve(json.dumps(QWEN | {"layers": 8})) == model
+    assert resolve(
+        json.dumps(Architecture.parse("full|gdn + window").to_json())
+    ) == Architecture.parse("full|gdn + window")
+
+
+def test_a_bare_folder_name_is_read_but_mechanisms_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("full", "tiny"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.json").write_text(json.dumps(QWEN))
+    monkeypatch.chdir(tmp_path)
+    assert resolve("tiny") == from_config(QWEN)
+    assert resolve("full") == Architecture.parse("full")
+    assert resolve("./full") == from_config(QWEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (
+            "qwen-next",
+            UnknownNameError,
+            [
+                "unknown architecture 'qwen-next'",
+                "Did you mean 'qwen3-next-80b'?",
+                "config.json",
+                "stack",
+            ],
+        ),
+        ("gnd", UnknownNameError, ["Did you mean 'gdn'?"]),
+        (
+            "zzz",
+            UnknownNameError,
+            ["Known: automaton, bamba-9b-fp8", "more", "`separatrix presets`", "config.json"],
+        ),
+        (
+            "full*2 + gnd*4",
+            UnknownNameError,
+            ["unknown mechanism 'gnd' at position 9", "Did you mean 'gdn'?"],
+        ),
+        (
+            "./config.json",
+            ConfigError,
+            ["config.json: no such file or folder", "nothing is downloaded"],
+        ),
+        ("Qwen/No-Such-Model", ConfigError, ["no such file or folder"]),
+        ("~/no-such-model-here", ConfigError, ["no such file or folder"]),
+        ("x" * 5000 + "/config.json", ConfigError, ["no such file or folder"]),
+        ("", SpecError, ["empty"]),
+        ("  ", SpecError, ["empty"]),
+        ("full\0", SpecError, ["cannot be printed"]),
+        ("full*0", SizeError, ["at least 1"]),
+        ("{", ConfigError, ["the JSON given: not JSON"]),
+        ("{}", ConfigError, ["'model_type' is missing"]),
+        ('{"layers": 3}', SpecError, ["the JSON given", "layers (a list)"]),
+    ],
+)
+def test_texts_that_name_nothing(
+    text: str,
+    kind: type[SeparatrixError],
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(kind) as caught:
+        resolve(text)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 600
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": 3}, "name must be a text"),
+        ({"notes": "text"}, "notes a list of texts"),
+        ({"notes": [1]}, "notes a list of texts"),
+        ({"vocabulary": "many"}, "positive integer or null"),
+        ({"context": True}, "positive integer or null"),
+        ({"context": -1}, "positive integer or null"),
+        ({"layers": [{"times": 0, "heads": []}]}, "times is 0"),
+        ({"layers": [{"times": 10_001, "heads": []}]}, "times is 10001"),
+        ({"layers": [{"times": True, "heads": []}]}, "times (an integer)"),
+        ({"layers": [{"times": 1, "heads": []}]}, "at least one mechanism"),
+        ({"layers": [{"times": 1, "heads": [3]}]}, "object with a 'mechanism'"),
+        ({"layers": [{"times": 1, "heads": [{"mechanism": "gnd"}]}]}, "Did you mean 'gdn'"),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "where": "x"}]}]},
+            "unknown size of 'full' 'where'",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "name": "x"}]}]},
+            "unknown size of 'full' 'name'",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": 3}]}]},
+            "must be a number format",
+        ),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "format": None}]}]},
+            "must be a number format",
+        ),
+        ({"layers": [{"times": 1, "heads": [{"mechanism": "full", "state": 3}]}]}, "unknown size"),
+        (
+            {"layers": [{"times": 1, "heads": [{"mechanism": "full", "heads": 2.0}]}]},
+            "heads is 2.0",
+        ),
+        ({"layers": []}, "at least one layer"),
+        ({"extra": 1}, "exactly the fields"),
+    ],
+)
+def test_architecture_json_with_a_wrong_field(change: dict[str, object], message: str) -> None:
+    data = Architecture.parse("full").to_json() | change
+    with pytest.raises(SeparatrixError) as caught:
+        resolve(json.dumps(data))
+    assert message in str(caught.value)
+    assert "the JSON given" in str(caught.value)
+
+
+def test_a_file_without_sizes_names_the_preset_that_has_them() -> None:
+    native = {"d_model": 2560, "n_layer": 64, "ssm_cfg": {"layer": "Mamba2"}, "vocab_size": 50277}
+    for layer, like in (("Mamba2", "mamba2-2.7b"), ("Mamba1", "mamba-2.8b")):
+        with pytest.raises(UnknownSizes) as caught:
+            from_config(native | {"ssm_cfg": {"layer": layer}}, "file")
+        assert caught.value.outline.like == like
+        assert f"or take the preset '{like}', which has them" in str(caught.value)
+    # another depth, or a size that contradicts the preset: no model that is known
+    config = dict(PRESETS["mamba2-2.7b"]["config"]) | {"torch_dtype": None, "state_size": 64}
+    for other in (native | {"n_layer": 63}, config):
+        with pytest.raises(UnknownSizes) as caught:
+            from_config(other, "file")
+        assert caught.value.outline.like is None
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "qwen3-next-80b", "mamba2-2.7b", "glm-5"])
+def test_a_preset_without_its_dtype_is_told_by_its_sizes(name: str) -> None:
+    config = dict(PRESETS[name]["config"])
+    config = {key: value for key, value in config.items() if "dtype" not in key}
+    with pytest.raises(UnknownSizes) as caught:
+        from_config(config, "file")
+    assert caught.value.outline.like == name

@@ -1,0 +1,171 @@
+"""Sizes set by hand: what they change, what they refuse, and that nothing set is silently
+ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.hf_configs import NEMOTRON, QWEN
+
+from separatrix.cards import card_facts
+from separatrix.cli.report.outline import outline_json
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.settings import Settings
+from separatrix.stacks.mechanisms import GatedDeltaNet, Mamba2
+
+SILENT = {
+    key: value
+    for key, value in NEMOTRON.items()
+    if key not in ("ssm_state_size", "conv_kernel", "torch_dtype")
+}
+
+
+def read(config: dict[str, Any], *texts: str) -> Any:
+    return from_config(config, "file", settings=Settings.parse(texts))
+
+
+def test_a_missing_size_is_supplied() -> None:
+    model = read(SILENT, "mamba2.state=16", "mamba2.conv=4", "dtype=bf16")
+    assert model == from_config(NEMOTRON)
+    assert "set by hand: mamba2.state = 16, mamba2.conv = 4, dtype = bf16" in model.notes
+
+
+def test_mamba_means_mamba2_where_the_model_has_no_other() -> None:
+    assert read(SILENT, "mamba.state=16", "mamba.conv=4", "dtype=bf16") == from_config(NEMOTRON)
+
+
+def test_a_size_of_the_file_is_changed_and_the_others_stay() -> None:
+    model = read(QWEN, "gdn.heads=8", "vocabulary=7", "context=99")
+    assert model.layers[0][0] == GatedDeltaNet(
+        heads=8,
+        key_heads=2,
+        head_dim=16,
+        value_dim=8,
+        conv=4,
+        format="bf16",
+        state_format="fp32",
+        positions="none",
+    )
+    assert model.layers[3] == from_config(QWEN).layers[3]
+    assert (model.vocabulary, model.context) == (7, 99)
+
+
+def test_what_stays_unknown_is_named_with_the_way_to_supply_it() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read(SILENT, "mamba2.conv=4")
+    assert caught.value.outline.missing == ("mamba2.state", "dtype")
+    assert "'ssm_state_size' is missing" in str(caught.value)
+    assert "--set mamba2.state=... --set dtype=..." in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_outline_keeps_what_is_known() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read({key: value for key, value in NEMOTRON.items() if key != "ssm_state_size"})
+    outline = caught.value.outline
+    assert [tuple(part.symbol for part in layer) for layer in outline] == [
+        ("m",),
+        ("-",),
+        ("m",),
+        ("f",),
+        ("m",),
+        ("-",),
+    ]
+    assert outline.unsized == {Mamba2}
+    assert outline.known is not None
+    assert outline.known.cache(50)["kv"].total == 50 * 2 * 1 * 32 * 16
+
+
+def test_numbers_are_counted_where_the_number_format_alone_is_unknown() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read({key: value for key, value in QWEN.items() if key != "torch_dtype"})
+    card = outline_json(caught.value.outline, 1000)
+    assert card["unknown"] == ["dtype"]
+    assert card["layers"] == {
+        **dict.fromkeys(("windowed", "indexed", "convolution", "parallel", "other"), 0),
+        **{"total": 8, "full": 2, "recurrent": 6},
+    }
+    assert card["pattern"] == "gggfgggf"
+    assert card["cache"]["recurrent_numbers"] == {"gdn": 4 * 16 * 8}
+    assert card["cache"]["convolution_numbers"] == {"gdn": 3 * (2 * 2 * 16 + 4 * 8)}
+    assert [card["cache"][key] for key in ("state_bytes", "kv_bytes_per_token", "total_bytes")] == [
+        None
+    ] * 3
+    assert card["cache"]["window_bytes"] == 0
+
+
+def test_numbers_that_depend_on_an_unknown_size_are_null() -> None:
+    with pytest.raises(UnknownSizes) as caught:
+        read({key: value for key, value in NEMOTRON.items() if key != "ssm_state_size"})
+    card = outline_json(caught.value.outline, 1000)
+    assert card["unknown"] == ["mamba2.state", "context"]
+    assert card["cache"] == {
+        **{
+            "recurrent_numbers": {"mamba2": None},
+            "convolution_numbers": {"mamba2": None},
+            "state_bytes": None,
+            "window_bytes": 0,
+        },
+        **{"kv_bytes_per_token": 2 * 32 * 2, "total_bytes": None},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("mamba2.state", SpecError, "no setting"),
+        ("=5", SpecError, "no setting"),
+        ("mamba2.state=", SpecError, "no setting"),
+        ("mambo.state=5", UnknownNameError, "Did you mean 'mamba"),
+        ("mamba2.stat=5", UnknownNameError, "Did you mean 'state'"),
+        ("mamba2.state=0", SeparatrixError, "state is 0"),
+        ("mamba2.state=-3", SeparatrixError, "state is -3"),
+        ("mamba2.state=many", SeparatrixError, "state is 'many'"),
+        ("mamba2.state=1" + "0" * 30, SeparatrixError, "10^12"),
+        ("full.kv_heads=3", SeparatrixError, "does not divide"),
+        ("gdn.heads=4", UnknownNameError, "no layer of this model is 'gdn'"),
+        ("mamba.width=4", UnknownNameError, "size of 'mamba2' 'width'"),
+        ("dtype=float", SpecError, "float"),
+        ("vocabulary=0", SizeError, "vocabulary must be"),
+        ("context=1e6", SizeError, "context must be"),
+        ("contxt=5", UnknownNameError, "Did you mean 'context'"),
+    ],
+)
+def test_settings_that_cannot_be(text: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said.replace("^", r"\^").replace("(", r"\(")) as caught:
+        read(NEMOTRON, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_setting_given_twice() -> None:
+    with pytest.raises(SpecError, match="given twice"):
+        Settings.parse(["mamba2.state=5", "mamba2.state=6"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "gone", "kept"),
+    [
+        ("rglru.state_format=bf16", "recurrent state", "softmax accumulators fp32"),
+        ("dtype=fp32", "keys and values", "recurrent state fp32"),
+        ("window.accumulator=bf16", "softmax accumulators fp32", "recurrent state fp32"),
+    ],
+)
+def test_a_note_that_a_setting_contradicts_is_gone(setting: str, gone: str, kept: str) -> None:
+    before = preset("recurrentgemma-2b")
+    after = preset("recurrentgemma-2b", settings=Settings.parse([setting]))
+    assert any(note.startswith(gone) for note in before.notes)
+    assert not any(note.startswith(gone) for note in after.notes)
+    assert any(note.startswith(kept) for note in after.notes)
+    assert after.notes[-1].startswith("set by hand: ")
+
+
+def test_a_card_says_the_accumulators_that_were_set() -> None:
+    stack = preset("llama-3.1-8b", settings=Settings.parse(["full.accumulator=bf16"]))
+    said = " ".join(card_facts(stack, 1000).assumptions)
+    assert "accumulators (numerators, denominator and running maximum) hold 16 bits" in said
+    assert "accumulators fp32" not in said

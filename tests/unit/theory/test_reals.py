@@ -1,0 +1,88 @@
+"""Logarithms and exponentials of the searches: against balls, bit for bit the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from separatrix.theory.search.reals import Real, dot, exp, expm1, ln, log1p, log2, real, whole
+
+
+def near(found: float, exact: arb, relative: float = 1e-15) -> bool:
+    """Whether a float is a ball but for its last digits."""
+    return bool(abs(arb(found) - exact) <= relative * abs(exact) + arb(1e-300))
+
+
+@given(st.floats(1e-300, 1e300))
+def test_logarithms(x: float) -> None:
+    with ctx.workprec(200):
+        exact = arb(x).log()
+        # near 1 two logarithms cancel, and what is left has their last digits
+        assert near(ln(x), exact) or abs(ln(x) - float(exact)) < 2e-16
+        bits = exact / arb.const_log2()
+        assert near(log2(x), bits, 3e-15) or abs(log2(x) - float(bits)) < 4e-16
+
+
+@given(st.floats(-700, 700))
+def test_exponentials(x: float) -> None:
+    with ctx.workprec(200):
+        assert near(exp(x), arb(x).exp())
+        assert near(expm1(x), arb(x).expm1(), 3e-15)
+        assert abs(ln(real(x)) - x) <= 3e-16 * max(abs(x), 1)
+
+
+@given(st.floats(-0.999, 1e9))
+def test_logarithms_of_1_and_a_little(x: float) -> None:
+    with ctx.workprec(200):
+        assert near(log1p(x), arb(x).log1p(), 3e-15)
+
+
+@pytest.mark.parametrize("power", [1, 60, 1_000, 40_000])
+def test_integers_and_numbers_beyond_floats(power: int) -> None:
+    with ctx.workprec(200):
+        assert near(ln(7**power), arb(7).log() * power)
+        assert near(ln(Real(7) * real(power * 2.0)), arb(7).log() + 2 * power)
+    assert whole(Real(7**20)) == 7**20
+    assert ln(real(-5.0 * power)) == pytest.approx(-5.0 * power)
+
+
+def test_the_ends() -> None:
+    assert (ln(0.0), ln(-1.0), ln(0), ln(inf)) == (-inf, -inf, -inf, inf)
+    assert (exp(1000.0), exp(-1000.0), exp(nan)) == (inf, 0.0, 0.0)
+    assert (ln(1.0), exp(0.0), expm1(0.0), log1p(0.0)) == (0.0, 1.0, 0.0, 0.0)
+    assert dot([1e16, 1.0, -1e16], [1.0, 1.0, 1.0]) == 0.0
+
+
+BITS: list[tuple[Callable[[float], float], float, str]] = [
+    (ln, 0.3, "-0x1.34378fcbda720p+0"),
+    (ln, 1.7, "0x1.0fae81914a991p-1"),
+    (ln, 19.25, "0x1.7a8fb8f1b4780p+1"),
+    (ln, 1e-05, "-0x1.7069e2aa2aa5bp+3"),
+    (ln, 345.678, "0x1.761ccc5a59571p+2"),
+    (exp, 0.3, "0x1.599058c8c1a95p+0"),
+    (exp, 1.7, "0x1.5e552770df8a6p+2"),
+    (exp, 19.25, "0x1.b51e405bb359cp+27"),
+    (exp, 1e-05, "0x1.0000a7c5e340ep+0"),
+    (exp, 345.678, "0x1.a22ad25ccb60dp+498"),
+    (expm1, 0.3, "0x1.6641632306a56p-2"),
+    (expm1, 1.7, "0x1.1e552770df8a6p+2"),
+    (expm1, 19.25, "0x1.b51e403bb359cp+27"),
+    (expm1, 1e-05, "0x1.4f8bc681cdfb6p-17"),
+    (expm1, 345.678, "0x1.a22ad25ccb60dp+498"),
+    (log1p, 0.3, "0x1.0ca937be1b9ddp-2"),
+    (log1p, 1.7, "0x1.fc8b7f138bdeap-1"),
+    (log1p, 19.25, "0x1.810b375dce91ep+1"),
+    (log1p, 1e-05, "0x1.4f8aea9ae7317p-17"),
+    (log1p, 345.678, "0x1.764c2064e6937p+2"),
+]
+"""What one machine gives; another that differs in a last bit finds other sizes."""
+
+
+@pytest.mark.parametrize(("function", "x", "bits"), BITS)
+def test_every_last_bit(function: Callable[[float], float], x: float, bits: str) -> None:
+    assert function(x).hex() == bits

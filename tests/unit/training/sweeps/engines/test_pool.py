@@ -1,0 +1,200 @@
+"""Worker processes: what comes back, however they end, and that none is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.interrupts import heeds_interrupts
+
+from separatrix.core.errors import EngineError, SizeError
+from separatrix.training.sweeps.engines.pool import Died, Done, Processes, Raised, cores
+
+
+def collected(processes: Processes, many: int, seconds: float = 20.0) -> dict[int, Any]:
+    end = time.monotonic() + seconds
+    found: dict[int, Any] = {}
+    while len(found) < many and time.monotonic() < end:
+        for ticket, back in processes.wait(1.0):
+            assert ticket not in found
+            found[ticket] = back
+    return found
+
+
+def square_or_suffer(what: int | str) -> object:
+    if what == "raise":
+        raise ValueError("no\nmore")
+    if what == "raise strangely":
+        raise Strange(1, 2)
+    if what == "lambda":
+        return lambda: None
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "end":
+        os._exit(3)
+    if what == "sleep":
+        time.sleep(60)
+    if what == "threads":
+        return os.environ["OMP_NUM_THREADS"]
+    if what == "who":
+        return os.getpid()
+    assert isinstance(what, int)
+    return what * what
+
+
+class Strange(Exception):
+    """Cannot be read back: pickle calls it with its message only."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def cannot_start() -> None:
+    raise ImportError("no such thing")
+
+
+def ends_at_the_start() -> None:
+    os._exit(7)
+
+
+@pytest.mark.slow  # several processes
+def test_what_comes_back() -> None:
+    with Processes(square_or_suffer, 2) as processes:
+        wanted = {processes.submit(n): n * n for n in range(7)}
+        found = collected(processes, 7)
+        assert {ticket: back.value for ticket, back in found.items()} == wanted
+        assert processes.wait(0) == []
+        odd = [processes.submit(what) for what in ("raise", "raise strangely", "lambda", "threads")]
+        found = collected(processes, 4)
+        raised, strange, unsent, threads = (found[ticket] for ticket in odd)
+        assert isinstance(raised, Raised)
+        assert isinstance(raised.error, ValueError)
+        # where it was raised is told by whoever prints it
+        assert "in square_or_suffer" in raised.error.__notes__[0]
+        assert isinstance(strange, Raised)
+        assert "Strange" in str(strange.error)
+        assert isinstance(unsent, Raised)
+        assert isinstance(threads, Done)
+        assert threads.value == "1"
+
+
+@pytest.mark.slow  # several processes
+def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
+    with Processes(square_or_suffer, 1) as processes:
+        tickets = [processes.submit(what) for what in ("die", 3, "end", 4)]
+        found = collected(processes, 4)
+        killed, nine, ended, sixteen = (found[ticket] for ticket in tickets)
+        assert isinstance(killed, Died)
+        assert killed.reason.endswith("was killed by SIGKILL")
+        assert isinstance(ended, Died)
+        assert ended.reason.endswith("ended with exit code 3")
+        assert nine == Done(9, 0)
+        assert sixteen == Done(16, 0)
+
+
+@pytest.mark.slow  # several processes
+def test_the_same_kind_goes_to_the_same_worker() -> None:
+    with Processes(square_or_suffer, 2) as processes:
+        processes.submit("who", "a")
+        processes.submit("who", "b")
+        first = {back.value for back in collected(processes, 2).values()}
+        by_kind = {}
+        for kind in "abbaabab":
+            processes.submit("who", kind)
+            (back,) = collected(processes, 1).values()
+            by_kind.setdefault(kind, set()).add(back.value)
+        assert all(len(workers) == 1 for workers in by_kind.values())
+        if len(first) == 2:
+            assert by_kind["a"] | by_kind["b"] == first
+
+
+def test_a_death_is_told_and_closing_drops_what_runs() -> None:
+    processes = Processes(square_or_suffer, 1)
+    processes.submit("die")
+    (died,) = collected(processes, 1).values()
+    assert isinstance(died, Died)
+    processes.submit(1)
+    assert list(collected(processes, 1).values()) == [Done(1, 0)]
+    processes.submit("sleep")
+    (worker,) = processes._workers
+    processes.close()
+    processes.close()
+    assert worker.process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.slow  # several processes
+def test_workers_that_cannot_start() -> None:
+    for first, why in (
+        (cannot_start, "ImportError: no such thing"),
+        (ends_at_the_start, "ended with exit code 7, 3 times in a row"),
+    ):
+        with Processes(square_or_suffer, 1, first=first) as processes:
+            processes.submit(1)
+            with pytest.raises(EngineError, match=why):
+                collected(processes, 1)
+
+
+@pytest.mark.parametrize("many", [0, -1, True, 1.5])
+def test_how_many(many: int) -> None:
+    with pytest.raises(SizeError, match="at least 1"):
+        Processes(square_or_suffer, many)
+
+
+def test_one_for_each_core() -> None:
+    assert Processes(square_or_suffer).most == cores() <= (os.cpu_count() or 1)
+
+
+SCRIPT = """
+import time
+from separatrix.training.sweeps.engines.pool import Processes
+# without a guard: workers must not run this again
+processes = Processes(time.sleep, 2)
+processes.submit(60)
+processes.submit(60)
+while not all(worker.ready for worker in processes._workers) or len(processes._workers) < 2:
+    processes.wait(0.1)
+print(*(worker.process.pid for worker in processes._workers), flush=True)
+processes.wait(60)
+"""
+
+
+@pytest.mark.slow  # a whole process with workers
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_none_outlives_its_parent(sent: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        start_new_session=True,
+        preexec_fn=heeds_interrupts,
+    )
+    assert parent.stdout is not None
+    workers = [int(number) for number in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    # Ctrl-C goes to all processes of the terminal
+    os.killpg(parent.pid, sent) if sent == signal.SIGINT else parent.kill()
+    _, errors = parent.communicate(timeout=10)
+    assert errors.count("Traceback") == (1 if sent == signal.SIGINT else 0)
+    end = time.monotonic() + 5
+    while any(lives(worker) for worker in workers) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not any(lives(worker) for worker in workers)
+
+
+def lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{process}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"

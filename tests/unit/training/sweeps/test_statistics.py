@@ -1,0 +1,291 @@
+"""Statistics of sweeps: numbers by hand, and what choosing a learning rate does to them, by all
+cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from separatrix.cli.report import sweeps as tables
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.numbers.seeds import Spread
+from separatrix.training.run import Run
+from separatrix.training.sweeps.statistics import Measured, Rate, Summary, Trial, summary
+from separatrix.training.sweeps.stored import Stored
+
+RUN = Run(architecture="full", task="eva:n=64,V=128", seed=0, tested=100)
+PARAMETERS = 60_000
+Given = int | str
+"""Right answers of 100, or a status."""
+
+
+def stored(run: Run, given: Given, longer: tuple[int, ...] = ()) -> Stored:
+    outcome = None
+    status = given if isinstance(given, str) else "done"
+    if status in ("done", "diverged"):
+        diverged = status == "diverged"
+        outcome = Outcome(
+            seed=run.seed,
+            status="diverged" if diverged else "done",
+            stopped="diverged" if diverged else "steps",
+            correct=given if isinstance(given, int) else 0,
+            tested=0 if diverged else run.tested,
+            longer=longer,
+            steps_done=7 if diverged else run.steps,
+            parameters=PARAMETERS,
+        )
+    return Stored(
+        key=run.key,
+        sweep="s",
+        specification=canonical(run.canonical().to_json()),
+        status=status,  # type: ignore[arg-type]
+        result=None if outcome is None else canonical(outcome.to_json()),
+        error="",
+        version="1",
+        created=0.0,
+        ended=None,
+        seconds=0.0,
+        completions=0,
+        step=0,
+        owner=None,
+        host="",
+    )
+
+
+def one(grid: Mapping[float, tuple[Given, ...]], run: Run = RUN) -> list[Stored]:
+    """A cell: for each learning rate what seeds 0, 1, ... gave."""
+    return [
+        stored(replace(run, seed=seed, learning_rate=rate), given)
+        for rate, seeds in grid.items()
+        for seed, given in enumerate(seeds)
+    ]
+
+
+def only(rows: list[Stored]) -> Measured:
+    (cell,) = summary("s", rows).cells
+    return cell
+
+
+def hundredths(spread: Spread | None) -> tuple[Fraction, Fraction, Fraction]:
+    assert spread is not None
+    return 100 * spread.median, 100 * spread.least, 100 * spread.most
+
+
+def test_by_hand() -> None:
+    cell = only(one({1e-3: (90, 80, 10), 1e-2: (70, 95, 85)}))
+    assert [rate.learning_rate for rate in cell.rates] == [1e-3, 1e-2]
+    assert cell.best is cell.rates[1]
+    assert hundredths(cell.rates[0].accuracy) == (80, 10, 90)
+    assert hundredths(cell.rates[1].accuracy) == (85, 70, 95)
+    # without seed 0: medians 45 and 90; without 1: 50 and 77.5; without 2: 85 and 82.5
+    assert [(one.seed, one.learning_rate, 100 * one.accuracy) for one in cell.held_out] == [
+        (0, 1e-2, 70),
+        (1, 1e-2, 95),
+        (2, 1e-3, 10),
+    ]
+    assert hundredths(cell.held_out_accuracy) == (70, 10, 95)
+    assert cell.chance == Fraction(1, 128)
+    # Wilson for 90 of 100, from the formula with z = 1.96: 0.8256 to 0.9448
+    low, high = map(float, cell.rates[0].trials[0].interval or ())
+    assert (low, high) == (pytest.approx(0.8256, abs=1e-4), pytest.approx(0.9448, abs=1e-4))
+
+
+def test_seeds_that_diverged_failed_or_wait() -> None:
+    cell = only(one({1e-3: (100, "diverged", 99, 98, "failed"), 1e-2: ("waiting", "running")}))
+    (low, high) = cell.rates
+    # a diverged seed is right about nothing: 0, 98, 99, 100
+    assert hundredths(low.accuracy) == (Fraction(197, 2), 0, 100)
+    assert (low.solved, len(low.ended), low.count("failed")) == (2, 4, 1)
+    assert low.trials[1].interval is None
+    assert (high.accuracy, high.solved_interval, high.unfinished) == (None, None, 2)
+    assert cell.best is low
+    # for each seed that ended there is one rate with others to choose it by
+    assert [one.seed for one in cell.held_out] == [0, 1, 2, 3]
+
+
+def test_how_many_seeds_solve_it() -> None:
+    cell = only(one({1e-3: (99, 100, 100, 99, 98)}))
+    assert cell.rates[0].solved == 4
+    # Wilson for 4 of 5: 0.3755 to 0.9638
+    low, high = map(float, cell.rates[0].solved_interval or ())
+    assert (low, high) == (pytest.approx(0.3755, abs=1e-4), pytest.approx(0.9638, abs=1e-4))
+    # nothing was chosen, so that nothing is held out
+    assert cell.held_out == ()
+
+
+def test_equal_medians_are_told_apart_by_the_mean_and_then_by_the_rate() -> None:
+    assert only(one({1e-3: (50, 60, 70), 1e-2: (50, 60, 80)})).best.learning_rate == 1e-2  # type: ignore[union-attr]
+    assert only(one({1e-3: (50, 60, 70), 1e-2: (70, 60, 50)})).best.learning_rate == 1e-3  # type: ignore[union-attr]
+
+
+def test_no_choice_flatters_what_is_held_out() -> None:
+    """Two rates that are equally good: each of 3 seeds is right on all or on nothing, by a fair
+    coin. Over all 64 cases the best rate's mean lies above 1/2, what is held out does not.
+    """
+    shown = Fraction(0)
+    apart = Fraction(0)
+    cases = list(product((0, 100), repeat=6))
+    for case in cases:
+        cell = Measured(
+            label="",
+            run=RUN,
+            rates=tuple(
+                Rate(learning_rate=rate, trials=tuple(map(trial, range(3), given)))
+                for rate, given in ((1e-3, case[:3]), (1e-2, case[3:]))
+            ),
+            proved=None,
+            repeats="",
+        )
+        assert cell.best is not None
+        assert len(cell.held_out) == 3
+        shown += sum(one.accuracy for one in cell.best.trials) / 3
+        apart += sum((one.accuracy for one in cell.held_out), Fraction(0)) / 3
+    assert apart / len(cases) == Fraction(1, 2)
+    assert shown / len(cases) > Fraction(3, 5)
+
+
+def trial(seed: int, correct: int) -> Trial:
+    return Trial(
+        key="",
+        seed=seed,
+        status="done",
+        stopped="steps",
+        correct=correct,
+        tested=100,
+        longer=(),
+        steps_done=1,
+        parameters=1,
+        seconds=0.0,
+    )
+
+
+def test_longer_sizes_stand_apart() -> None:
+    run = replace(RUN, longer=("n=96", "n=128"))
+    rows = [
+        stored(replace(run, seed=seed), correct, longer)
+        for seed, (correct, longer) in enumerate([(100, (50, 10)), (90, (70, 20)), (80, (30, 60))])
+    ]
+    cell = only([*rows, stored(replace(run, seed=3), "diverged", (0, 0))])
+    assert hundredths(cell.rates[0].longer(0)) == (40, 0, 70)
+    assert hundredths(cell.rates[0].longer(1)) == (15, 0, 60)
+    row = tables.best_rows(summary("s", rows))[0]
+    assert (row["at n=96"], row["at n=128"]) == ("50.0 %", "20.0 %")
+
+
+@pytest.fixture(scope="module")
+def both() -> Summary:
+    """Two stacks, of which the second has twice the steps."""
+    small = replace(RUN, architecture="linear @ heads=1, head_dim=2", steps=2000)
+    grid = {1e-3: (20, "diverged"), 1e-2: (30, "failed")}
+    return summary("s", [*one({1e-3: (99, 100), 1e-2: (90, 91)}), *one(grid, small)])
+
+
+def test_stacks_that_are_not_compared_equally(both: Summary) -> None:
+    first, second = both.cells
+    assert first.unequal is None
+    assert second.unequal is not None
+    assert second.unequal.beside == "full, steps 1000"
+    assert "steps 1,000 and 2,000" in second.unequal.points
+    # twice the steps of as many prompts of 64 pairs and a question each
+    assert any(point.startswith("tokens ") for point in second.unequal.points)
+
+
+def test_a_choice_among_more_is_no_equal_comparison() -> None:
+    """The best of three rates is luckier than that of two."""
+    other = replace(RUN, architecture="full(conv=4)")
+    two = one({1e-3: (90, 80), 1e-2: (70, 95)})
+    three = {1e-3: (90, 80, 70), 1e-2: (70, 95, 70), 1e-1: (0, 0, 0)}
+    first, second = summary("s", [*two, *one(three, other)]).cells
+    assert first.unequal is None
+    assert second.unequal is not None
+    assert second.unequal.points[-2:] == ("learning rates to choose from 2 and 3", "seeds 2 and 3")
+    same = summary("s", [*two, *one({1e-3: (90, 80), 1e-2: (70, 95)}, other)]).cells[1].unequal
+    assert same is None or not any("learning rates" in point for point in same.points)
+
+
+def test_a_mixer_that_is_not_imported_here() -> None:
+    """Its runs are shown all the same: what is measured needs no mixer."""
+    rows = [
+        replace(row, specification=row.specification.replace('"full"', '"mine*2 @ width=8"'))
+        for row in one({1e-3: (90, 80, 10), 1e-2: (70, 95, 85)})
+    ]
+    cell = only(rows)
+    assert cell.best is not None
+    assert hundredths(cell.best.accuracy) == (85, 70, 95)
+    assert cell.proved is None
+    assert cell.unequal is not None
+    assert cell.unequal.points == (
+        "unknown mechanism 'mine', so nothing is compared; --import names it",
+    )
+
+
+def test_what_is_proved_stands_beside(both: Summary) -> None:
+    first, second = both.cells
+    assert first.proved is not None
+    assert second.proved is not None
+    assert (first.proved.status, first.proved.ceiling) == ("SOLVABLE", None)
+    # a state of 2 x 2 numbers cannot hold 64 facts
+    assert second.proved.status == "FAILS"
+    assert second.proved.ceiling is not None
+    assert Fraction(30, 100) < Fraction(second.proved.ceiling, 10**6) < 1
+
+
+def test_tables(both: Summary) -> None:
+    first, second = tables.best_rows(both)
+    assert first["rate"] == "0.001"
+    assert first["seeds"] == "99.0 % to 100.0 % (2 of 2)"
+    assert first["median"] == "99.5 %"
+    # Wilson for 2 of 2: 2 / (2 + 3.8415) = 0.3423 to 1
+    assert first["solved"] == "2 of 2 (34.2-100.0)"
+    assert first["held out"] == "99.5 %"
+    assert (first["at most"], first["proved"]) == ("-", "SOLVABLE (construction: retrieval)")
+    assert second["seeds"] == "30.0 % to 30.0 % (1 of 2)"
+    assert second["proved"] == "FAILS (Theorem I)"
+    assert second["at most"].endswith(" %")
+    rows = tables.seed_rows(both)
+    assert [(row["cell"], row["rate"]) for row in rows] == [
+        ("full, steps 1000", "0.001*"),
+        ("", "0.01"),
+        ("linear @ head_dim=2, heads=1, steps 2000", "0.001"),
+        ("", "0.01*"),
+    ]
+    # Wilson for 91 of 100: (0.91 + 0.0192) / 1.0384 = 0.8948, half width 0.0571
+    assert [row["seed 1"] for row in rows[1:]] == [
+        "91.0 % (83.7-95.2)",
+        "diverged at 7",
+        "failed",
+    ]
+
+
+def test_notes(both: Summary) -> None:
+    said = "\n".join(tables.notes(both))
+    for words in (
+        "the best of 0.001, 0.01 by the median over the same seeds",
+        "the rate is chosen on the other seeds",
+        "1 diverged, 1 failed. A diverged seed counts as 0 %",
+        "No equal comparison: linear @ head_dim=2, heads=1, steps 2000 beside full, steps 1000:",
+        "no weights answer more of random questions (Theorem A)",
+    ):
+        assert words in said
+    assert "different code" not in said
+
+
+def test_markdown_and_data(both: Summary) -> None:
+    text = tables.markdown(both)
+    assert text.startswith("## s\n\n| cell | rate | median |")
+    assert all(line.count("|") >= 3 for line in text.splitlines() if line.startswith("|"))
+    assert "0.001\\*" in text
+    data = tables.data(both)
+    # JSON has no NaN and no fractions
+    assert canonical(data)
+    second = data["cells"][1]
+    assert second["best"]["chosen_from"] == [1e-3, 1e-2]
+    assert [rate["failed"] for rate in second["rates"]] == [0, 1]
+    assert [rate["diverged"] for rate in second["rates"]] == [1, 0]
+    assert second["rates"][0]["seeds"][1]["accuracy"] == 0.0

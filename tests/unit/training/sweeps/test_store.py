@@ -1,0 +1,308 @@
+"""The store: what is kept, who may tell it, and that an ended run never changes."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.toy_runs import outcome, pack, run, update
+
+from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
+from separatrix.training.packs import Pack
+from separatrix.training.slices import Metric
+from separatrix.training.sweeps.processes import Process, this_process
+from separatrix.training.sweeps.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path / "runs.db", version="1") as made:
+        yield made
+
+
+def test_a_run_is_one_row_however_many_sweeps_have_it(store: Store) -> None:
+    assert store.add("a", [run(0), run(1)]) == 2
+    # the same run in other words is the same run
+    assert store.add("b", [run(2), replace(run(1), task="eva: V=4, n=4"), run(2)]) == 1
+    assert store.sweeps() == {"a": 2, "b": 2}
+    assert [row.run.seed for row in store.rows()] == [0, 1, 2]
+    assert [(row.sweep, row.run.seed) for row in store.rows("b")] == [("b", 2), ("b", 1)]
+
+
+def test_what_is_told_is_what_is_read(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    assert store.claim(both.keys, "me") == list(both.keys)
+    store.tell(both, update(both, 10), "me")
+    nan = [Metric(both.keys[1], 20, math.nan, 0.25, 1e-3)]
+    store.tell(both, update(both, 20, finished=[both.runs[0]], metrics=nan), "me")
+
+    first, second = store.rows("a")
+    assert (first.status, first.outcome, first.run) == (
+        "done",
+        outcome(both.runs[0]),
+        both.runs[0].canonical(),
+    )
+    assert (first.completions, first.version, first.step, first.seconds) == (1, "1", 40, 1.5)
+    assert (second.status, second.outcome, second.step) == ("running", None, 20)
+    assert [metric.step for metric in store.metrics(both.keys[1])] == [10, 20]
+    assert math.isnan(store.metrics(both.keys[1])[1].loss)
+    assert store.counts() == {"running": 1, "done": 1}
+
+
+def test_metrics_are_of_one_training(store: Store) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    store.claim(alone.keys, "me")
+    for step in (10, 20, 30, 15):
+        store.tell(alone, update(alone, step), "me")
+    assert [metric.step for metric in store.metrics(alone.keys[0])] == [10, 15]
+
+
+def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "me")
+    store.tell(both, update(both, 10, checkpoint=b"ten"), "me")
+    store.tell(both, update(both, 20, finished=[both.runs[0]], checkpoint=b"twenty"), "me")
+    store.release("me")
+    # the ended run is still a member of what was trained
+    assert store.packs([both.keys[1]]) == [both]
+    assert store.checkpoint(both) == b"twenty"
+    assert store.checkpoint(Pack(both.runs[1:])) is None
+    store.claim(both.keys, "you")
+    store.tell(both, update(both, 30, finished=[both.runs[1]], metrics=[], checkpoint=None), "you")
+    assert store.checkpoint(both) is None
+
+
+def test_halves_take_the_place_of_their_pack(store: Store) -> None:
+    whole = pack(0, 1, 2)
+    store.add("a", whole.runs)
+    store.claim(whole.keys, "me")
+    store.tell(whole, update(whole, 10), "me")
+    halves = whole.halves()
+    halved = replace(
+        update(whole, 20, checkpoint=None), halves=halves, half_checkpoints=(b"left", b"right")
+    )
+    store.tell(whole, halved, "me")
+    assert store.checkpoint(whole) is None
+    assert [store.checkpoint(half) for half in halves] == [b"left", b"right"]
+    assert store.packs(whole.keys) == list(halves)
+
+
+def test_checkpoints_of_other_code_are_not_gone_on_with(store: Store) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    store.claim(alone.keys, "me")
+    store.tell(alone, update(alone, 10), "me")
+    with Store.open(store.path, version="2") as other:
+        assert other.checkpoint(alone) is None
+        assert other.packs(alone.keys) == []
+
+
+def test_who_holds_a_run(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    assert store.claim(both.keys[:1], "me") == [both.keys[0]]
+    assert store.claim(both.keys, "you") == [both.keys[1]]
+    assert store.claim(both.keys, "me") == [both.keys[0]]
+    store.release("you")
+    assert store.claim(both.keys, "me") == list(both.keys)
+    store.release("me", both.keys[:1])
+    assert store.claim(both.keys, "you") == [both.keys[0]]
+
+
+def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    store.claim(alone.keys, "me")
+    monkeypatch.setattr(
+        "separatrix.training.sweeps.claims.time.time", lambda: store.owners()[0].beaten + 61
+    )
+    assert store.claim(alone.keys, "you") == list(alone.keys)
+    monkeypatch.undo()
+    with pytest.raises(ClaimLost, match="me holds no run of this pack"):
+        store.tell(alone, update(alone, 10), "me")
+    with pytest.raises(ClaimLost, match="me holds 0 of 1 runs"):
+        store.fail(alone.keys, "no", "me")
+    assert store.metrics(alone.keys[0]) == []
+    assert store.checkpoint(alone) is None
+    assert store.rows()[0].status == "running"
+
+
+def test_who_tells_in_time_keeps_its_claims(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = pack(0)
+    store.add("a", alone.runs)
+    store.claim(alone.keys, "me")
+    start = store.owners()[0].beaten
+    for seconds in (59, 118, 177):
+        monkeypatch.setattr(
+            "separatrix.training.sweeps.claims.time.time", lambda now=start + seconds: now
+        )
+        assert store.claim(alone.keys, "you") == []
+        store.beat("me")
+
+
+def test_two_processes_of_one_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add("a", [run(0)])
+    store.claim([run(0).key], "me")
+    other = Process("elsewhere", "another machine", 1, "")
+    monkeypatch.setattr("separatrix.training.sweeps.store.this_process", lambda: other)
+    with pytest.raises(StoreError, match=f"process {this_process().number} on .* 'me', too"):
+        store.claim([run(0).key], "me")
+
+
+def test_a_part_of_a_pack_may_be_told(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys[:1], "me")
+    store.claim(both.keys, "you")
+    mine = [Metric(both.keys[0], 10, 1.0, 0.5, 1e-3)]
+    store.tell(both, update(both, 10, metrics=mine), "me")
+    with pytest.raises(ClaimLost, match=f"me does not hold run {both.keys[1][:12]}"):
+        store.tell(both, update(both, 20), "me")
+    assert [len(store.metrics(key)) for key in both.keys] == [1, 0]
+
+
+def test_who_lost_its_claim_ends_nothing_once_more(store: Store) -> None:
+    """A process that was stopped for longer than its lease, and goes on where another has been."""
+    one = pack(0)
+    store.add("a", one.runs)
+    store.claim(one.keys, "stopped")
+    store.release("stopped")
+    store.claim(one.keys, "other")
+    store.tell(one, update(one, 10, finished=[one.runs[0]]), "other")
+    before = store.rows()
+    with pytest.raises(ClaimLost, match="stopped holds no run of this pack any more"):
+        store.tell(one, update(one, 10, finished=[one.runs[0]]), "stopped")
+    assert store.rows() == before
+    assert before[0].completions == 1
+
+
+def test_packs_are_taken_up_whole(store: Store) -> None:
+    three = pack(0, 1, 2)
+    store.add("a", three.runs)
+    store.claim(three.keys, "before")
+    store.tell(three, update(three, 10, finished=[three.runs[2]]), "before")
+    store.release("before")
+    held, begun = store.take_up(three.keys[:1], "me")
+    assert held == list(three.keys[:1])
+    assert [(one.pack, one.held, one.step) for one in begun] == [(three, list(three.keys[:2]), 10)]
+    assert begun[0].checkpoint == store.checkpoint(three)
+    assert store.take_up(three.keys[1:], "other") == ([], [])
+
+
+def test_a_checkpoint_is_none_of_members_that_another_holds(store: Store) -> None:
+    """Their metrics end before it: whoever went on from there would leave a gap."""
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "before")
+    store.tell(both, update(both, 10), "before")
+    store.release("before")
+    store.claim(both.keys[1:], "other")
+    store.claim(both.keys, "me")
+    mine = [Metric(both.keys[0], 20, 1.0, 0.5, 1e-3)]
+    store.tell(both, update(both, 20, metrics=mine), "me")
+    store.release("other")
+    assert store.packs(both.keys[1:]) == []
+    assert store.packs(both.keys[:1]) == [both]
+
+
+def test_a_training_that_begins_anew_has_the_only_curve(tmp_path: Path) -> None:
+    both = pack(0, 1)
+    path = tmp_path / "runs.db"
+    for version, step in (("1", 10), ("2", 25)):
+        with Store.create(path, version=version) as store:
+            store.add("a", both.runs)
+            store.claim(both.keys, "me")
+            metrics = [Metric(key, step, 1.0, 0.5, 1e-3) for key in both.keys]
+            store.tell(both, update(both, 30, metrics=metrics), "me")
+            more = [Metric(key, 40, 1.0, 0.5, 1e-3) for key in both.keys]
+            store.tell(both, update(both, 50, metrics=more), "me")
+            for key in both.keys:
+                assert [metric.step for metric in store.metrics(key)] == [step, 40]
+
+
+def test_an_ended_run_never_changes(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "me")
+    store.tell(both, update(both, 10, finished=[both.runs[0]]), "me")
+    before = store.rows()[0]
+    again = update(both, 30, finished=[both.runs[0]], metrics=[])
+    other = replace(outcome(both.runs[0]), correct=1)
+    store.tell(both, replace(again, finished=((both.keys[0], other),)), "me")
+    # that it was ended twice is told, and nothing else of it changed
+    assert store.rows()[0] == replace(before, completions=2)
+    assert store.claim(both.keys, "me") == [both.keys[1]]
+    with pytest.raises(ClaimLost):
+        store.fail(both.keys, "no", "me")
+    assert store.rows()[1].status == "running"
+    # not even by hand
+    for statement in ("UPDATE runs SET outcome = '{}'", "DELETE FROM runs"):
+        with (
+            sqlite3.connect(store.path) as connection,
+            pytest.raises(sqlite3.IntegrityError, match=r"never"),
+        ):
+            connection.execute(statement)
+        connection.close()
+
+
+def test_failed_runs_wait_again_when_asked(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "me")
+    store.fail(both.keys[:1], "out of\nluck", "me")
+    assert (store.rows()[0].status, store.rows()[0].error) == ("failed", "out of luck")
+    assert store.claim(both.keys, "me") == [both.keys[1]]
+    assert store.retry(both.keys) == 1
+    assert store.claim(both.keys, "me") == list(both.keys)
+
+
+def test_results_of_other_code_are_kept_when_trained_again(store: Store) -> None:
+    both = pack(0, 1)
+    store.add("a", both.runs)
+    store.claim(both.keys, "me")
+    store.tell(both, update(both, 10, finished=both.runs, checkpoint=None), "me")
+    assert store.renew(both.keys) == 0
+    with Store.open(store.path, version="2") as newer:
+        assert newer.renew(both.keys[:1]) == 1
+        assert newer.claim(both.keys, "me") == [both.keys[0]]
+        assert [(row.status, row.version) for row in newer.rows("a")] == [
+            ("running", ""),
+            ("done", "1"),
+        ]
+        kept = newer.earlier(both.keys[0])
+    assert [(row.outcome, row.version) for row in kept] == [(outcome(both.runs[0]), "1")]
+
+
+def test_orders_and_limits(store: Store) -> None:
+    runs = [run(seed, rate) for seed in (1, 0) for rate in (3e-3, 1e-3)]
+    store.add("a", runs)
+
+    def found(**how: str | int) -> list[tuple[int, float]]:
+        return [(row.run.seed, row.run.learning_rate) for row in store.rows("a", **how)]  # type: ignore[arg-type]
+
+    assert found() == [(1, 3e-3), (1, 1e-3), (0, 3e-3), (0, 1e-3)]
+    assert found(sort="seed") == [(0, 3e-3), (0, 1e-3), (1, 3e-3), (1, 1e-3)]
+    assert found(sort="-learning_rate", limit=2) == [(1, 3e-3), (0, 3e-3)]
+    assert found(status="done") == []
+    with pytest.raises(UnknownNameError, match="'seed'"):
+        store.rows(sort="sead")
+    with pytest.raises(UnknownNameError, match="'done'"):
+        store.rows(status="don")
+
+
+def test_runs_by_the_beginning_of_their_keys(store: Store) -> None:
+    runs = [run(seed) for seed in range(40)]
+    store.add("a", runs)
+    for one in runs:
+        assert store.run(one.key[:16]).key == one.key
+    with pytest.raises(StoreError, match="several runs"):
+        store.run("")
+    with pytest.raises(StoreError, match="'x'"):
+        store.run("x")
