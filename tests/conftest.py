@@ -1,6 +1,7 @@
 """Shapes are checked while testing: jaxtyping with beartype on every module that holds tensors. The
 command line is built once in a process: typer builds it anew at every call, a tenth of a second.
-Of drawn inputs a test tries fifty, unless it says otherwise.
+Of drawn inputs a test tries fifty, unless it says otherwise: the same ones every time, so that a
+change is judged by what it changes; `--anew` draws others.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ jaxtyping.install_import_hook(
     ],
     "beartype.beartype",
 )
-hypothesis.settings.register_profile("fifty", max_examples=50)
+hypothesis.settings.register_profile("fifty", max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("anew", max_examples=50)
 hypothesis.settings.load_profile("fifty")
 typer.main.get_command = functools.cache(typer.main.get_command)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", help="K/N: of what is marked slow or long the K-th of N parts")
+    parser.addoption("--anew", action="store_true", help="draw inputs that were not drawn before")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--anew"):
+        hypothesis.settings.load_profile("anew")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

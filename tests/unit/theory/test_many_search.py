@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import exp, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from separatrix.core.numbers.occupancy import Occupancy
@@ -20,6 +20,7 @@ from separatrix.theory.fails.many_search import (
     at_size_of,
     shortest_of,
 )
+from separatrix.theory.fails.spelling import Spelling
 from separatrix.theory.search import driver
 from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
 from separatrix.theory.search.reals import Real, whole
@@ -173,6 +174,12 @@ def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(_any_sizes())
+# a layer that reads one bit: the first guesses lack 1,800 e-folds
+@example(
+    ManyLayersSearch(
+        1, Sizes((1, 16837, 131, 1), (0, 0, 184535, 0, 2), (0, 0, 0, 0)), None, Spelling(s_w=1)
+    )
+)
 def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
     """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
     quick = shortest_of(search, quick=True)

@@ -29,8 +29,8 @@ _SHARES = (48, 44, 40, 34, 26)
 """Values that floats propose are lowered by their 2^-48 part, 2^-44 part, .., until certified."""
 _ROOMS = tuple(power / 4 for power in range(-6, 17))
 """How many e-folds more than the proof asks for parameters may start with."""
-_HOPELESS = 300.0
-"""Points that lack more e-folds lead nowhere."""
+_HOPELESS = 1e4
+"""Points that lack more e-folds lead nowhere; reads of one bit lack thousands at first."""
 _HIGHEST = 9000.0
 """The logarithm of the largest size, see `many_proof.LARGEST`."""
 _FLOATS = 300.0
