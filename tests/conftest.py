@@ -7,7 +7,6 @@ change is judged by what it changes; `--anew` draws others.
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterator
 from zlib import crc32
 
@@ -37,6 +36,7 @@ typer.main.get_command = functools.cache(typer.main.get_command)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", help="K/N: of what is marked slow or long the K-th of N parts")
+    parser.addoption("--few", type=int, help="at most so many cases of a test, spread evenly")
     parser.addoption("--anew", action="store_true", help="draw inputs that were not drawn before")
 
 
@@ -46,24 +46,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """By turns within each test, so that every part has some cases of each test that has many."""
-    if not (asked := config.getoption("--part")):
-        return
-    part, _, parts = asked.partition("/")
+    """Leaves out what `--part` and `--few` leave out; all that they count stand in one file."""
+    few, asked = config.getoption("--few"), config.getoption("--part")
+    part, _, parts = (asked or "1/1").partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 0 < int(part) <= int(parts)):
         raise pytest.UsageError(f"--part {asked}: not K/N with 1 <= K <= N, as in --part 1/3")
-    seen: Counter[str] = Counter()
-    left: list[pytest.Item] = []
+    if few is not None and few < 1:
+        raise pytest.UsageError(f"--few {few}: a test keeps at least 1 case")
+    quick: dict[str, list[pytest.Item]] = {}
+    marked: dict[str, list[pytest.Item]] = {}
     for item in items:
-        name = item.nodeid.partition("[")[0]
-        turn = crc32(name.encode()) + seen[name]
-        marked = any(item.get_closest_marker(mark) for mark in ("slow", "long"))
-        if marked:
-            seen[name] += 1
-        if marked and turn % int(parts) != int(part) - 1:
-            left.append(item)
-    config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in set(left)]
+        slow = any(item.get_closest_marker(mark) for mark in ("slow", "long"))
+        (marked if slow else quick).setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left = set[pytest.Item]()
+    for name, cases in marked.items():
+        # by turns within each test, so that every part has some cases of each that has many
+        turn = crc32(name.encode())
+        left |= {case for i, case in enumerate(cases, turn) if i % int(parts) != int(part) - 1}
+    for cases in quick.values():
+        if few is not None and len(cases) > few:
+            left |= {*cases} - {cases[i * len(cases) // few] for i in range(few)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture

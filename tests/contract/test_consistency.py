@@ -287,10 +287,10 @@ def run(kind: str, chains: int, seed: int) -> Run:
 
 
 def test_a_stronger_stack_never_fails_first() -> None:
-    """A hundred pairs; the slow test draws thousands."""
-    runs = [run(kind, chains, 1) for kind, chains in (("bounded", 11), ("room", 6))]
+    """Forty pairs; the slow test draws thousands."""
+    runs = [run(kind, chains, 1) for kind, chains in (("bounded", 5), ("room", 3))]
     assert [wrong for one in runs for wrong in one.wrong] == []
-    assert sum(one.pairs.total() for one in runs) >= 90
+    assert sum(one.pairs.total() for one in runs) >= 40
     assert all(one.share("FAILS") > 0.1 for one in runs)
     assert runs[1].share("SOLVABLE") > 0.1
 

@@ -199,6 +199,7 @@ def test_json_of_released_models(name: str) -> None:
         "positions",
         "cache",
         "forgets",
+        "holds",
         "rows",
         "verdicts",
         "cost",

@@ -11,6 +11,7 @@ from separatrix.cards.line import CardLine
 from separatrix.cards.question import Question
 from separatrix.cards.questions import (
     equal_strings,
+    looked_up,
     nested_brackets,
     one_of_facts,
     one_of_pairs,
@@ -24,8 +25,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.theory.solves.question_first import waits
 
 DEFAULT_VOCABULARY = 50_000
-SHORTEST = 5
-"""Tokens of two pairs and a question."""
+SHORTEST = 12
+"""Tokens that every question asked only here has room in."""
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
@@ -62,17 +63,19 @@ def recall(architecture: Architecture, context: int) -> Question:
 
 
 def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines and, behind recall, what is known of facts of two tokens, and of a question
-    that stands before the facts.
+    """The card's lines and, behind recall, what is known of facts of two tokens, of a question that
+    stands before the facts, and of what else is looked up.
     """
     lines = card(architecture, context)
     if context < SHORTEST:
         return lines
     values = values_of(architecture)
     pairs = one_of_pairs(context, values, "last").answer(architecture)
-    more = [replace(line, key="recall-2") for line in pairs if line.theorem != "none"]
+    more = {"recall-2": [line for line in pairs if line.theorem != "none"]}
     if waits(architecture, values) is not None:
-        first = one_of_pairs(context, values, "first").answer(architecture)
-        more += [replace(line, key="question-first") for line in first]
+        more["question-first"] = one_of_pairs(context, values, "first").answer(architecture)
+    for key, asked in looked_up(context, values).items():
+        more[key] = asked.answer(architecture)
+    found = [replace(line, key=key) for key, own in more.items() for line in own]
     behind = sum(line.key == "recall" for line in lines)
-    return [*lines[:behind], *more, *lines[behind:]]
+    return [*lines[:behind], *found, *lines[behind:]]

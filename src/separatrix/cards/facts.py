@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.cards.card import all_lines
+from separatrix.cards.card import all_lines, values_of
 from separatrix.cards.costs import Costs, Serving, costs
 from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
 from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
 from separatrix.cards.positions import positions_text
 from separatrix.cards.short import Row as ShortRow
-from separatrix.cards.short import forgets, rows_of
+from separatrix.cards.short import forgets, holds, rows_of
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
@@ -67,6 +67,8 @@ class CardFacts:
     """The lines in short."""
     forgets: str
     """What passes beyond the reach of the layers; "" where no theorem says."""
+    holds: str
+    """How many facts of one token fit into the recurrent states alone; "" without states."""
     defaults: tuple[str, ...]
     """Sizes that a spec leaves open, with the values taken."""
     assumptions: tuple[str, ...]
@@ -113,6 +115,7 @@ def card_facts(
         lines=asked,
         table=rows_of(architecture, asked),
         forgets=forgets(architecture, asked),
+        holds=holds(architecture, context, values_of(architecture)),
         defaults=taken_by_default(architecture),
         assumptions=(
             *_own(asked),

@@ -6,12 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isqrt
 
 from separatrix.cards.line import CardLine
 from separatrix.cards.question import UNDECIDED, AfterThought, Question
 from separatrix.cards.tracking import tracked_by, undecided
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Dyck, Equality, Eva, Parity, Permutation, Recall, TwoSum
+from separatrix.tasks import (
+    MQAR,
+    CGram,
+    Copying,
+    Dyck,
+    Equality,
+    Eva,
+    KHop,
+    NoisyRecall,
+    Parity,
+    Permutation,
+    Recall,
+    TwoSum,
+)
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.twosum import Form
@@ -26,6 +40,13 @@ KINDS = 2
 DEEPEST = LARGEST_SIZE // 2
 THINGS = 5
 """That permutations move."""
+HOPS = 8
+HOP_LETTERS = 64
+LEAST_LETTERS = 4
+MOST_PAIRS = 1 << 30
+NOISE = 16
+MARKS = 3
+"""Of copying."""
 _NO_HELP = "Letting the model write before it answers does not help."
 _GROWS = Words("no theorem here decides it for a cache that grows", UNDECIDED)
 
@@ -81,6 +102,72 @@ def one_of_pairs(context: int, values: int, place: Place) -> Question:
         failed="Whatever its weights, the model answers some prompt of {n} pair{s} wrongly.",
         after_thought=AfterThought(f"recall, {where}, with chain of thought", _NO_HELP),
     )
+
+
+def looked_up(context: int, values: int) -> dict[str, Question]:
+    """What else designers ask of memory, by the names of cards: a needle amid long filler, all
+    facts in turn, a copy, what followed two tokens where they stood before, and hops.
+    """
+    # keys, values, noise and marks share the model's tokens
+    half = max(2, (values - NOISE) // 2)
+    letters = max(2, values - MARKS)
+    filler = (context - 1) // 2 - 2
+    pairs = min(context // 4, MOST_PAIRS)
+    ids = max(values, 2 * pairs + 2)
+    hopped = min(HOP_LETTERS, context // (HOPS + 1))
+
+    def amid(n: int) -> NoisyRecall:
+        return NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE)
+
+    def all_of(n: int) -> MQAR:
+        return MQAR(vocab_size=max(ids, 2 * n + 2), input_seq_len=4 * n, num_kv_pairs=n)
+
+    def followed(n: int) -> CGram:
+        # fewer ids do not make as many different contexts
+        return CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2)
+
+    asked = {
+        "needle": Question(
+            title="a needle: one of 2 facts amid filler",
+            task=amid(2),
+            at=amid,
+            solved=f"Some weights name either of 2 facts amid {2 * filler:,} tokens of filler.",
+            failed=(
+                "Whatever its weights, the model names a fact wrongly in some prompt of {n} facts"
+                f" amid {2 * filler:,} tokens of filler."
+            ),
+        ),
+        "needles": Question(
+            title="all of n facts asked for in turn (MQAR)",
+            task=all_of(pairs),
+            at=all_of,
+            solved=f"Some weights answer all {pairs:,} questions about as many facts.",
+            failed="Whatever its weights, the model misses some fact when all {n} are asked for.",
+        ),
+        "copy": Question(
+            title="copying of n tokens",
+            task=Copying(n=(context - 1) // 2, V=letters),
+            at=lambda n: Copying(n=n, V=letters),
+            solved=f"Some weights copy every string of up to {(context - 1) // 2:,} tokens.",
+            failed="Whatever its weights, the model copies some string of {n} token{s} wrongly.",
+        ),
+        "induction": Question(
+            title="continuing after 2 tokens as it went on before (c-gram)",
+            task=followed(context),
+            at=followed,
+            solved="Some weights find where the last 2 tokens stood before, and what followed.",
+            failed="Whatever its weights, the model continues some prompt of {n} tokens wrongly.",
+        ),
+    }
+    if hopped >= LEAST_LETTERS:
+        asked["hops"] = Question(
+            title=f"{HOPS} hops from each token to what followed it before (k-hop)",
+            task=KHop(n=context, V=hopped, k=HOPS),
+            at=lambda n: KHop(n=n, V=hopped, k=HOPS),
+            solved=f"Some weights follow {HOPS} hops through any {context:,} tokens.",
+            failed="Whatever its weights, the model loses its way in some prompt of {n} tokens.",
+        )
+    return asked
 
 
 def two_sum(context: int, form: Form) -> Question:

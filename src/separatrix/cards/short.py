@@ -15,12 +15,18 @@ from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.accuracy import percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import masks
+from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.words import counted_as
 
 ASKED = {
     "recall": "one of n facts of 1 token",
     "recall-2": "one of n facts of 2 tokens",
     "question-first": "question before the facts",
+    "needle": "a needle amid filler",
+    "needles": "all of n facts in turn",
+    "copy": "copy n tokens",
+    "induction": "continue after 2 tokens",
+    "hops": "follow 8 hops",
     "composition": "compose",
     "2sum": "2-Sum with the last token",
     "pairs": "2-Sum of any pair",
@@ -58,6 +64,10 @@ SOLVED = {
 _LAYERS = ("layer", "first", "second")
 LACKS = (
     ("are not shown to tell", "rotations not shown to tell places apart"),
+    ("how far back to look", "rotations alone give tokens no place"),
+    (r"take (\d+) full layers, and it has (\d+)", "takes {} full layers, it has {}"),
+    ("embeddings give every token", "built where embeddings give places"),
+    ("prefixes must be told apart is not", "prefixes to tell apart are not counted"),
     ("see no places", "its full layers see no places"),
     ("are capped, bounded", "capped scores: their leads not worked out"),
     (r"multiply up to ([\d,]+) letters", "product of its layers ends at {}"),
@@ -79,6 +89,7 @@ LACKS = (
     ("turn(?:s)? (?:its|their) state over", "no room for the construction that is known"),
     (r"premises of the construction `([\w-]+)`", "premises of construction `{}` not met"),
     ("see later ones", "theorems here are about causal attention"),
+    ("no layer keeps every token", "no layer keeps every token"),
     ("depends on the sizes|which n depends", "sizes that are not known"),
     ("rotations leave|their places|by places", "places are not shown to be told apart"),
 )
@@ -203,6 +214,16 @@ def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
     said = f"{left} after {record.numbers['reach']:,} tokens"
     windows = " and ".join(f"{size:,}" for size in masks(architecture))
     return f"{said}, if the kernel masks at {windows}" if windows else said
+
+
+def holds(architecture: Architecture, context: int, values: int) -> str:
+    """How many facts the recurrent states alone can tell, by kind of layer; "" without states."""
+    found = [
+        f"{held.facts:,}{'' if i else ' facts of 1 token'} in {held.layers:,} {held.kind}"
+        f" state{'s' * (held.layers > 1)}"
+        for i, held in enumerate(held_by_state(architecture, values, context))
+    ]
+    return f"at most {', '.join(found)}" if found else ""
 
 
 def _declared(line: CardLine) -> str:

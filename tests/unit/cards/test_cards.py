@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from math import log2
 
 import pytest
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards import CardLine, card
+from separatrix.cards import CardLine, card, card_facts
+from separatrix.cards.card import values_of
 from separatrix.cards.composition import filling
 from separatrix.cards.question import failure
+from separatrix.cards.questions import looked_up
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 
@@ -211,3 +215,54 @@ def test_three_full_layers_with_recurrences_fail_within_a_context() -> None:
     assert line.verdict is not None
     assert line.verdict.status == "FAILS"
     recheck(line.verdict)
+
+
+def _answers(name: str, context: int) -> dict[str, tuple[str, str, str]]:
+    rows = card_facts(preset(name), context).table
+    return {row.key: (row.status, row.theorem, row.decides) for row in rows}
+
+
+def test_a_needle_is_lost_where_windows_end() -> None:
+    """32 windows of 4,096 tokens reach 32 x 4,095 = 131,040 tokens back: whatever is said before
+    filler of as many tokens is gone, be it two facts only.
+    """
+    assert _answers("mistral-7b-v0.1", 131_072)["needle"] == ("FAILS", "R", "from n = 2 on")
+    assert _answers("mistral-7b-v0.1", 131_040)["needle"][0] == "OPEN"
+
+
+def test_a_copy_fails_one_token_beyond_what_is_kept() -> None:
+    """Theorem R: 16,430 tokens within reach, 1,474,560 bits for values of 256,000 kinds."""
+    fit = int(1_474_560 / log2(256_000))
+    status, theorem, said = _answers("recurrentgemma-2b", 131_072)["copy"]
+    # the mark that ends the string, and what is written of the copy, are within reach, too
+    assert (status, theorem) == ("OPEN", "R")
+    assert int(said.split()[-2].replace(",", "")) == 16_430 - 1 + fit + 1
+    assert f"at most {fit:,} facts" in card_facts(preset("recurrentgemma-2b"), 131_072).holds
+
+
+@pytest.mark.parametrize("context", [1, 4, 11, 12, 35, 36, 100, 10**12])
+def test_every_context_has_a_card(context: int) -> None:
+    found = {row.key for row in card_facts(preset("jamba-v0.1"), context).table}
+    assert ("needle" in found) == (context >= 12)
+    assert ("hops" in found) == (context >= 36)
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "jamba-v0.1", "mistral-7b-v0.1", "deepseek-v3"])
+@pytest.mark.parametrize("context", [12, 4096, 131_072])
+def test_questions_fit_the_context(name: str, context: int) -> None:
+    for question in looked_up(context, values_of(preset(name))).values():
+        assert context - 4 <= question.task.length <= context
+
+
+def test_a_copy_asks_for_two_layers_that_see_places() -> None:
+    """Addresses count tokens in Jamba, whose recurrences supply them; rotations alone tell none."""
+    assert _answers("jamba-v0.1", 131_072)["copy"][0] == "SOLVABLE"
+    assert _answers("llama-3.1-8b", 131_072)["copy"][0] == "OPEN"
+
+
+def test_eight_hops_take_five_full_layers() -> None:
+    """floor(log2 8) + 2, where embeddings give places."""
+    for layers, status in ((4, "OPEN"), (5, "SOLVABLE")):
+        stack = Architecture.parse(f"full*{layers} @ heads=16, head_dim=64")
+        (row,) = (row for row in card_facts(stack, 4096).table if row.key == "hops")
+        assert row.status == status

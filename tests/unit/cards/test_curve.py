@@ -64,6 +64,7 @@ def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0]["accuracy"]["sizes"]["facts"] == 10_000_000
     assert [line["question"].split()[0] for line in lines if "accuracy" in line] == [
         "recall",
+        "all",  # of n facts, asked for in turn
         "composition,",
     ]
 

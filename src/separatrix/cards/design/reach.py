@@ -17,6 +17,7 @@ from separatrix.tasks import SeqComp
 from separatrix.theory.fails import iii_one_reading_layer as one_layer
 from separatrix.theory.fails import iv_two_reading_layers as two_layers
 from separatrix.theory.fails import many_prices as many
+from separatrix.theory.fails import r_depth
 from separatrix.theory.fails import v_three_steps as three_steps
 from separatrix.theory.fails.many_layers import ManyLayers
 from separatrix.theory.fails.many_layers import surely_silent as many_silent
@@ -165,6 +166,8 @@ def _chosen(
 
 _RULES: dict[type[CacheSizes], Callable[[Any, SeqComp], bool]] = {
     one_layer.Sizes: _one_layer,
+    # with a lag more is owed, and there is less room
+    r_depth.Staggered: _one_layer,
     two_layers.Sizes: _two_layers,
     three_steps.Sizes: _three_steps,
 }

@@ -93,12 +93,13 @@ class TaskJudge:
         deciding = [t for t in THEOREMS.values() if t.at_once]
         failing = [t for t in deciding if "FAILS" in t.shows]
         self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
-        self._about_groups: list[DepthTheorem[Any, Any]] = [
-            t for t in failing if isinstance(t, DepthTheorem) and t.sees is Sees.GROUPS
+        self._about_depth: list[DepthTheorem[Any, Any]] = [
+            t for t in failing if isinstance(t, DepthTheorem)
         ]
+        others = [t for t in failing if t not in self._about_depth]
         solving = [t for t in deciding if "SOLVABLE" in t.shows]
-        self._fail_anywhere = _by_sight(failing, Sees.ONE_MEMORY, Sees.READERS, Sees.COUNTS)
-        self._fail_somewhere = _by_sight(failing, Sees.CARRIERS, Sees.STACK)
+        self._fail_anywhere = _by_sight(others, Sees.ONE_MEMORY, Sees.READERS, Sees.COUNTS)
+        self._fail_somewhere = _by_sight(others, Sees.CARRIERS, Sees.STACK)
         # those that are asked about every stack come last
         self._solve = _by_sight(
             solving, Sees.ONE_MEMORY, Sees.LAYERS, Sees.READERS, Sees.CARRIERS, Sees.STACK
@@ -162,14 +163,18 @@ class TaskJudge:
         """A theorem that says FAILS with the reading layers there, beside those of
         `arrangement_fails`; None if none does.
         """
-        for theorem in self._about_groups:
+        for theorem in self._about_depth:
             if not isinstance(self.task, SeqComp) or not theorem.covers(
                 arrangement.reading, self.task
             ):
                 continue
             length = self.task.length
-            stack = SummedStack(arrangement, gaps, prefix(arrangement, length))
-            sizes = theorem.sizes(cast(Architecture, stack), length)
+            if theorem.sees is Sees.GROUPS:
+                summed = SummedStack(arrangement, gaps, prefix(arrangement, length))
+                stack = cast(Architecture, summed)
+            else:
+                stack = Layout(arrangement, gaps).architecture
+            sizes = theorem.sizes(stack, length)
             if sizes is not None and self._sizes_fail(theorem, sizes):
                 return theorem.key
         return self._any(self._fail_somewhere, "FAILS", arrangement, gaps)

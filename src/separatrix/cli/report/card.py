@@ -185,6 +185,8 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         fits = "any number" if here.sequences is None else f"{here.sequences:,}"
         memory = format_bytes(costs.serving.memory)
         yield "Serves", f"{fits} sequences in {memory}; {costs_notes(costs)[-1]}"
+    if facts.holds:
+        yield "Holds", facts.holds
     if facts.forgets:
         yield "Forgets", facts.forgets
 

@@ -42,6 +42,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
         },
         "cost": costs_json(facts.costs),
         "forgets": facts.forgets,
+        "holds": facts.holds,
         "rows": [row.to_json() for row in facts.table],
         "verdicts": [_verdict_json(line) for line in facts.lines],
         "defaults": list(facts.defaults),

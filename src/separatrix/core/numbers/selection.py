@@ -19,6 +19,7 @@ from functools import lru_cache
 from itertools import accumulate, repeat
 from math import frexp, fsum
 from operator import mul
+from typing import Any
 
 from flint import arb, ctx
 
@@ -39,6 +40,8 @@ ANGLES = 24
 """Bits of the significand in which angles are computed, whatever the format of the model: float32,
 as transformers and this program's mixers do."""
 _BLOCK = 1 << 12
+_CHUNK = 16
+"""Blocks that are looked at together, and kept: a longer prompt begins like a shorter one."""
 _FLOATS = 2.0**-30
 """Far more than all float64 errors below together, for leads of sums of weights 1. A row of
 `turns` is a product of at most 13 complex numbers, each rounded: within 2^-46. So a product of
@@ -152,26 +155,40 @@ def angle_errors(rotation: Rotation, offsets: int) -> list[float]:
     return errors
 
 
-@lru_cache(maxsize=256)
 def _gaps(rotation: Rotation, offsets: int) -> tuple[float, ...]:
     """For each ratio the smallest sum_r w_r (1 - cos(theta_r D)) / W over 1 <= D <= offsets,
     rounded down."""
-    pairs = rotation.dims // 2
-    weights = np.array([_weights(ratio, pairs) for ratio in RATIOS])
-    weights /= [[fsum(row)] for row in weights]
     block = min(_BLOCK, offsets)
-    # D = first + within; e^(i theta D) is the product of the two, so that few balls suffice
-    within = turns(rotation.angles, range(1, block + 1)).T
-    real, imag = (np.rint(_WITHIN * part) for part in (within.real, within.imag))
-    first = turns(rotation.angles, range(0, offsets, block))
-    largest = np.full(len(RATIOS), -np.inf)
-    for turn in first:
-        # Re(sum_r w_r a_r b_r): the products in real arithmetic, two matrix products
-        one, other = (np.rint(_FIRST * weights * part) for part in (turn.real, turn.imag))
-        largest = np.maximum(largest, (one @ real - other @ imag).max(1))
+    chunks = [
+        _largest(rotation, block, range(first, min(first + _CHUNK * block, offsets), block))
+        for first in range(0, offsets, _CHUNK * block)
+    ]
     # half a unit in each factor: of either product, pairs / 2^30 + 1 / 2^24
-    lost = _FLOATS + pairs / _FIRST + 1 / _WITHIN
-    return tuple(1.0 - near / (_FIRST * _WITHIN) - lost for near in largest.tolist())
+    lost = _FLOATS + rotation.dims // 2 / _FIRST + 1 / _WITHIN
+    return tuple(1.0 - max(near) / (_FIRST * _WITHIN) - lost for near in zip(*chunks, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _largest(rotation: Rotation, block: int, first: range) -> tuple[float, ...]:
+    """For each ratio the largest sum_r w_r cos(theta_r D), in units, over the blocks of D that
+    begin behind these places."""
+    weights = np.array([_weights(ratio, rotation.dims // 2) for ratio in RATIOS])
+    weights /= [[fsum(row)] for row in weights]
+    turned = turns(rotation.angles, first)[:, None, :]
+    # Re(sum_r w_r a_r b_r): the products in real arithmetic, one matrix product; no partial sum is
+    # larger than the weights, whose pairs are products of two vectors of length 1
+    factors = np.concatenate((weights * turned.real, -weights * turned.imag), 2)
+    scores = np.rint(_FIRST * factors).reshape(-1, rotation.dims) @ _within(rotation, block)
+    largest = scores.max(1).reshape(len(first), len(RATIOS)).max(0)
+    return tuple(largest.tolist())
+
+
+@lru_cache(maxsize=8)
+def _within(rotation: Rotation, block: int) -> Any:
+    """Cosines, above sines, of the turns within a block, in units: D = first + within, and
+    e^(i theta D) is the product of the two, so that few balls suffice."""
+    within = turns(rotation.angles, range(1, block + 1)).T
+    return np.rint(_WITHIN * np.concatenate((within.real, within.imag)))
 
 
 def _weights(ratio: float, pairs: int) -> list[float]:
