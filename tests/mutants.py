@@ -58,6 +58,8 @@ SHARES = {
     "cli": 36,
 }
 """How many changes each room gets: twenty for each of what was a room of its own and had few."""
+FEW = ("--few", "3")
+"""As `make test` runs them."""
 FOLDERS = ("contract", "golden", "quality", "unit")
 COPIED = (
     "src",
@@ -476,7 +478,7 @@ def _record_some(copy: Path, folder: Path, files: Sequence[Path]) -> None:
     _log_to(folder / f"log.{os.getpid()}")
     recorder = Recorder(folder, copy / "src" / "separatrix")
     pytest.main(
-        ["-q", "-p", "no:cacheprovider", *(str(p.relative_to(copy)) for p in files)],
+        ["-q", "-p", "no:cacheprovider", *FEW, *(str(p.relative_to(copy)) for p in files)],
         plugins=[recorder],
     )
 
@@ -560,7 +562,7 @@ def judge(copy: Path, mutant: Mutant, recorded: Recorded, answer: Path) -> None:
     plugin = Chosen(tests, recorded.seconds, answer)
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     _log_to(copy / "log")
-    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files], plugins=[plugin])
+    code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", *FEW, *files], plugins=[plugin])
     plugin.caught_by = plugin.caught_by or ("" if code in (0, 5) else "collection of tests")
     plugin.write()
 

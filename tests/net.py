@@ -51,10 +51,11 @@ Part = tuple[str, Callable[[], Value]] | Absent
 
 @dataclass(frozen=True)
 class Section:
-    """One kind of values. `tolerance` is relative to the largest number of a line."""
+    """One kind of values. `tolerance` is relative to the largest number of a line, or to `each`."""
 
     lines: Callable[[], Iterable[Part]]
     tolerance: float = 0.0
+    each: bool = False
     slow: bool = False
 
 
@@ -97,8 +98,10 @@ def computed(name: str, section: Section) -> Found:
     return found
 
 
-def near(old: str, new: str, tolerance: float) -> bool:
-    """Whether two values are equal, or numbers within the tolerance of each other."""
+def near(old: str, new: str, tolerance: float, *, each: bool = False) -> bool:
+    """Whether two values are equal, or numbers within the tolerance of each other: of the largest
+    of them, or of `each`.
+    """
     if old == new:
         return True
     if not (old.startswith("~") and new.startswith("~")):
@@ -107,12 +110,15 @@ def near(old: str, new: str, tolerance: float) -> bool:
     if len(a) != len(b):
         return False
     sizes = [abs(x) for x in (*a, *b) if math.isfinite(x)]
-    apart = tolerance * max(sizes, default=0.0)
+    largest = 0.0 if each else max(sizes, default=0.0)
     # of infinities and NaN the words must be equal
-    return all(str(x) == str(y) or abs(x - y) <= apart for x, y in zip(a, b, strict=True))
+    return all(
+        str(x) == str(y) or abs(x - y) <= tolerance * (largest or max(abs(x), abs(y)))
+        for x, y in zip(a, b, strict=True)
+    )
 
 
-def differences(golden: Mapping[str, str], found: Found, tolerance: float) -> list[str]:
+def differences(golden: Mapping[str, str], found: Found, section: Section) -> list[str]:
     """Each line that is not what the file says, as it is printed."""
     told = [f"{key}: {error}" for key, error in found.broken.items()]
     left_out = tuple(absent.prefix for absent in found.absent)
@@ -123,7 +129,7 @@ def differences(golden: Mapping[str, str], found: Found, tolerance: float) -> li
                 told.append(f"{key}: {old} -> gone")
         elif old is None:
             told.append(f"{key}: new -> {new}")
-        elif not near(old, new, tolerance):
+        elif not near(old, new, section.tolerance, each=section.each):
             told.append(f"{key}: {old} -> {new}")
     return told
 
@@ -166,7 +172,7 @@ def checked(path: Path, sections: Mapping[str, Section], *, whole: bool = False)
         begun = time.process_time()
         found = computed(name, section)
         mine = {key: value for key, value in golden.items() if key.startswith(f"{name}/")}
-        told = differences(mine, found, section.tolerance)
+        told = differences(mine, found, section)
         changed += len(told)
         print("\n".join([*told, *_heading(name, found, begun, f"{len(told)} changed")]), flush=True)
     if changed:

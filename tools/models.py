@@ -13,7 +13,6 @@ from math import log2
 from pathlib import Path
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.apart import OPEN_ELSEWHERE
 from separatrix.cards.short import ASKED, THOUGHT, steps_of
 from separatrix.core.document.markdown import table
 from separatrix.core.evidence.atomic import write_atomic
@@ -67,8 +66,6 @@ FACTS: dict[str, Callable[[CardFacts], str]] = {
 def statuses(facts: CardFacts) -> tuple[str, ...]:
     """Yes, no, ? for each question: the pattern that presets share."""
     found = {row.key: SIGNS[row.status] for row in reversed(facts.table)}
-    # it stands on cards only where a theorem speaks of it
-    found.setdefault(OPEN_ELSEWHERE, SIGNS["OPEN"])
     return tuple(found.get(key, ABSENT) for key in ASKED)
 
 

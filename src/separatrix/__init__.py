@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from separatrix.cards import card
     from separatrix.checks.refute import NotFound, refute
     from separatrix.checks.verify import verify, verify_path
+    from separatrix.cli.asked import analyze, compare, design, judge
     from separatrix.cli.report.html import write_report
     from separatrix.cli.reproduce import reproduce_table
     from separatrix.constructions import construct
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from separatrix.tasks import parse_task
     from separatrix.tasks.audits import audit
     from separatrix.tasks.exports import export
-    from separatrix.theory import judge
     from separatrix.training.alone import train
     from separatrix.training.run import Run
     from separatrix.training.sweeps.sweep import sweep
@@ -48,12 +48,15 @@ _HOMES = {
     "SeparatrixError": "separatrix.core.errors",
     "Verdict": "separatrix.core.evidence.records",
     "adapt": "separatrix.mixers.plugins.adapt",
+    "analyze": "separatrix.cli.asked",
     "audit": "separatrix.tasks.audits",
     "build": "separatrix.models.model",
     "card": "separatrix.cards",
+    "compare": "separatrix.cli.asked",
     "construct": "separatrix.constructions",
+    "design": "separatrix.cli.asked",
     "export": "separatrix.tasks.exports",
-    "judge": "separatrix.theory",
+    "judge": "separatrix.cli.asked",
     "parse_task": "separatrix.tasks",
     "preset": "separatrix.stacks.architecture.presets",
     "refute": "separatrix.checks.refute",
@@ -80,10 +83,13 @@ __all__ = [
     "SeparatrixError",
     "Verdict",
     "adapt",
+    "analyze",
     "audit",
     "build",
     "card",
+    "compare",
     "construct",
+    "design",
     "export",
     "judge",
     "parse_task",

@@ -61,7 +61,7 @@ DESIGNS = (
     "--task seqcomp:L=2 --cache 512MiB --context 8192 --layers 8",
     "--task eva:V=1000 --task twosum:M=4096 --cache 64MiB --context 4096 --layers 6",
     "--task seqcomp:L=3 --task eva:V=50000 --context 65536 --cache 1GiB --base qwen3-next-80b",
-    "--task recall --cache 32MiB --context 8192 --layers 4 --evidence measured",
+    "--task recall:K=4096,V=64 --cache 32MiB --context 8192 --layers 4",
     "--task seqcomp:L=2 --cache 1KiB --context 8192 --layers 4",
 )
 CONSTRUCTED = {
@@ -285,7 +285,7 @@ BAD_INPUTS = (
     "design --task no-such --cache 2GiB",
     "design --task seqcomp:L=2 --cache 2GiB --place middle",
     "design --task seqcomp:L=2 --cache 2GiB --layers 4-",
-    "design --task seqcomp:L=2 --cache 2GiB --evidence guessed",
+    "design --task seqcomp:L=2 --cache 2GiB --format guessed",
     "construct eva:n=4 --out empty",
     "construct eva:n=4,V=4 --arch gdn --out new",
     "construct eva:n=4,V=4 --kind no-such --out new",

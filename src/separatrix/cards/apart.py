@@ -20,8 +20,6 @@ KINDS = {
     "bound": "Bounds that differ",
 }
 """How models differ in a question, and what that means; the strongest first."""
-OPEN_ELSEWHERE = "recall-2"
-"""A question that stands only on cards where a theorem speaks of it."""
 
 
 class Answer(NamedTuple):
@@ -76,9 +74,8 @@ def asked_of_all(cards: Sequence[CardFacts]) -> tuple[Asked, ...]:
         if key == "composition":
             found += _composed([_stretches(own, thought=False) for own in rows], "")
             found += _composed([_stretches(own, thought=True) for own in rows], f" {THOUGHT}")
-        elif all(rows) or (any(rows) and key == OPEN_ELSEWHERE):
-            answers = (_answer(own[0]) if own else Answer("OPEN", FAR, "") for own in rows)
-            found.append(Asked(ASKED[key], tuple(answers)))
+        elif all(rows):
+            found.append(Asked(ASKED[key], tuple(_answer(own[0]) for own in rows)))
     return tuple(found)
 
 

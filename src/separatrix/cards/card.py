@@ -63,15 +63,14 @@ def recall(architecture: Architecture, context: int) -> Question:
 
 
 def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines and, behind recall, what is known of facts of two tokens, of a question that
-    stands before the facts, and of what else is looked up.
+    """The card's lines and, behind recall, facts of two tokens, a question that stands before the
+    facts, and what else is looked up.
     """
     lines = card(architecture, context)
     if context < SHORTEST:
         return lines
     values = values_of(architecture)
-    pairs = one_of_pairs(context, values, "last").answer(architecture)
-    more = {"recall-2": [line for line in pairs if line.theorem != "none"]}
+    more = {"recall-2": one_of_pairs(context, values, "last").answer(architecture)}
     if waits(architecture, values) is not None:
         more["question-first"] = one_of_pairs(context, values, "first").answer(architecture)
     for key, asked in looked_up(context, values).items():

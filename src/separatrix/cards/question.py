@@ -60,6 +60,8 @@ class Question:
     """What is said where no theorem decides."""
     after_thought: AfterThought | None = None
     """Asked as well where the theorem that says FAILS speaks of chains of thought."""
+    alone: bool = False
+    """Whether it is asked at its own size only: a bound on more of the kind is another question."""
     keeps_nothing_known: bool = True
     """Whether a line that no theorem decides holds the record that says so."""
 
@@ -81,6 +83,9 @@ class Question:
         if here.status == "SOLVABLE":
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
             return [_line(self.title, here, words.text, f"{self.solved} {words.why}")]
+        if self.alone and here.n is not None and here.status == "OPEN":
+            fits = f"what it keeps has room for {self.size:,}, and no weights are known"
+            return [CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)]
         other = self.least if self.least != self.task else None
         least = here if other is None else judge(architecture, other)[0]
         for n in (least.n, here.n):

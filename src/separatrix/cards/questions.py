@@ -43,7 +43,6 @@ THINGS = 5
 HOPS = 8
 HOP_LETTERS = 64
 LEAST_LETTERS = 4
-MOST_PAIRS = 1 << 30
 NOISE = 16
 MARKS = 3
 """Of copying."""
@@ -112,15 +111,16 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
     half = max(2, (values - NOISE) // 2)
     letters = max(2, values - MARKS)
     filler = (context - 1) // 2 - 2
-    pairs = min(context // 4, MOST_PAIRS)
-    ids = max(values, 2 * pairs + 2)
+    ids, even = max(4, values), context // 2 * 2
+    # no pair shares its key or its value with another one
+    pairs = min(context // 4, ids // 2 - 1)
     hopped = min(HOP_LETTERS, context // (HOPS + 1))
 
     def amid(n: int) -> NoisyRecall:
         return NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE)
 
     def all_of(n: int) -> MQAR:
-        return MQAR(vocab_size=max(ids, 2 * n + 2), input_seq_len=4 * n, num_kv_pairs=n)
+        return MQAR(vocab_size=ids, input_seq_len=max(even, 4 * n), num_kv_pairs=n)
 
     def followed(n: int) -> CGram:
         # fewer ids do not make as many different contexts
@@ -131,6 +131,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
             title="a needle: one of 2 facts amid filler",
             task=amid(2),
             at=amid,
+            alone=True,
             solved=f"Some weights name either of 2 facts amid {2 * filler:,} tokens of filler.",
             failed=(
                 "Whatever its weights, the model names a fact wrongly in some prompt of {n} facts"

@@ -15,6 +15,7 @@ from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.accuracy import percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import masks
+from separatrix.tasks import parse_task
 from separatrix.theory.fails.a_accuracy import held_by_state
 from separatrix.theory.words import counted_as
 
@@ -68,6 +69,7 @@ LACKS = (
     (r"take (\d+) full layers, and it has (\d+)", "takes {} full layers, it has {}"),
     ("embeddings give every token", "built where embeddings give places"),
     ("prefixes must be told apart is not", "prefixes to tell apart are not counted"),
+    (r"keep numbers in ([^:]+): what", "rounding to {} is not worked out"),
     ("see no places", "its full layers see no places"),
     ("are capped, bounded", "capped scores: their leads not worked out"),
     (r"multiply up to ([\d,]+) letters", "product of its layers ends at {}"),
@@ -89,6 +91,7 @@ LACKS = (
     ("turn(?:s)? (?:its|their) state over", "no room for the construction that is known"),
     (r"premises of the construction `([\w-]+)`", "premises of construction `{}` not met"),
     ("see later ones", "theorems here are about causal attention"),
+    ("has room for ([^,]+), and no weights", "room for {} facts; no weights are known"),
     ("no layer keeps every token", "no layer keeps every token"),
     ("depends on the sizes|which n depends", "sizes that are not known"),
     ("rotations leave|their places|by places", "places are not shown to be told apart"),
@@ -183,13 +186,18 @@ def decided(architecture: Architecture, line: CardLine) -> str:
     if line.status == "SOLVABLE":
         return _solved(architecture, line)
     if line.status == "FAILS":
+        record = line.record
+        if line.key == "needle" and record is not None and "reach" in record.numbers:
+            return f"lost behind {record.numbers['reach']:,} tokens of filler"
         best = "" if line.grade is None else f"; here {percent(line.grade.ceiling)} at best"
-        return f"{line.where}{best}{_declared(line)}"
+        return f"{line.where}{_in_tokens(line)}{best}{_declared(line)}"
     if line.bound is None:
         return lacking(architecture, line)
     if line.bound.out_of_reach:
         return FAR if len(architecture.reading) > 1 else "bound beyond 10^12 tokens"
-    return f"fails {line.where}{_declared(line)}" if line.where else line.bound.said
+    if not line.where:
+        return line.bound.said
+    return f"fails {line.where}{_in_tokens(line)}{_declared(line)}"
 
 
 def lacking(architecture: Architecture, line: CardLine) -> str:
@@ -224,6 +232,15 @@ def holds(architecture: Architecture, context: int, values: int) -> str:
         for i, held in enumerate(held_by_state(architecture, values, context))
     ]
     return f"at most {', '.join(found)}" if found else ""
+
+
+def _in_tokens(line: CardLine) -> str:
+    """How long prompts of that n are, where n counts something else than their tokens."""
+    n = line.n if line.bound is None else line.bound.n
+    if line.record is None or n is None:
+        return ""
+    length = parse_task(line.record.task).length
+    return f", {length:,} tokens" if 2 * length > 3 * n else ""
 
 
 def _declared(line: CardLine) -> str:

@@ -70,8 +70,9 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only say what would be trained, and how long.")
 ]
 WHY_HELP = (
-    "What stands behind an answer (theorem, numbers, assumptions, source): recall, composition,"
-    " 2sum, pairs, equality, brackets, parity, s5, memory, costs, assumptions or all."
+    "What stands behind an answer (theorem, numbers, assumptions, source): recall, recall-2,"
+    " question-first, needle, needles, copy, induction, hops, composition, 2sum, pairs, equality,"
+    " brackets, parity, s5, memory, costs, assumptions or all."
 )
 Why = Annotated[str | None, typer.Option("--why", metavar="QUESTION", help=WHY_HELP)]
 

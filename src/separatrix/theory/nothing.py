@@ -33,7 +33,9 @@ class NothingKnown(Theorem):
         return ""
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
-        why = why_open(architecture, task) if architecture.causal else BOTH_WAYS
+        # a window that sees the whole prompt is full attention
+        seen = architecture.within(task.length + 1)
+        why = why_open(seen, task) if architecture.causal else BOTH_WAYS
         sentence = f"{self.title}: {why}" if why else self.title
         told = architecture.mlp is not None and tracked(task) is not None
         numbers = numbers_of(mlp_of(architecture)) if told else {}

@@ -226,7 +226,8 @@ def test_a_needle_is_lost_where_windows_end() -> None:
     """32 windows of 4,096 tokens reach 32 x 4,095 = 131,040 tokens back: whatever is said before
     filler of as many tokens is gone, be it two facts only.
     """
-    assert _answers("mistral-7b-v0.1", 131_072)["needle"] == ("FAILS", "R", "from n = 2 on")
+    said = "lost behind 131,040 tokens of filler"
+    assert _answers("mistral-7b-v0.1", 131_072)["needle"] == ("FAILS", "R", said)
     assert _answers("mistral-7b-v0.1", 131_040)["needle"][0] == "OPEN"
 
 
@@ -236,7 +237,8 @@ def test_a_copy_fails_one_token_beyond_what_is_kept() -> None:
     status, theorem, said = _answers("recurrentgemma-2b", 131_072)["copy"]
     # the mark that ends the string, and what is written of the copy, are within reach, too
     assert (status, theorem) == ("OPEN", "R")
-    assert int(said.split()[-2].replace(",", "")) == 16_430 - 1 + fit + 1
+    n = 16_430 - 1 + fit + 1
+    assert said == f"fails from n = {n:,} on, {2 * n + 1:,} tokens"
     assert f"at most {fit:,} facts" in card_facts(preset("recurrentgemma-2b"), 131_072).holds
 
 
@@ -258,6 +260,27 @@ def test_a_copy_asks_for_two_layers_that_see_places() -> None:
     """Addresses count tokens in Jamba, whose recurrences supply them; rotations alone tell none."""
     assert _answers("jamba-v0.1", 131_072)["copy"][0] == "SOLVABLE"
     assert _answers("llama-3.1-8b", 131_072)["copy"][0] == "OPEN"
+
+
+def test_what_is_lost_does_not_depend_on_the_context_asked_at() -> None:
+    """All facts in turn: the vocabulary stays, and with it the n."""
+    found = {_answers("recurrentgemma-2b", context)["needles"][2] for context in (8_192, 131_072)}
+    assert len(found) == 1
+
+
+def test_windows_know_counted_places_of_the_whole_prompt_only() -> None:
+    """What is counted ends at 2^20 tokens, however few a window sees."""
+    stack = "mamba2(conv=1)*4 + window(size=8) + full @ positions=none"
+    for context, status in ((1 << 19, "SOLVABLE"), ((1 << 20) + 2, "OPEN")):
+        rows = card_facts(Architecture.parse(stack), context).table
+        asked = ("recall-2", "needle", "needles", "induction")
+        assert {row.status for row in rows if row.key in asked} == {status}, context
+
+
+def test_a_shorter_copy_is_no_harder() -> None:
+    """Places that recurrences count serve short strings as they serve long ones."""
+    for context in (16, 4_096, 131_072, 1 << 19):
+        assert _answers("qwen3-next-80b", context)["copy"][0] == "SOLVABLE"
 
 
 def test_eight_hops_take_five_full_layers() -> None:

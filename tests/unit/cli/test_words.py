@@ -20,7 +20,9 @@ from separatrix import cli, constructions
 from separatrix.cli.main import app, run
 from separatrix.cli.options import joined
 from separatrix.core.errors import SpecError
+from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import file as limits
+from separatrix.stacks.mechanisms import ALSO_CALLED, MECHANISMS
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -195,10 +197,10 @@ def test_names_are_no_commands() -> None:
         (("theorems", "I", "II"), "No such command 'I'"),
         (("tasks", "smaple"), "No such command 'smaple'"),
         (("tasks", "Eva"), "Did you mean 'eva'?"),
-        (("mechanisms", "GDN"), "Did you mean 'gdn'?"),
-        (("analyze", "Full"), "Did you mean 'full'?"),
-        (("analyze", "GDN*3 + full"), "Did you mean 'gdn'"),
-        (("analyze", "full", "--set", "Full.heads=2"), "Did you mean 'full'?"),
+        (("mechanisms", "gdm"), "Did you mean 'gdn'?"),
+        (("analyze", "Fulll"), "Did you mean 'full'?"),
+        (("analyze", "gdm*3 + full"), "Did you mean 'gdn'"),
+        (("analyze", "full", "--set", "Fulll.heads=2"), "Did you mean 'full'?"),
         (("analyze", "full", "--set", "full.Heads=2"), "Did you mean 'heads'?"),
         (("audit", "EVA"), "Did you mean 'eva'?"),
         (("refute", "full", "--task", "Eva", "-n", "4"), "Did you mean 'eva'?"),
@@ -208,6 +210,25 @@ def test_what_is_suggested(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("GDN*3 + Attention", "gdn*3 + full"),
+        ("SWA(size=64) + mha", "window(size=64) + full"),
+        ("(Mamba2 | GQA(kv_heads=1))*2", "(mamba2 | full(kv_heads=1))*2"),
+        ("Gated_DeltaNet", "gdn"),
+    ],
+)
+def test_mechanisms_have_the_names_of_papers_too(written: str, meant: str) -> None:
+    assert Architecture.parse(written) == Architecture.parse(meant)
+
+
+def test_no_name_of_a_paper_is_a_mechanism_or_stands_twice() -> None:
+    also = [name for names in ALSO_CALLED.values() for name in names.split()]
+    assert len({*also, *MECHANISMS}) == len(also) + len(MECHANISMS)
+    assert all(name == name.casefold() for name in also)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms import ALSO_CALLED, mechanism_named
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
@@ -62,8 +62,7 @@ LEGEND = (
 
 def describe(name: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of one mechanism. Raises UnknownNameError."""
-    if name not in MECHANISMS:
-        raise UnknownNameError.of("mechanism", name, MECHANISMS, listing="separatrix mechanisms")
+    name = mechanism_named(name)
     cls = MECHANISMS[name]
     facts = cls.facts
     maths = mathematics(name)
@@ -96,6 +95,8 @@ def describe(name: str) -> list[tuple[str, str]]:
     )
     if facts is not None and facts.elsewhere:
         parts.append(("called elsewhere", facts.elsewhere))
+    if name in ALSO_CALLED:
+        parts.append(("also written (in any case)", ALSO_CALLED[name].replace(" ", ", ")))
     return [*parts, ("source", cls.source)]
 
 

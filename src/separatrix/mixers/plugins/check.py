@@ -35,7 +35,12 @@ from separatrix.mixers.laws import (
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.load import load
 from separatrix.mixers.plugins.probe import describe_error
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names
+from separatrix.stacks.mechanisms import (
+    MECHANISMS,
+    Mechanism,
+    check_size_names,
+    mechanism_named,
+)
 
 DEFAULT_WIDTH = 16
 STEPS = 512
@@ -131,12 +136,10 @@ def find(
 
 def _mechanism(target: str) -> type[Mechanism]:
     if ":" not in target:
-        if target not in MECHANISMS:
-            error = UnknownNameError.of(
-                "mechanism", target[:60], MECHANISMS, listing="separatrix mechanisms"
-            )
-            raise UnknownNameError(f"{error} Your own is written module:Class.")
-        return MECHANISMS[target]
+        try:
+            return MECHANISMS[mechanism_named(target[:60])]
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{error} Your own is written module:Class.") from None
     maker = load(target)
     # the import has registered a decorated class, with what its decorator declares
     registered = (

@@ -13,7 +13,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.stacks.architecture.released import PRESETS, WAYS, preset_named
 from separatrix.stacks.architecture.settings import Settings, no_pattern, with_settings
-from separatrix.stacks.mechanisms import MECHANISMS
+from separatrix.stacks.mechanisms import MECHANISMS, called
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -40,7 +40,7 @@ def resolve(
     text = " ".join(text.split())
     if not text.isprintable():
         raise SpecError(f"{text[:60]!r} holds characters that cannot be printed. {WAYS}")
-    if _NAME.fullmatch(text) and text not in MECHANISMS:
+    if _NAME.fullmatch(text) and not called(text):
         if os.path.exists(text):
             return _files().from_path(text, settings, pattern)
         error = UnknownNameError.of(

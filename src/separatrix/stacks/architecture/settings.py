@@ -11,7 +11,7 @@ from typing import Any
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _WAY = (
@@ -54,6 +54,8 @@ class Settings:
             if not equals or not key or not value:
                 raise SpecError(f"--set {text[:60]!r} is no setting; {_WAY}")
             name, dot, size = key.partition(".")
+            if dot:
+                name = mechanism_named(name[:60], where=f" in --set {text[:60]!r}")
             target, place = (sizes, (name, size)) if dot else (whole, name)
             if place in target:
                 raise SpecError(f"--set {key[:60]} is given twice; keep one")
@@ -160,14 +162,6 @@ def _meant(name: str, there: set[str]) -> str:
 
 
 def _check_name(name: str, size: str, text: str) -> None:
-    if name not in MECHANISMS:
-        raise UnknownNameError.of(
-            "mechanism",
-            name[:60],
-            MECHANISMS,
-            where=f" in --set {text[:60]!r}",
-            listing="separatrix mechanisms",
-        )
     known = {
         f.name
         for cls in (MECHANISMS[name], MECHANISMS["mamba2"] if name == "mamba" else MECHANISMS[name])

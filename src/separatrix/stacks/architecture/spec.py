@@ -22,7 +22,13 @@ from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.formats import NumberFormat
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, check_size_names, mechanism
+from separatrix.stacks.mechanisms import (
+    MECHANISMS,
+    Mechanism,
+    check_size_names,
+    mechanism,
+    mechanism_named,
+)
 
 MOST_LAYERS = 10_000
 MOST_PARTS = 2 * MOST_LAYERS
@@ -167,16 +173,13 @@ class _Parser:
     def _heads(self) -> _Heads:
         token = self._take("name", "a mechanism")
         where = self._at(token.place)
-        if token.text not in MECHANISMS:
-            raise UnknownNameError.of(
-                "mechanism", token.text, MECHANISMS, where=where, listing="separatrix mechanisms"
-            )
+        name = mechanism_named(token.text, where=where)
         sizes: dict[str, Any] = {}
         if self._accept("("):
             sizes = self._sizes()
             self._expect(")")
-            check_size_names(MECHANISMS[token.text], sizes, where=where)
-        return _Heads(token.text, sizes, token.place)
+            check_size_names(MECHANISMS[name], sizes, where=where)
+        return _Heads(name, sizes, token.place)
 
     def _sizes(self) -> dict[str, Any]:
         sizes: dict[str, Any] = {}

@@ -50,6 +50,7 @@ from separatrix.stacks.mechanisms.sparse import Sparse
 from separatrix.stacks.mechanisms.window import Window
 
 __all__ = [
+    "ALSO_CALLED",
     "DSA",
     "GLA",
     "HGRN2",
@@ -91,8 +92,10 @@ __all__ = [
     "Softmax",
     "Sparse",
     "Window",
+    "called",
     "check_size_names",
     "mechanism",
+    "mechanism_named",
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -135,15 +138,43 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 """Name -> class, in the order of tables."""
 
 
+ALSO_CALLED = {
+    "full": "attention softmax mha mqa gqa",
+    "window": "swa sliding sliding_window local",
+    "gdn": "gated_deltanet gateddeltanet",
+    "deltanet": "delta",
+    "kda": "kimi_delta",
+    "mamba": "mamba1",
+    "mamba2": "ssd",
+    "rglru": "rg_lru hawk",
+    "retnet": "retention",
+    "mlstm": "xlstm",
+}
+"""Name -> what papers and files call it too."""
+_ALIASES = {alias: name for name, aliases in ALSO_CALLED.items() for alias in aliases.split()}
+
+
+def called(text: str) -> str:
+    """The name in `MECHANISMS` that is meant, in any case or as others call it; "" for none."""
+    folded = text.casefold()
+    found = (text, folded, _ALIASES.get(folded, folded))
+    return next((name for name in found if name in MECHANISMS), "")
+
+
+def mechanism_named(text: str, *, where: str = "") -> str:
+    """The same. Raises UnknownNameError where there is none."""
+    if name := called(text):
+        return name
+    raise UnknownNameError.of(
+        "mechanism", text, MECHANISMS, where=where, listing="separatrix mechanisms"
+    )
+
+
 def mechanism(name: str, *, where: str = "", **sizes: Any) -> Mechanism:
     """The mechanism of that name at those sizes. Raises UnknownNameError for a name or size
     nobody knows, SizeError for a bad value.
     """
-    if name not in MECHANISMS:
-        raise UnknownNameError.of(
-            "mechanism", name, MECHANISMS, where=where, listing="separatrix mechanisms"
-        )
-    cls = MECHANISMS[name]
+    cls = MECHANISMS[mechanism_named(name, where=where)]
     check_size_names(cls, sizes, where=where)
     return cls(**sizes)
 

@@ -50,9 +50,10 @@ class TwoLayerCopying(Theorem):
             address=address + TAGS,
             payload=max(address, bits_of(task.V)),
             tokens=task.length,
+            named=True,
         )
         # of two kinds of heads in one layer the second adds no layer
-        layers = {i: found for i, _, _, found in heads if found.address}
+        layers = {i: found for i, _, _, found in heads}
         if len(layers) < 2:
             return None
         first, second, *_ = sorted(layers)

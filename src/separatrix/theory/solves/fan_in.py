@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import ceil, log
+from math import ceil
 from typing import NamedTuple
 
 from separatrix.core.errors import CheckFailed
@@ -15,6 +15,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Mechanism, Window
 from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS, Head
+from separatrix.theory.search.reals import ln
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
     EMBEDDED,
@@ -136,13 +137,14 @@ def readers(
             address=bits_of(letters) + 1,
             payload=points**2,
             tokens=seen,
+            prompt=letters,
         )
         if placed is None:
             continue
         score = 0
         if placed.rests_on.startswith(BY_ROTATIONS):
             margin = _margin(architecture, part, head, points, seen, blank=blank)
-            score = ceil((log(seen + 1) + 17) / margin) if margin > 0 else 0
+            score = ceil((ln(seen + 1) + 17) / margin) if margin > 0 else 0
             if not 0 < score <= HIGHEST_SCORE.get(head.format, 2.0**24):
                 continue
         heads = part.sizes()["heads"]

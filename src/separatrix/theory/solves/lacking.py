@@ -93,7 +93,10 @@ def _why_apart(architecture: Architecture, task: Task) -> str:
         case Recall(question="first"):
             return "" if full else "no two layers are shown to keep a key and to wait for it"
         case Copying() if architecture.positions == "none" and any(p.rotation for p in full):
-            return "by rotations alone no token knows its place, and so how far back to look"
+            counted = [counted_tokens(architecture, i) for i, _, _ in full_heads(architecture)]
+            if max(counted, default=0) < task.length:
+                return "by rotations alone no token knows its place, and so how far back to look"
+            return ""
         case KHop():
             return _why_unhopped(architecture, task) if full else ""
         case _ if wanted is not None:
@@ -137,6 +140,8 @@ def _why_unhopped(architecture: Architecture, task: KHop) -> str:
 
 def _why_unbuilt(architecture: Architecture, task: Task) -> str:
     key = FITTING.get(task.name)
+    if isinstance(task, TwoSum) and task.form == "decision":
+        key = "pairs"
     if not architecture.reading and tracked(task) is not None:
         return "no layer is shown to turn its state over, or to fetch by offset"
     if not architecture.reading and task.name != "recall":

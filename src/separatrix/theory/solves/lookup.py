@@ -132,6 +132,7 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
             address=bits_of(tokens) + TAGS,
             payload=wanted.letter + 1,
             tokens=seen,
+            prompt=tokens + 1,
         )
         if found is not None:
             yield index, found.rests_on

@@ -88,9 +88,12 @@ def places(
     address: int,
     payload: int,
     tokens: int,
+    prompt: int = 0,
+    named: bool = False,
 ) -> Places | None:
     """How heads of layer `index` find one of `tokens` tokens by its place and read `payload` bits
-    of it, where `address` bits and tags would name the place; None where nothing is known.
+    of it, where `address` bits and tags would name the place; None where nothing is known. Of a
+    window, `tokens` is what it sees and `prompt` what is counted. `named`: by an address alone.
 
     A norm of queries and keys changes nothing for addresses: all their entries are +-1, so they are
     equally long, and scaled and rounded alike.
@@ -99,16 +102,17 @@ def places(
     addressable = room and head.has_room(address, payload)
     if addressable and architecture.positions == "embedded":
         return Places(address, EMBEDDED)
-    lead = place_lead(architecture, part, head, tokens)
+    lead = None if named else place_lead(architecture, part, head, tokens)
     if lead is not None and lead.holds and head.has_room(0, payload):
+        seen = "window" if prompt > tokens else "prompt"
         return Places(
             0,
-            f"{BY_ROTATIONS} ({part.rotation}); over all offsets of the prompt the one"
-            f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
+            f"{BY_ROTATIONS} ({part.rotation}); over all offsets of the {seen} the one asked for"
+            f" leads by more than {down(lead.gap)} of the largest score, and rounding in"
             f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
         )
     most = counted_tokens(architecture, index)
-    if addressable and tokens <= most:
+    if addressable and max(tokens, prompt) <= most:
         layers, _ = architecture.counted_before[index]
         return Places(
             address,
@@ -121,7 +125,7 @@ def places(
 
 
 def finders(
-    architecture: Architecture, *, address: int, payload: int, tokens: int
+    architecture: Architecture, *, address: int, payload: int, tokens: int, named: bool = False
 ) -> list[tuple[int, Mechanism, Head, Places]]:
     """The full layers whose heads find one of so many tokens: index, heads, one of them, how."""
     return [
@@ -136,6 +140,7 @@ def finders(
                 address=address,
                 payload=payload,
                 tokens=tokens,
+                named=named,
             )
         )
     ]

@@ -1,0 +1,221 @@
+"""The questions of the command line in Python: texts or objects in, answers that show themselves.
+
+An answer is a line in a console, in print() and in a notebook what the command prints, as data what
+`--json` prints, and rows for a data frame.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from separatrix.cards import CardFacts, card_facts
+from separatrix.cards.design import Choices, DesignResult, space_of, task_for_context
+from separatrix.cards.design import design as search
+from separatrix.core.errors import MissingExtraError, SizeError
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.resolve import resolve
+from separatrix.tasks import Task, parse_task
+from separatrix.theory import judge as decide
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WIDTH = 100
+
+
+class Shown(ABC):
+    """An answer, and the ways to look at it."""
+
+    @abstractmethod
+    def drawn(self) -> RenderableType:
+        """What the command prints."""
+
+    @abstractmethod
+    def to_json(self) -> Any:
+        """What the command prints with --json."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """The answer as rows with the same keys."""
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise MissingExtraError("a data frame needs pandas: pip install pandas") from None
+        return DataFrame(list(self.rows()))
+
+    def __str__(self) -> str:
+        return "\n".join(line.rstrip() for line in self._console().export_text().splitlines())
+
+    def _repr_html_(self) -> str:
+        return self._console().export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+    def _console(self) -> Console:
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), record=True, width=WIDTH, highlight=False)
+        console.print(self.drawn())
+        return console
+
+
+class Verdicts(list[Verdict], Shown):
+    """What theorems say of a stack on a task, the strongest first."""
+
+    def __repr__(self) -> str:
+        first = self[0]
+        more = f" (and {len(self) - 1} more)" if len(self) > 1 else ""
+        return f"{first.status} by {first.theorem}: {first.statement}{more}"
+
+    def drawn(self) -> RenderableType:
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        for one in self:
+            table.add_row(one.status, one.theorem, one.statement)
+        return table
+
+    def to_json(self) -> list[Any]:
+        return [one.envelope() for one in self]
+
+    def rows(self) -> list[dict[str, Any]]:
+        names = ("architecture", "task", "status", "theorem", "n", "statement")
+        return [{name: getattr(one, name) for name in names} for one in self]
+
+
+@dataclass(frozen=True, repr=False)
+class Cards(Shown):
+    """One model's card, or several side by side."""
+
+    facts: tuple[CardFacts, ...]
+
+    def __repr__(self) -> str:
+        names = " and ".join(one.name for one in self.facts)
+        answers = ", ".join(f"{row['question']} {row['status']}" for row in self.rows()[:3])
+        return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
+
+    def drawn(self) -> RenderableType:
+        from separatrix.cli.report.card import render_card
+        from separatrix.cli.report.compare import render_comparison
+
+        one, *others = self.facts
+        return render_comparison(self.facts) if others else render_card(one)
+
+    def to_json(self) -> dict[str, Any]:
+        from separatrix.cli.report.card_json import card_json
+        from separatrix.cli.report.compare import compare_json
+
+        one, *others = self.facts
+        return compare_json(self.facts) if others else card_json(one)
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "model": facts.name,
+                "context": facts.context,
+                "question": row.asks.strip(),
+                "status": row.status,
+                "decides": row.decides,
+                "theorem": row.theorem,
+            }
+            for facts in self.facts
+            for row in facts.table
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Designs(Shown):
+    """Layouts within a budget of cache: those that provably do the tasks, and those that no theorem
+    excludes.
+    """
+
+    result: DesignResult
+
+    def __repr__(self) -> str:
+        found = self.result
+        return f"{len(found.proved)} proved sufficient, {len(found.not_excluded)} not excluded"
+
+    def drawn(self) -> RenderableType:
+        from separatrix.cli.report.pareto import render_design
+
+        return render_design(self.result)
+
+    def to_json(self) -> dict[str, Any]:
+        from separatrix.cli.report.pareto import design_json
+
+        return design_json(self.result)
+
+    def rows(self) -> list[dict[str, Any]]:
+        groups = {"proved": self.result.proved, "not excluded": self.result.not_excluded}
+        return [
+            {
+                "status": status,
+                "layout": point.layout.architecture.spec,
+                "cache_bits": point.cost.cache_bits,
+                "flops": point.cost.flops,
+            }
+            for status, points in groups.items()
+            for point in points
+        ]
+
+
+def judge(stack: str | Architecture, task: str | Task) -> Verdicts:
+    """What every theorem says of a stack (spec, preset, path of a config.json) on a task at its
+    size. Raises what `resolve` and `parse_task` raise.
+    """
+    return Verdicts(decide(_stack(stack), _task(task)))
+
+
+def analyze(model: str | Architecture, context: int | None = None) -> Cards:
+    """A model's card at a context in tokens; its own longest, or 8,192, where none is given. Raises
+    what `resolve` raises, and SizeError for no context.
+    """
+    return compare(model, context=context)
+
+
+def compare(*models: str | Architecture, context: int | None = None) -> Cards:
+    """What separates models at one context in tokens; where none is given, the smallest of their
+    own. Raises what `resolve` raises, and SizeError for no model and for no context.
+    """
+    if not models:
+        raise SizeError("compare needs at least one model")
+    stacks = [_stack(model) for model in models]
+    own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
+    asked = own if context is None else context
+    return Cards(tuple(card_facts(one, asked) for one in stacks))
+
+
+def design(
+    *tasks: str | Task,
+    cache: str | int,
+    context: int | None = None,
+    base: str | Architecture | None = None,
+    **choices: Any,
+) -> Designs:
+    """Layouts that could do the tasks with so much cache ("8GiB", or bits) for one sequence, the
+    layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
+    SpecError and SizeError.
+    """
+    model = None if base is None else _stack(base)
+    own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
+    length = own if context is None else context
+    asked = [task_for_context(one, length) if isinstance(one, str) else one for one in tasks]
+    bits = parse_bits(cache, what="cache") if isinstance(cache, str) else cache
+    space = space_of(Choices(**choices), model)
+    return Designs(search(asked, context=length, cache_bits=bits, space=space))
+
+
+def _stack(model: str | Architecture) -> Architecture:
+    return resolve(model) if isinstance(model, str) else model
+
+
+def _task(task: str | Task) -> Task:
+    return parse_task(task) if isinstance(task, str) else task

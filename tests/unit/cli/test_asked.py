@@ -1,0 +1,89 @@
+"""What is asked in Python says what the command line says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import separatrix as sx
+from separatrix.cli.asked import Shown
+from separatrix.cli.main import run
+from separatrix.core.errors import MissingExtraError, SizeError, UnknownNameError
+
+STACK, TASK = "gdn*4 @ head_dim=8", "eva:n=100000,V=1000"
+
+
+LIMITS = ("--context", "512", "--cache", "1MiB")
+
+
+def test_verdicts_of_texts_are_those_of_objects() -> None:
+    said = sx.judge(STACK, TASK)
+    assert said == sx.judge(sx.Architecture.parse(STACK), sx.parse_task(TASK))
+    assert (said[0].status, said[0].theorem) == ("FAILS", "I")
+    assert repr(said).startswith("FAILS by I: ")
+    assert "\n" not in repr(said)
+    assert said.rows()[0]["n"] == said[0].n
+    assert said.to_json()[0]["kind"] == "verdict"
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (
+            ["analyze", "jamba-v0.1", "--context", "4096"],
+            lambda: sx.analyze("jamba-v0.1", 4096),
+        ),
+        (
+            ["compare", "qwen3-8b", "gdn*2", "--context", "4096"],
+            lambda: sx.compare("qwen3-8b", "gdn*2", context=4096),
+        ),
+        (
+            ["design", "--task", "eva:V=64", "--base", "gdn*2+full", *LIMITS],
+            lambda: sx.design("eva:V=64", context=512, cache="1MiB", base="gdn*2+full"),
+        ),
+    ],
+)
+def test_it_prints_what_the_command_prints(
+    words: list[str],
+    asked: Callable[[], Shown],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = asked()
+    monkeypatch.setenv("COLUMNS", "100")
+    run(words)
+    assert str(answer).split() == capsys.readouterr().out.split()
+    run([*words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed.keys() == json.loads(json.dumps(answer.to_json())).keys()
+    assert "\n" not in repr(answer)
+    assert answer._repr_html_().startswith("<pre>")
+
+
+def test_of_a_model_without_a_context_its_own_is_taken() -> None:
+    assert sx.analyze("full").facts[0].context == 8_192
+    own = sx.preset("qwen3-8b").context
+    assert own is not None
+    assert sx.analyze("qwen3-8b").facts[0].context == own
+
+
+def test_bad_questions() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'full'"):
+        sx.judge("fulll", TASK)
+    with pytest.raises(SizeError, match="size n is missing"):
+        sx.judge("full", "eva")
+    with pytest.raises(SizeError):
+        sx.compare()
+    with pytest.raises(SizeError, match="context is 0"):
+        sx.analyze("full", 0)
+    with pytest.raises(SizeError, match="no unit"):
+        sx.design("eva:V=64", cache="8", context=64)
+
+
+def test_a_data_frame_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        sx.analyze("full", 64).to_frame()
