@@ -109,12 +109,14 @@ def near(old: str, new: str, tolerance: float, *, each: bool = False) -> bool:
     a, b = ([float(number) for number in text[1:].split()] for text in (old, new))
     if len(a) != len(b):
         return False
-    sizes = [abs(x) for x in (*a, *b) if math.isfinite(x)]
-    largest = 0.0 if each else max(sizes, default=0.0)
+    pairs = list(zip(a, b, strict=True))
+    sizes = [max((abs(x) for x in pair if math.isfinite(x)), default=0.0) for pair in pairs]
+    if not each:
+        sizes = [max(sizes, default=0.0)] * len(sizes)
     # of infinities and NaN the words must be equal
     return all(
-        str(x) == str(y) or abs(x - y) <= tolerance * (largest or max(abs(x), abs(y)))
-        for x, y in zip(a, b, strict=True)
+        str(x) == str(y) or abs(x - y) <= tolerance * size
+        for (x, y), size in zip(pairs, sizes, strict=True)
     )
 
 

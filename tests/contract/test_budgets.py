@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (11_515, 6_200),
     "checks": (3_156, 2_600),
     "training": (8_269, 3_800),
-    "findings": (1_874, 1_800),
+    "findings": (1_885, 1_800),
     "cli": (9_733, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

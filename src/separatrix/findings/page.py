@@ -67,8 +67,13 @@ def _step(value: float, cell: Cell) -> str:
 
 
 def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
-    """Each cell's line, and why it is grey ("" where it is not)."""
-    found = [(cell, results.grey(cell)) for cell in results.cells.values()]
+    """Each cell's line, and why it is grey ("" where it is not); runs that choose a rate only are
+    left out where others have seeds enough.
+    """
+    most = max((len(cell.seeds) for cell in results.cells.values()), default=0)
+    least = LEAST_SEEDS if most >= LEAST_SEEDS else 0
+    kept = [cell for cell in results.cells.values() if len(cell.seeds) >= least]
+    found = [(cell, results.grey(cell)) for cell in kept]
     return [(line(cell, grey), grey) for cell, grey in found]
 
 
@@ -109,12 +114,14 @@ def _tested(one: Contrast, results: Results) -> Fraction | str:
         cell = results.cells.get(name)
         if cell is None:
             return f"{name} is not trained yet"
-        if reason := results.grey(cell):
-            return f"{name}: {reason}"
         cells.append(cell)
     first, second = cells
     if first.comparison != second.comparison:
         return "the two were trained under different settings"
+    # what a contrast compares is its two cells
+    pair = Results.of(cells)
+    if reasons := [f"{cell.name}: {why}" for cell in cells if (why := pair.grey(cell))]:
+        return reasons[0]
     if min(len(first.seeds), len(second.seeds)) < LEAST_SEEDS:
         return f"fewer than {LEAST_SEEDS} seeds"
     if one.test == "solved":
@@ -184,14 +191,15 @@ def made(table: Table) -> str:
 
 def notes(results: Results) -> list[str]:
     """How to read the table, one sentence each."""
-    grey = sum(bool(grey) for _, grey in lines(results))
+    told = lines(results)
+    grey = sum(bool(grey) for _, grey in told)
     found = [
         "Solved: a running accuracy of 99.5 % and then 99 % on fresh prompts. In brackets: the"
         " exact 95 % interval over seeds; the least and the most.",
     ]
     if grey:
         found.append(
-            f"Grey, {grey} of {len(results.cells)}: not trained to the end, so that nothing"
+            f"Grey, {grey} of {len(told)}: not trained to the end, so that nothing"
             " follows. Not solved is a finding about training, never about weights."
         )
     return found

@@ -67,6 +67,12 @@ def test_numbers_are_near_within_the_tolerance(old: str, new: str, near: bool) -
     assert net.near(old, new, 1.5e-6) is near
 
 
+def test_small_numbers_are_compared_with_themselves_where_each_counts() -> None:
+    assert net.near("~32 1.6e-6", "~32 1.7e-6", 2e-5)
+    assert not net.near("~32 1.6e-6", "~32 1.7e-6", 2e-5, each=True)
+    assert net.near("~32 1.6e-6", "~32 1.60001e-6", 2e-5, each=True)
+
+
 def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.txt"
     path.write_text(net.text_of({"own/a": "x"}).replace(f"net {net.VERSION}", "net 99"))
@@ -136,4 +142,4 @@ def test_lines_of_no_section_are_named_and_go(
 def test_the_lines_of_a_quick_section_are_as_written(name: str) -> None:
     golden = {key: v for key, v in net.read(net.GOLDEN).items() if key.startswith(f"{name}/")}
     assert golden
-    assert net.differences(golden, net.computed(name, SECTIONS[name]), 0.0) == []
+    assert net.differences(golden, net.computed(name, SECTIONS[name]), SECTIONS[name]) == []
