@@ -65,6 +65,7 @@ SOLVED = {
 _LAYERS = ("layer", "first", "second")
 LACKS = (
     ("are not shown to tell", "rotations not shown to tell places apart"),
+    ("a copy takes two", "a copy takes two full layers"),
     ("how far back to look", "rotations alone give tokens no place"),
     (r"take (\d+) full layers, and it has (\d+)", "takes {} full layers, it has {}"),
     ("embeddings give every token", "built where embeddings give places"),
@@ -208,7 +209,7 @@ def lacking(architecture: Architecture, line: CardLine) -> str:
             return said.format(*found.groups())
     reading = [part for layer in architecture for part in layer if part.reading]
     if reading and not any(part.group == "full" for part in reading):
-        return f"no construction for {reading[0].title}"
+        return f"no construction for {reading[0].name} layers"
     return "no bound and no construction here"
 
 

@@ -67,7 +67,7 @@ def render_why(facts: CardFacts, asked: str) -> RenderableType:
     if not parts:
         raise SpecError(
             f"--why {asked}: '{ASKED[asked]}' is not asked of {facts.name}: no theorem here speaks"
-            " of it; --why recall tells of recall"
+            f" of it, or {facts.context:,} tokens have no room for it"
         )
     return Group(*_header(facts), Text(), *parts[:-1])
 

@@ -58,6 +58,11 @@ def _weights(key: str) -> str:
     """Whether `construct` writes a construction down."""
     from separatrix.theory.fits import BUILT, EXACT
 
+    if key == "lookup":
+        return (
+            "`separatrix construct` builds them where a short convolution brings the tokens before"
+            " (recall, mqar, cgram), not where attention does; what is proved is that they exist."
+        )
     if key not in BUILT:
         return "`separatrix construct` does not build them yet; what is proved is that they exist."
     names = " or ".join(BUILT[key])

@@ -92,11 +92,8 @@ def _why_apart(architecture: Architecture, task: Task) -> str:
             return why_unplaced(architecture, task.length)
         case Recall(question="first"):
             return "" if full else "no two layers are shown to keep a key and to wait for it"
-        case Copying() if architecture.positions == "none" and any(p.rotation for p in full):
-            counted = [counted_tokens(architecture, i) for i, _, _ in full_heads(architecture)]
-            if max(counted, default=0) < task.length:
-                return "by rotations alone no token knows its place, and so how far back to look"
-            return ""
+        case Copying() if full:
+            return _why_uncopied(architecture, task.length)
         case KHop():
             return _why_unhopped(architecture, task) if full else ""
         case _ if wanted is not None:
@@ -128,6 +125,16 @@ def _why_rounded(full: list[Mechanism], tokens: int) -> str:
     )
 
 
+def _why_uncopied(architecture: Architecture, tokens: int) -> str:
+    found = finders(architecture, address=1, payload=0, tokens=tokens, named=True)
+    if found:
+        one = len({index for index, *_ in found}) == 1
+        return "one full layer finds tokens by addresses, and a copy takes two" if one else ""
+    if finders(architecture, address=1, payload=0, tokens=tokens):
+        return "by rotations alone no token knows its place, and so how far back to look"
+    return why_unplaced(architecture, tokens)
+
+
 def _why_unhopped(architecture: Architecture, task: KHop) -> str:
     if architecture.positions != "embedded":
         return "k hops are built where embeddings give every token its place"
@@ -148,6 +155,9 @@ def _why_unbuilt(architecture: Architecture, task: Task) -> str:
         return "no layer keeps every token"
     if key is None:
         return "no construction here is for this task"
+    reading = [part for layer in architecture for part in layer if part.reading]
+    if reading and key != "retrieval" and not any(part.group == "full" for part in reading):
+        return f"the construction `{key}` is for full attention, and it has {reading[0].title}"
     return f"it is not shown to meet the premises of the construction `{key}`"
 
 
