@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
 from separatrix.cards.line import CardLine
@@ -46,6 +47,8 @@ NOTHING_SPEAKS = (
 )
 """Said once, in place of numbers that no prompt reaches."""
 THOUGHT = "with chain of thought"
+NEAR = 10
+"""How many times the size at the context is near enough to be told in tokens."""
 
 DECLARED = "as its author declares"
 
@@ -236,9 +239,11 @@ def holds(architecture: Architecture, context: int, values: int) -> str:
 
 
 def _in_tokens(line: CardLine) -> str:
-    """How long prompts of that n are, where n counts something else than their tokens."""
-    n = line.n if line.bound is None else line.bound.n
-    if line.record is None or n is None:
+    """How long prompts of that n are, where n counts something else than their tokens and is not
+    far beyond the context.
+    """
+    n, most = (line.n, inf) if line.bound is None else (line.bound.n, NEAR * line.bound.asked)
+    if line.record is None or n is None or n > most:
         return ""
     length = parse_task(line.record.task).length
     return f", {length:,} tokens" if 2 * length > 3 * n else ""
