@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what `--part` and `--few` leave out; all that they count stand in one file."""
+    """Leaves out what `--part` and `--few` leave out."""
     few, asked = config.getoption("--few"), config.getoption("--part")
     part, _, parts = (asked or "1/1").partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 0 < int(part) <= int(parts)):

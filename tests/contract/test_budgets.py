@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_156, 2_600),
     "training": (8_269, 3_800),
     "findings": (1_885, 1_800),
-    "cli": (9_738, 4_000),
+    "cli": (9_748, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".js", ".css"}

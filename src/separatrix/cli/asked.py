@@ -7,13 +7,10 @@ An answer is a line in a console, in print() and in a notebook what the command 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.design import Choices, DesignResult, space_of, task_for_context
-from separatrix.cards.design import design as search
 from separatrix.core.errors import MissingExtraError, SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits
@@ -24,6 +21,10 @@ from separatrix.theory import judge as decide
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from separatrix.cards import CardFacts
+    from separatrix.cards.design import DesignResult
+    from separatrix.theory.base import Theorem
 
 WIDTH = 100
 
@@ -71,6 +72,8 @@ class Verdicts(list[Verdict], Shown):
     """What theorems say of a stack on a task, the strongest first."""
 
     def __repr__(self) -> str:
+        if not self:
+            return "no theorem that was asked says anything"
         first = self[0]
         more = f" (and {len(self) - 1} more)" if len(self) > 1 else ""
         return f"{first.status} by {first.theorem}: {first.statement}{more}"
@@ -167,11 +170,17 @@ class Designs(Shown):
         ]
 
 
-def judge(stack: str | Architecture, task: str | Task) -> Verdicts:
-    """What every theorem says of a stack (spec, preset, path of a config.json) on a task at its
-    size. Raises what `resolve` and `parse_task` raise.
+def judge(
+    stack: str | Architecture,
+    task: str | Task,
+    *,
+    among: Callable[[Theorem], bool] | None = None,
+) -> Verdicts:
+    """What every theorem, or those `among` them, says of a stack (spec, preset, path of a
+    config.json) on a task at its size. Raises what `resolve` and `parse_task` raise.
     """
-    return Verdicts(decide(_stack(stack), _task(task)))
+    asked = parse_task(task) if isinstance(task, str) else task
+    return Verdicts(decide(_stack(stack), asked, among=among))
 
 
 def analyze(model: str | Architecture, context: int | None = None) -> Cards:
@@ -185,6 +194,8 @@ def compare(*models: str | Architecture, context: int | None = None) -> Cards:
     """What separates models at one context in tokens; where none is given, the smallest of their
     own. Raises what `resolve` raises, and SizeError for no model and for no context.
     """
+    from separatrix.cards import card_facts
+
     if not models:
         raise SizeError("compare needs at least one model")
     stacks = [_stack(model) for model in models]
@@ -204,6 +215,9 @@ def design(
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError and SizeError.
     """
+    from separatrix.cards.design import Choices, space_of, task_for_context
+    from separatrix.cards.design import design as search
+
     model = None if base is None else _stack(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
     length = own if context is None else context
@@ -215,7 +229,3 @@ def design(
 
 def _stack(model: str | Architecture) -> Architecture:
     return resolve(model) if isinstance(model, str) else model
-
-
-def _task(task: str | Task) -> Task:
-    return parse_task(task) if isinstance(task, str) else task

@@ -27,6 +27,9 @@ def test_verdicts_of_texts_are_those_of_objects() -> None:
     assert "\n" not in repr(said)
     assert said.rows()[0]["n"] == said[0].n
     assert said.to_json()[0]["kind"] == "verdict"
+    only = sx.judge(STACK, TASK, among=lambda theorem: theorem.key == "VI")
+    assert list(only) == []
+    assert "no theorem" in repr(only)
 
 
 @pytest.mark.parametrize(
