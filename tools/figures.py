@@ -1,10 +1,10 @@
 """Draws the figures of docs/theory.md from the verdicts of the program: who fails at which n, and
-who solves.
+who solves; and README's, with the seeds of the study beside them.
 
     .venv/bin/python tools/figures.py          writes docs/images/*.svg
     .venv/bin/python tools/figures.py depth    one of them
 
-All of them take half a minute on one core.
+All of them take a minute on one core.
 """
 
 from __future__ import annotations
@@ -18,9 +18,19 @@ from typing import Any
 
 from separatrix.cli.report.charts import spread
 from separatrix.core.document.drawing import libraries
-from separatrix.core.document.plot_file import FAILS, INK, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.core.document.plot_file import (
+    FAILS,
+    INK,
+    LINE,
+    MUTED,
+    PAGE,
+    SOLVES,
+    plot_spec,
+    write_spec,
+)
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.core.numbers.counts import Power
+from separatrix.findings.results import of_lines
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
@@ -357,12 +367,119 @@ def tracking() -> dict[str, Any]:
     )
 
 
+TRAINED = {
+    # cell of the study -> what its layers are
+    "recall-gdn-8-none-cheap": "8 small layers, none full",
+    "recall-gdn-8-1-start-cheap": "the first of 8 full",
+    "recall-gdn-8-1-end-cheap": "the last of 8 full (7:1)",
+    "recall-gdn-8-2-spread-cheap": "two of 8 full (3:1)",
+    "recall-gdn-8-all-cheap": "all 8 full",
+}
+RELEASED = {
+    # preset -> values of a fact of one token (its vocabulary), label
+    "mamba2-2.7b": (50_277, "Mamba-2 2.7B: none full"),
+    "recurrentgemma-2b": (256_000, "RecurrentGemma 2B: windows"),
+    "qwen3-next-80b": (151_936, "Qwen3-Next 80B: 12 of 48 full"),
+}
+STUDY = IMAGES.parent.parent / "research" / "study" / "rows.jsonl"
+ANSWERS = ("weights do it", "not known", "no weights do it")
+SEEN = ("trained: solved", "trained: not solved in 3,000 steps")
+_FACTS, _MOST, _CONTEXT = 16, 10**9, 262_144
+
+
+def borders(stack: Architecture, values: int) -> tuple[int, int]:
+    """Of facts of so many values, one of them asked: up to how many a construction recalls them,
+    and from how many on no weights do; 16 and 10^9 where nothing is known.
+    """
+
+    def said(n: int, status: str) -> bool:
+        found = judge(stack, parse_task(f"eva:n={n},V={values}"))
+        return any(verdict.status == status for verdict in found)
+
+    low, high = _FACTS - 1, _MOST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if said(middle, "SOLVABLE") else (low, middle)
+    known, high = max(low, _FACTS), _MOST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if said(middle, "FAILS") else (middle, high)
+    return known, high
+
+
+def facts() -> dict[str, Any]:
+    """How many facts: what weights can, what none can, and what seeds of the study found."""
+    alt, _ = libraries()
+    cells = of_lines(STUDY).cells
+    stacks = [
+        (label, Architecture.parse(cells[name].stack), _FACTS, cells[name])
+        for name, label in TRAINED.items()
+    ]
+    stacks += [(label, preset(name), values, None) for name, (values, label) in RELEASED.items()]
+    bars, dots = [], []
+    for label, stack, values, cell in stacks:
+        ends = (_FACTS, *borders(stack, values), _MOST)
+        bars += [
+            {"stack": label, "from": low, "to": high, "answer": answer}
+            for answer, low, high in zip(ANSWERS, ends, ends[1:], strict=False)
+            if low < high
+        ]
+        dots += [
+            {"stack": label, "n": _FACTS, "seed": seed.seed, "seen": SEEN[not seed.solved]}
+            for seed in (cell.seeds if cell else ())
+        ]
+    x = alt.X(
+        "from:Q",
+        title="facts in the prompt, one of them asked for",
+        scale=alt.Scale(type="log", domain=[7, _MOST], nice=False),
+        axis=alt.Axis(values=_powers(10, _MOST), labelExpr=_POWERS, grid=False),
+    )
+    order = [label for label, *_ in stacks]
+    axis = alt.Axis(labelLimit=0, ticks=False, domain=False, labelFontSize=12.5)
+    y = alt.Y("stack:N", sort=order, title=None, axis=axis)
+    legend = alt.Legend(orient="bottom", title=None, labelLimit=0, labelFontSize=12)
+    answers = alt.Scale(domain=list(ANSWERS), range=[SOLVES, LINE, FAILS])
+    bar = alt.Chart(alt.Data(values=bars)).mark_bar(height=34, opacity=0.85)
+    shapes = alt.Scale(domain=list(SEEN), range=["circle", "triangle-right"])
+    fills = alt.Scale(domain=list(SEEN), range=[INK, PAGE])
+    beside = alt.Scale(domain=list(range(max(len(cell.seeds) for *_, cell in stacks if cell))))
+    rule = alt.Chart(alt.Data(values=[{"n": _CONTEXT}])).mark_rule(color=INK, strokeDash=DASHED)
+    layers = [
+        bar.encode(x=x, x2="to:Q", y=y, color=alt.Color("answer:N", scale=answers, legend=legend)),
+        *(
+            alt.Chart(alt.Data(values=[one for one in dots if one["seed"] % 2 == column]))
+            .mark_point(size=38, opacity=1, strokeWidth=1.3, xOffset=9 * column - 15)
+            .encode(
+                x=alt.X("n:Q"),
+                y=y,
+                yOffset=alt.YOffset("seed:O", scale=beside),
+                stroke=alt.value(INK),
+                shape=alt.Shape("seen:N", scale=shapes, legend=legend),
+                fill=alt.Fill("seen:N", scale=fills, legend=legend),
+            )
+            for column in (0, 1)
+        ),
+        rule.encode(x="n:Q"),
+    ]
+    return plot_spec(
+        alt.layer(*layers),
+        "How many facts can a stack recall?",
+        [
+            "bars: theorems, for all weights (a fact is one of 16 values in small stacks, one token"
+            " in released ones);",
+            "marks: every seed of small stacks trained on 16 facts; dashed: 262,144, the context of"
+            " Qwen3-Next",
+        ],
+    )
+
+
 FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
     "bounded": bounded,
     "blocks": blocks,
     "depth": depth,
     "accuracy": accuracy,
     "tracking": tracking,
+    "facts": facts,
 }
 """Name of the file -> its drawing."""
 

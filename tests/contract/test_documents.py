@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from support.console import (
     CUT,
     DOCUMENTS,
@@ -29,11 +30,12 @@ from support.console import (
 )
 from support.named import commands, links, make_targets, spans, targets, wrong_command, wrong_link
 
+from separatrix import __version__
 from separatrix.mixers import MIXERS
 from separatrix.stacks.mechanisms import MECHANISMS
 
 SLOW = {
-    "README.md": ("check-mechanism examples/my_mixer.py:MyMixer", "tasks export seqcomp"),
+    "README.md": ("check-mechanism examples/my_mixer.py:MyMixer",),
     "docs/own-mixer.md": ("check-mechanism examples/my_mixer.py:MyMixer",),
     "docs/tasks-export.md": ("tasks export seqcomp", "tasks export mqar"),
 }
@@ -130,6 +132,19 @@ def test_named_make_targets_exist(document: str) -> None:
 def test_links_lead_somewhere(document: str) -> None:
     found = [(line, wrong_link(target, ROOT / document)) for line, target in links(read(document))]
     assert [f"{document}:{line}: {fault}" for line, fault in found if fault] == []
+
+
+def test_readme_is_read_in_two_minutes() -> None:
+    text = read("README.md")
+    assert len(text) <= 9_000
+    assert {"make reproduce", "make test"} <= set(re.findall("make (?:reproduce|test)", text))
+
+
+def test_the_citation_is_of_this_version() -> None:
+    said = yaml.safe_load(read("CITATION.cff"))
+    assert said["version"] == __version__
+    assert said["license"] == "Apache-2.0"
+    assert {"cff-version", "title", "message", "authors", "preferred-citation"} <= said.keys()
 
 
 # The runner: one process after the other.
