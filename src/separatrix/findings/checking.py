@@ -2,14 +2,18 @@
 
 On the same kind of machine and with the same code a training gives the same counts. Elsewhere
 float32 rounds otherwise, and a long training may end like another seed: then the two accuracies are
-compared as what they are, shares of two independent sets of test prompts at most; bits likewise.
+compared as what they are, shares of two independent sets of test prompts at most, by Fisher's exact
+test: at 100 % it leaves room for one point where it leaves ten at 50 %. Bits likewise.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isclose, log, sqrt
+from fractions import Fraction
+from functools import cached_property
+from math import isclose, sqrt
 from statistics import NormalDist
 from typing import Literal
 
@@ -19,6 +23,7 @@ from separatrix.cards.measured.table import Row, Table, Trial
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.code import code_version
 from separatrix.findings.base import recorded_run
+from separatrix.findings.exact import fisher
 from separatrix.findings.running import trial
 
 RARE = 1e-3
@@ -41,10 +46,19 @@ class Compared:
     version: str
     """Of the code that trained it again."""
 
-    @property
-    def tolerance(self) -> float:
-        """By how much the accuracies may differ by luck."""
-        return tolerance(min(self.recorded.tested, self.again.tested))
+    @cached_property
+    def room(self) -> tuple[float, float]:
+        """The least and the most accuracy that luck alone makes of the recorded one."""
+        tested = self.again.tested
+        near = round(self.recorded.accuracy * tested)
+
+        def apart(right: int) -> bool:
+            return not alike(self.recorded, Fraction(right, tested), tested)
+
+        # the farther, the less alike
+        below = bisect_left(range(near), True, key=lambda right: not apart(right))
+        above = near + bisect_left(range(near, tested + 1), True, key=apart)
+        return below / tested, (above - 1) / tested
 
     @property
     def seeds(self) -> tuple[Trial, ...]:
@@ -81,23 +95,26 @@ class Compared:
         if self.recorded.diverged or self.again.diverged or self.unlike_bits:
             return "differs"
         low, high = self.spread
-        inside = low - self.tolerance <= float(self.again.accuracy) <= high + self.tolerance
-        return "agrees" if inside else "differs"
+        between = low <= float(self.again.accuracy) <= high
+        return "agrees" if between or any(map(self._like, self.seeds)) else "differs"
 
     @property
     def by_luck(self) -> bool:
         """Whether both accuracies may be one and the same, told from different prompts."""
-        return abs(float(self.recorded.accuracy - self.again.accuracy)) <= self.tolerance
+        return self._like(self.recorded)
+
+    def _like(self, one: Trial) -> bool:
+        return bool(one.tested and self.again.tested) and alike(
+            one, self.again.accuracy, self.again.tested
+        )
 
 
-def tolerance(tested: int) -> float:
-    """Two means over so many independent prompts, of numbers from 0 to 1 with one expectation,
-    differ by more in at most `RARE` of all cases: P(|difference| >= t) <= 2 exp(-tested t^2), by
-    Hoeffding's inequality for 2 tested numbers of weight 1/tested.
+def alike(one: Trial, accuracy: Fraction, tested: int) -> bool:
+    """Whether models that are equally good are told so far apart in more than `RARE` of all cases,
+    each prompt a coin: where several answers are due in it, its share varies no more than that.
     """
-    if tested < 1:
-        return 1.0
-    return min(1.0, sqrt(log(2 / RARE) / tested))
+    right = round(one.accuracy * one.tested)
+    return fisher(right, one.tested, round(accuracy * tested), tested) > RARE
 
 
 def check(
@@ -193,10 +210,13 @@ def said(compared: Compared) -> str:
     if not (one.diverged or other.diverged) and compared.unlike_bits:
         head += f"; bits per answer {other.bits:.4g}, recorded: {one.bits:.4g}"
     low, high = compared.spread
-    beside = (
-        f" By luck, accuracies over {one.tested:,} prompts differ by up to"
-        f" {100 * compared.tolerance:.1f} points in all but one of {round(1 / RARE):,} cases;"
-        f" recorded seeds lie from {100 * low:.1f} to {100 * high:.1f} %."
-    )
+    beside = f" Recorded seeds lie from {100 * low:.1f} to {100 * high:.1f} %"
+    if one.tested and other.tested:
+        least, most = compared.room
+        beside += (
+            f"; luck alone makes {100 * least:.1f} to {100 * most:.1f} % of the recorded"
+            f" {100 * float(one.accuracy):.1f} % over {other.tested:,} prompts, in all but one of"
+            f" {round(1 / RARE):,} cases"
+        )
     inside = "as the same model would" if compared.by_luck else "as another seed would"
-    return f"{head}.{beside}{f' It agrees {inside}.' if compared.found == 'agrees' else ''}"
+    return f"{head}.{beside}.{f' It agrees {inside}.' if compared.found == 'agrees' else ''}"

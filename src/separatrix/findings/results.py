@@ -1,8 +1,6 @@
 """What seeds did, by cell, and which cells were trained to the end.
 
-The rule: a run is solved when its running accuracy of 20 steps reaches 99.5 % and, after it, at
-least 99 % of fresh answers are right. One that is not solved has at least four times the steps of
-the slowest solved seed of its comparison. A cell under another rule is grey: no sentence, no card
+The rule is that of `core/evidence/rule.py`. A cell under another one is grey: no sentence, no card
 and no design is made of it.
 """
 
@@ -21,16 +19,9 @@ from typing import Any, NamedTuple
 
 from separatrix.cards.measured.table import Rate, Row, Table, share
 from separatrix.core.errors import EvidenceError, SpecError
-from separatrix.core.evidence.canonical import canonical, json_object
-from separatrix.core.evidence.records import SOLVED
+from separatrix.core.evidence.canonical import json_object
+from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed, solved
 from separatrix.core.evidence.strict import parse_json
-
-STOP_AT = 0.995
-"""The running accuracy at which training ends."""
-LONGER = 4
-"""How many times the steps of the slowest solved seed an unsolved one is given."""
-OWN = ("architecture", "learning_rate", "seed")
-"""Fields in which runs of one comparison may differ."""
 
 
 class Seed(NamedTuple):
@@ -100,7 +91,7 @@ class Results:
 
     def needed(self) -> int:
         """The steps that the slowest solved seed of any comparison asks for."""
-        return LONGER * max(self._slowest.values(), default=0)
+        return needed(self._slowest.values())
 
     def grey(self, cell: Cell) -> str:
         """Why nothing is said of a cell; "" for one that was trained to the end."""
@@ -147,7 +138,7 @@ def _cell(name: str, row: Row, rate: Rate) -> Cell:
         seeds=tuple(
             Seed(
                 one.seed,
-                one.stopped == "solved" and one.accuracy >= SOLVED,
+                solved(one.stopped, one.accuracy),
                 one.steps,
                 one.accuracy,
             )
@@ -160,7 +151,7 @@ def _common(run: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "stack": run["architecture"],
         "task": run["task"],
-        "comparison": canonical({name: run[name] for name in run if name not in OWN}),
+        "comparison": comparison(run),
         "steps": run["steps"],
         "stop_at": run.get("stop_at", 0.0),
     }
@@ -220,8 +211,7 @@ def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
 def _seed(row: Mapping[str, Any]) -> Seed:
     came = row["outcome"]
     accuracy = share(came["right"], came["due"])
-    solved = came["stopped"] == "solved" and accuracy >= SOLVED
-    return Seed(row["run"]["seed"], solved, came["steps_done"], accuracy)
+    return Seed(row["run"]["seed"], solved(came["stopped"], accuracy), came["steps_done"], accuracy)
 
 
 def middle(values: Iterable[float]) -> float:

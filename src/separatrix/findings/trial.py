@@ -32,6 +32,8 @@ TOKENS = 128
 """Most of a prompt."""
 RATES, RATE_SEEDS = (1.5e-3, 3e-3, 6e-3), (100, 101)
 STEPS = 3000
+WARMUP = 50
+"""Steps, whatever N is; fewer where all of a trial are hardly more."""
 SMALL = {
     "recall": ("recall:n=16,K=16,V=16,form=independent,queries=all", STEPS),
     "seqcomp": ("seqcomp:L=2,m=4,n_1=3,queries=all,split=1,stages=1", STEPS),
@@ -123,7 +125,8 @@ class Trial:
         grid: Mapping[str, Any],
     ) -> Experiment:
         baseline = {"task": self.task.spec, "steps": steps, "tested": TESTED, "batch": BATCH}
-        sizes = {"width": WIDTH, "hidden": HIDDEN}
+        sizes = {"width": WIDTH, "hidden": HIDDEN, "rule": "study"}
+        sizes["warmup"] = max(1, min(WARMUP, self.steps // 4))
         return Experiment(
             name=name,
             title=f"{' against '.join(layouts)} on {self.task.spec}",

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome, Stopped
+from separatrix.core.evidence.rule import WINDOW
 from separatrix.models.model import Model, build
 from separatrix.models.stored.accuracy import Tally, prompt_stream, tally
 from separatrix.stacks.architecture import Architecture
@@ -27,7 +28,7 @@ from separatrix.training.slices import Metric
 from separatrix.training.stacked import layout
 from separatrix.training.step import Step
 from separatrix.training.stream import Streams
-from separatrix.training.watch import WINDOW, Watch
+from separatrix.training.watch import Watch
 
 
 class Trainer:
@@ -178,15 +179,17 @@ class Trainer:
 
     def _clocks_from(self, first: int) -> Tensor:
         """What the optimisers need of the next `WINDOW` steps, where they need it."""
-        factors = [
-            rate(self._run.schedule, step, self._run.steps) for step in range(first, first + WINDOW)
-        ]
+        factors = [self._rate(step) for step in range(first, first + WINDOW)]
         return self._models.clocks(factors, first + 1)
+
+    def _rate(self, step: int) -> float:
+        run = self._run
+        return rate(run.schedule, step, run.steps, run.warmup)
 
     def _read(self, read: Tensor) -> None:
         """Notes the metrics of the last steps and ends the members that have come to an end."""
         ends: dict[int, tuple[Stopped, int]] = {}
-        factor = rate(self._run.schedule, self.step - 1, self._run.steps)
+        factor = self._rate(self.step - 1)
         for column, member in enumerate(self._members):
             run = self.pack.runs[member]
             losses, accuracies = read[:, :, column].tolist()
@@ -218,6 +221,7 @@ class Trainer:
             key = self.pack.keys[member]
             outcome = Outcome(
                 seed=run.seed,
+                rule=run.rule,
                 status="diverged",
                 stopped=stopped,
                 correct=0,

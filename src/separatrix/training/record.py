@@ -110,6 +110,7 @@ def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
         or len(outcome.longer) != len(run.longer)
         or not all(0 <= count <= outcome.tested for count in counts)
         or outcome.diverged != (outcome.stopped == "diverged")
+        or outcome.rule != run.rule
         or not 1 <= outcome.steps_done <= run.steps
         or outcome.parameters != parameters
         or (outcome.due and not _counted(run, outcome))

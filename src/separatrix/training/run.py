@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.evidence.outcome import ROUNDED
+from separatrix.core.evidence.rule import broken
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.sizes import shown
@@ -31,6 +32,7 @@ INTEGERS = {
     "hidden": (0, MOST),
     "tested": (1, MOST),
     "plateau": (0, MOST),
+    "warmup": (0, MOST),
 }
 """Whole numbers of a run, each with its smallest and its largest."""
 REALS = {
@@ -42,9 +44,9 @@ REALS = {
 """Other numbers of a run, each with the range it lies in. Accuracies are at most 1, so that
 training never stops early at 2.
 """
-LATER = ("formats",)
-"""Fields that runs of earlier versions do not have: left out of JSON where they are empty, so that
-one run has one key.
+LATER: dict[str, Any] = {"warmup": 0, "rule": "own", "formats": ()}
+"""Fields that runs of earlier versions do not have: left out of JSON where they say nothing, so
+that one run has one key.
 """
 POSITIVE = ("learning_rate", "stop_at")
 """Numbers of `REALS` that are not 0 either."""
@@ -71,6 +73,8 @@ class Run:
     weight_decay: float = 0.01
     schedule: Literal["cosine", "constant", "linear"] = "cosine"
     """How the learning rate goes on after its warm-up."""
+    warmup: int = 0
+    """Steps of it; 0: 5 % of all steps, 10 at least, as runs of earlier versions had it."""
     width: int = 32
     hidden: int = 64
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -88,6 +92,10 @@ class Run:
     """Training ends early when the running accuracy of 20 steps reaches this."""
     plateau: int = 0
     """Steps without progress of the running loss that end training; 0: never."""
+    rule: Literal["own", "study"] = "own"
+    """Which rule of stopping it is held to: what its settings say, or that of the study
+    (`core/evidence/rule.py`).
+    """
 
     def __post_init__(self) -> None:
         for name, read in _fields():
@@ -119,7 +127,7 @@ class Run:
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in ((name, getattr(self, name)) for name, _ in _fields())
-            if value or name not in LATER
+            if name not in LATER or value != LATER[name]
         }
 
     def canonical(self) -> Run:
@@ -171,6 +179,12 @@ class Run:
         """
         read = self._read
         check_stack(read.stack, width=self.width, prompt=read.length)
+        if self.warmup > self.steps:
+            raise SizeError(
+                f"the warm-up has {self.warmup:,} steps, and training {self.steps:,}; take fewer"
+            )
+        if self.rule == "study" and (how := broken(vars(self))):
+            raise SizeError(f"the rule of stopping 'study' is not kept: {how}")
         stages = read.stages
         if stages and stages[-1].until >= self.steps:
             raise SizeError(

@@ -8,11 +8,11 @@ END = 0.1
 """What is left of the rate at the end, of cosine and linear schedules."""
 
 
-def rate(schedule: str, step: int, steps: int) -> float:
-    """Learning rate over its peak at `step`, which counts from 0: a linear warm-up over the first
-    5 % (at least 10 steps), then the schedule.
+def rate(schedule: str, step: int, steps: int, warmup: int = 0) -> float:
+    """Learning rate over its peak at `step`, which counts from 0: a linear warm-up over so many
+    steps (0: the first 5 %, 10 at least), then the schedule.
     """
-    warm = max(10, steps // 20)
+    warm = warmup or max(10, steps // 20)
     if step < warm:
         return (step + 1) / warm
     done = min(1.0, (step - warm) / max(1, steps - warm))

@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 
 from separatrix.core.evidence.outcome import Stopped
+from separatrix.core.evidence.rule import WINDOW
 from separatrix.training.run import Run
 
-WINDOW = 20
-"""Steps whose mean is the running loss and accuracy; losses are read once in as many steps, and
-members end then.
-"""
 _PROGRESS = 0.01
 """A running loss that is lower by this part than any before is progress."""
 

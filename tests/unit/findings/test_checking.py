@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from fractions import Fraction
+from math import comb
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from support.practice_tables import diverged, row, table, trial
 from separatrix.cards.measured.table import Rounded, Trial
 from separatrix.core.errors import SizeError
 from separatrix.findings import checking
-from separatrix.findings.checking import Compared, check, said, tolerance
+from separatrix.findings.checking import Compared, alike, check, said
 
 
 def compared(again: Trial, recorded: Trial | None = None) -> Compared:
@@ -26,12 +27,30 @@ def compared(again: Trial, recorded: Trial | None = None) -> Compared:
     )
 
 
-def test_the_tolerance_is_hoeffdings() -> None:
-    """ln(2,000) = 7.600902: over 250 prompts the root of 0.0304036."""
-    assert tolerance(250) == pytest.approx(0.174366, abs=1e-6)
-    assert tolerance(250) ** 2 * 250 == pytest.approx(log(2000))
-    assert tolerance(0) == 1.0
-    assert tolerance(1) == 1.0
+def test_what_luck_makes_is_counted() -> None:
+    """All ways to put the wrong answers into two boxes of 250: 10 of 500 all into one of them is 2
+    of 1,781 of all, 9 is more than one in a thousand; and at 50 % the room is wide.
+    """
+    share = Fraction(2 * comb(250, 10), comb(500, 10))
+    assert share < Fraction(1, 1000) * 2
+    sure = trial(0, 1000)
+    assert [alike(sure, Fraction(k, 250), 250) for k in (250, 240, 239)] == [True, True, False]
+    assert compared(trial(0, 960), sure).room == (240 / 250, 1.0)
+    even = compared(trial(0, 500))
+    assert even.room == (88 / 250, 162 / 250)
+
+
+@pytest.mark.parametrize("right", [0, 1, 4, 9])
+def test_what_luck_makes_by_all_cases(right: int) -> None:
+    """Of so many right among 24 prompts, every way in which half of them are the one model's."""
+    for one in range(max(0, right - 12), min(12, right) + 1):
+        ways = {
+            k: comb(12, k) * comb(12, right - k)
+            for k in range(max(0, right - 12), min(12, right) + 1)
+        }
+        rare = sum(n for n in ways.values() if n <= ways[one]) / comb(24, right)
+        recorded = replace(trial(0, 0), tested=12, right=one, due=12)
+        assert alike(recorded, Fraction(right - one, 12), 12) == (rare > 1e-3)
 
 
 def test_equal_counts_are_equal_whatever_they_took() -> None:
@@ -43,17 +62,20 @@ def test_equal_counts_are_equal_whatever_they_took() -> None:
 @pytest.mark.parametrize(
     ("right", "expected", "by_luck"),
     [
-        (501, "agrees", True),
-        (674, "agrees", True),
-        (675, "agrees", False),
-        (1000, "agrees", False),
-        (326, "agrees", True),
-        (325, "differs", False),
+        (504, "agrees", True),
+        (648, "agrees", True),
+        (652, "agrees", False),
+        (1000, "differs", False),
+        (980, "agrees", False),
+        (352, "agrees", True),
+        (348, "differs", False),
         (0, "differs", False),
     ],
 )
 def test_other_counts(right: int, expected: str, by_luck: bool) -> None:
-    """Recorded seeds lie from 50 to 95 %, and luck adds 17.4 points on both sides."""
+    """Recorded seeds lie from 50 to 95 %; of 125 in 250, luck makes 88 to 162 (by logarithms of
+    factorials elsewhere), and of 237 or 238 not 250.
+    """
     found = compared(trial(0, right))
     assert (found.found, found.by_luck) == (expected, by_luck)
     assert ("as another seed would" in said(found)) == (expected == "agrees" and not by_luck)

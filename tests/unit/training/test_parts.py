@@ -34,6 +34,9 @@ def test_schedules() -> None:
         )
     # 10 steps of warm-up, then a third of the way: 0.1 + 0.9 (1 + cos 60 degrees) / 2
     assert rate("cosine", 10 + 10, 40) == pytest.approx(0.775)
+    # a warm-up in steps is the same whatever N is
+    for steps in (400, 9_600):
+        assert [rate("constant", step, steps, 50) for step in (0, 24, 49, 50)] == [0.02, 0.5, 1, 1]
 
 
 def test_streams_are_those_of_the_seeds_however_they_are_cut() -> None:

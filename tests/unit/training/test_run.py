@@ -52,6 +52,8 @@ CHANGES: dict[str, Any] = {
     "formats": ("fp16", "bf16"),
     "stop_at": 2.0,
     "plateau": 50,
+    "warmup": 30,
+    "rule": "study",
 }
 
 
@@ -60,10 +62,38 @@ def test_every_field_tells_runs_apart_and_comes_back() -> None:
     keys = {RUN.key}
     for name, value in CHANGES.items():
         other = replace(RUN, **{name: value})
-        other.check()
+        # the study's rule asks for a warm-up in steps
+        (other if name != "rule" else replace(other, warmup=30)).check()
         assert Run.from_json(json.loads(json.dumps(other.to_json()))) == other
         keys.add(other.key)
     assert len(keys) == len(CHANGES) + 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"stop_at": 0.99}, "stop_at is 0.99"),
+        ({"plateau": 100}, "its steps alone"),
+        ({"seconds": 5.0}, "its steps alone"),
+        ({"warmup": 0}, "a share of the steps"),
+    ],
+)
+def test_the_rule_of_stopping_is_kept(changed: dict[str, Any], said: str) -> None:
+    kept = replace(RUN, rule="study", warmup=50)
+    kept.check()
+    with pytest.raises(SizeError, match=said):
+        replace(kept, **changed).check()
+
+
+def test_a_warm_up_is_no_longer_than_training() -> None:
+    replace(RUN, warmup=1000).check()
+    with pytest.raises(SizeError, match="the warm-up has 1,001 steps, and training 1,000"):
+        replace(RUN, warmup=1001).check()
+
+
+def test_what_says_nothing_is_in_no_key() -> None:
+    """So that runs of earlier versions have the keys that they had."""
+    assert not {"warmup", "rule", "formats"} & set(RUN.to_json())
 
 
 def test_what_may_train_together_has_one_shape() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import json_list
 from separatrix.core.evidence.records import Measurement
+from separatrix.core.evidence.rule import WINDOW, broken
 from separatrix.tasks import Task
 from separatrix.tasks.stages import read_longer, read_stages
 
@@ -36,10 +37,10 @@ STOPPED = ("solved", "plateau", "steps", "seconds", "diverged")
 """What ends a training."""
 TEXTS = ("curriculum", "longer")
 BUDGET = {*EARLIER, *WORDS, *TEXTS, "seconds", "plateau", "stopped"}
+LATER = {"warmup", "rule", "formats"}
+"""What a budget says only where it is not as it always was."""
 FORMATS = ("bf16", "fp16")
 """What states may be rounded to in further tests, which a budget names where there are any."""
-WINDOW = 20
-"""Steps whose mean accuracy ends a training that has solved the task."""
 
 
 class Trained(NamedTuple):
@@ -68,7 +69,7 @@ def read_budget(record: Measurement, task: Task) -> Trained:
     """
     budget = record.budget
     earlier = set(budget) == EARLIER
-    if not (earlier or set(budget) - {"formats"} == BUDGET) or budget["tested"] != record.total:
+    if not (earlier or set(budget) - LATER == BUDGET) or budget["tested"] != record.total:
         raise EvidenceError(
             "the budget has missing or unknown entries, or another number of test instances than"
             " the counts"
@@ -113,6 +114,7 @@ def read_budget(record: Measurement, task: Task) -> Trained:
 
 def _numbers(budget: Mapping[str, Any], *, earlier: bool) -> None:
     counted = COUNTED if earlier else COUNTED | {"plateau": 0}
+    counted |= {"warmup": 1} if "warmup" in budget else {}
     for name, least in counted.items():
         value = budget[name]
         # a bool is an int to isinstance, but no count
@@ -129,6 +131,10 @@ def _numbers(budget: Mapping[str, Any], *, earlier: bool) -> None:
                 f"{name} is {str(value)[:40]!r}; it must be a number"
                 f" {'above' if positive else 'from'} {low:g} to {high:g}"
             )
+    if budget.get("warmup", 0) > budget["steps"]:
+        raise EvidenceError("the warm-up has more steps than the training; the file was edited")
+    if "rule" in budget and (budget["rule"] != "study" or broken({"warmup": 0} | {**budget})):
+        raise EvidenceError("the rule of stopping is unknown, or not kept; the file was edited")
 
 
 def _done(record: Measurement) -> list[int]:

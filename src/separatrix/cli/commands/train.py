@@ -60,6 +60,9 @@ def train(
         str | None,
         typer.Option(help="After the warm-up: cosine, constant or linear (default: cosine)."),
     ] = None,
+    warmup: Annotated[
+        int | None, typer.Option(help="Its steps, 0 for 5 % of all, 10 at least (default: 0).")
+    ] = None,
     width: Annotated[int | None, typer.Option(help="Of the residual stream (default: 32).")] = None,
     hidden: Annotated[
         int | None, typer.Option(help="Units of each MLP, 0 for none (default: 64).")
@@ -94,6 +97,10 @@ def train(
     plateau: Annotated[
         int | None,
         typer.Option(help="Steps without progress that end training, 0 for never (default: 0)."),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="own, or study: held to the study's rule of stopping (default: own)."),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, or cuda:1.")] = "cpu",
     compile: Annotated[bool, typer.Option("--compile", help="Compile with torch.compile.")] = False,

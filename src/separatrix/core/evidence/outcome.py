@@ -82,6 +82,8 @@ class Outcome:
     parameters: int
     seconds: float = 0.0
     """What its training took of the pack's time."""
+    rule: str = "own"
+    """The rule of stopping that its run was held to; in JSON where it is not the run's own."""
 
     @property
     def diverged(self) -> bool:
@@ -100,7 +102,8 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """Every field as JSON has it."""
-        return to_plain(asdict(self))
+        found = to_plain(asdict(self))
+        return {name: value for name, value in found.items() if (name, value) != ("rule", "own")}
 
     @classmethod
     def from_json(cls, data: object) -> Outcome:
@@ -108,7 +111,8 @@ class Outcome:
         given = json_object(data)
         earlier = given is not None and cls.later[0] not in given
         names = [f.name for f in fields(cls) if not (earlier and f.name in cls.later)]
-        if given is None or set(given) != set(names):
+        names.remove("rule")
+        if given is None or set(given) - {"rule"} != set(names):
             raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
         missing = {f.name: to_plain(f.default) for f in fields(cls) if f.name not in given}
         try:
@@ -130,6 +134,7 @@ class Outcome:
             and all(0 <= real < inf for real in reals)
             and all(one.format in ROUNDED for one in self.formats)
             and self.diverged == (self.stopped == "diverged")
+            and self.rule in ("own", "study")
         )
 
 

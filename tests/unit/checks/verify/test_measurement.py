@@ -9,7 +9,7 @@ import pytest
 from support.each import each
 
 from separatrix.checks.verify.measurement import NOT_RUN, verify_measurement
-from separatrix.core.errors import EvidenceError, SeparatrixError
+from separatrix.core.errors import EvidenceError, SeparatrixError, SizeError, SpecError
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, from_envelope
 from separatrix.core.numbers.wilson import wilson
@@ -102,6 +102,30 @@ def made() -> Measurement:
     return measurement(RUN, [one, two, gone])
 
 
+def test_a_record_under_the_rule_of_stopping_holds() -> None:
+    run = replace(RUN, plateau=0, warmup=5, rule="study")
+    one = Outcome(
+        seed=0, correct=120, tested=200, longer=(99,), steps_done=60, parameters=PARAMETERS
+    )
+    with pytest.raises(SizeError, match="is none of this run"):
+        measurement(run, [one])
+    record = measurement(run, [replace(one, rule="study")])
+    assert verify_measurement(record)
+    for name, value in (("stop_at", 0.99), ("plateau", 10), ("seconds", 9.0)):
+        with pytest.raises(EvidenceError, match="not kept"):
+            verify_measurement(replace(record, budget=record.budget | {name: value}))
+
+
+def test_what_an_outcome_says_of_its_rule() -> None:
+    own = Outcome(seed=0, correct=1, tested=2, steps_done=3, parameters=4)
+    assert "rule" not in own.to_json()
+    held = replace(own, rule="study")
+    assert Outcome.from_json(held.to_json()) == held
+    for rule in ("none", 1, None):
+        with pytest.raises(SpecError):
+            Outcome.from_json(own.to_json() | {"rule": rule})
+
+
 def changed(**entries: Any) -> Measurement:
     record = made()
     return replace(record, budget=record.budget | entries)
@@ -115,6 +139,12 @@ def changed(**entries: Any) -> Measurement:
         ("schedule", "cosin"),
         ("precision", None),
         ("precision", {}),
+        ("warmup", 0),
+        ("warmup", 61),
+        ("warmup", True),
+        ("rule", "study"),
+        ("rule", "own"),
+        ("rule", ["study"]),
         ("plateau", -1),
         ("plateau", True),
         ("seconds", -1),
