@@ -76,9 +76,7 @@ def _two_steps(context: int) -> Question:
             "Whatever its weights, the model composes two look-ups wrongly in some prompt of {most}"
             " tokens."
         ),
-        unknown=Words(
-            "no bound up to 10^12 tokens", f"{OPEN} The caches are too large to count here."
-        ),
+        unknown=Words("", f"{OPEN} The caches are too large to count here."),
         after_thought=AfterThought(
             "composition with chain of thought, 2 steps", "Writing the steps down does not help."
         ),
@@ -140,7 +138,8 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
             continue
         lines: list[CardLine] = []
         if steps > first:
-            unknown = Words("between construction and bound", f"{OPEN} It lies between the two.")
+            short = "more than built, fewer than any bound"
+            unknown = Words("", f"{OPEN} It lies between the two.", short)
             between = counted_as(steps - 1, "step")
             title = between if steps - 1 == first else f"{first} to {between}"
             lines += _steps(context, steps - 1, title, unknown).answer(architecture)
@@ -150,9 +149,10 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     if len(architecture.reading) > MOST_READERS:
         text = f"a failing size is looked for up to {MOST_READERS} reading layers"
         why = f"Theorems VI and VII cover any number of reading layers, but {text}."
-        unknown = Words(text, f"{OPEN} {why}")
+        short = f"not searched beyond {MOST_READERS} reading layers"
+        unknown = Words("", f"{OPEN} {why}", short)
     else:
-        unknown = Words("no theorem here covers this stack", f"{OPEN} No theorem covers it.")
+        unknown = Words("", f"{OPEN} No theorem covers it.", "no theorem covers these layers")
     steps = max(2, first)
     return _steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
 

@@ -92,6 +92,8 @@ class CardLine:
     """FAILS: how many of random questions are answered at the context, at the most."""
     key: str = ""
     """The question's name: "recall"; see `cards.short`."""
+    missing: str = ""
+    """OPEN, and no bound: what is missing, in a few words."""
 
     @property
     def where(self) -> str:

@@ -85,7 +85,8 @@ class Question:
             return [_line(self.title, here, words.text, f"{self.solved} {words.why}")]
         if self.alone and here.n is not None and here.status == "OPEN":
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
-            return [CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)]
+            line = CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)
+            return [replace(line, missing=f"room for {self.size:,} facts; no weights are known")]
         other = self.least if self.least != self.task else None
         least = here if other is None else judge(architecture, other)[0]
         for n in (least.n, here.n):
@@ -133,9 +134,13 @@ class Question:
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
             bound = Bound(here.theorem, None, self.size, log2_n=here.log2_n or "")
             return beyond(self.title, bound, here, words, words.why)
-        text = self.unknown.text if here.statement == NothingKnown.title else here.statement
+        lack = THEOREMS[here.theorem].told(here, self.task, architecture)
         record = here if self.keeps_nothing_known else None
-        return CardLine(self.title, "OPEN", None, text, here.theorem, record, self.unknown.why)
+        why = self.unknown.why
+        line = CardLine(self.title, "OPEN", None, lack.text, here.theorem, record, why)
+        # what a question says of its own stands before what is said of any
+        known = (self.unknown.short, lack.short) if lack.general else (lack.short,)
+        return replace(line, missing=next(filter(None, known), ""))
 
 
 def beyond(title: str, bound: Bound, here: Verdict | None, words: Words, why: str) -> CardLine:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import isqrt
 
 from separatrix.cards.line import CardLine
-from separatrix.cards.question import UNDECIDED, AfterThought, Question
+from separatrix.cards.question import AfterThought, Question
 from separatrix.cards.tracking import tracked_by, undecided
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import (
@@ -31,7 +31,7 @@ from separatrix.tasks.recall import Place
 from separatrix.tasks.twosum import Form
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.question_first import waits
-from separatrix.theory.words import Words, counted_as
+from separatrix.theory.words import counted_as
 
 RATIO = 1024
 """M / n of 2-Sum: values are drawn from many more than there are tokens."""
@@ -47,7 +47,6 @@ NOISE = 16
 MARKS = 3
 """Of copying."""
 _NO_HELP = "Letting the model write before it answers does not help."
-_GROWS = Words("no theorem here decides it for a cache that grows", UNDECIDED)
 
 
 def one_of_facts(context: int, values: int) -> Question:
@@ -206,14 +205,12 @@ def equal_strings(context: int) -> Question:
             "Whatever its weights, the model takes some two different strings of {n} bits for"
             " equal, or the reverse."
         ),
-        unknown=_GROWS,
     )
 
 
 def nested_brackets(architecture: Architecture, context: int) -> Question:
     """Brackets of two kinds that fill the context and may nest as deep as they fit."""
     n = 2 * min(max(1, context // 2), DEEPEST)
-    none = Words(f"no bound up to depth {DEEPEST:,}", UNDECIDED)
     return Question(
         title=f"nested brackets of {KINDS} kinds",
         task=Dyck(n=n, k=KINDS, D=n // 2),
@@ -222,7 +219,6 @@ def nested_brackets(architecture: Architecture, context: int) -> Question:
         at=lambda n: Dyck(n=n, k=KINDS, D=n // 2),
         solved=f"Some weights judge every row of {n:,} brackets, however they nest.",
         failed="Whatever its weights, the model misjudges some brackets nested {half} deep.",
-        unknown=_GROWS if architecture.reading else none,
     )
 
 

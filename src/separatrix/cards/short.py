@@ -66,41 +66,6 @@ SOLVED = {
 }
 """Construction -> the number that decides; layers are counted from one."""
 _LAYERS = ("layer", "first", "second")
-LACKS = (
-    ("are not shown to tell", "rotations not shown to tell places apart"),
-    ("a copy takes two", "a copy takes two full layers"),
-    ("how far back to look", "rotations alone give tokens no place"),
-    (r"take (\d+) full layers, and it has (\d+)", "takes {} full layers, it has {}"),
-    ("embeddings give every token", "built where embeddings give places"),
-    ("prefixes must be told apart is not", "prefixes to tell apart are not counted"),
-    (r"keep numbers in ([^:]+): what", "rounding to {} is not worked out"),
-    ("see no places", "its full layers see no places"),
-    ("are capped, bounded", "capped scores: their leads not worked out"),
-    (r"multiply up to ([\d,]+) letters", "product of its layers ends at {}"),
-    ("turn every key dimension", "rotations turn every key dimension"),
-    ("comparing two values|comparison of two values", "too few key dimensions to compare values"),
-    ("are not shown to find none", "no room for a start token"),
-    ("shown to count open brackets", "no layer is shown to count brackets"),
-    ("shown to keep what is open", "no layer is shown to keep a stack"),
-    ("open brackets in a head", "too few slots for what is open"),
-    ("between construction and bound", "more than built, fewer than any bound"),
-    ("no theorem here covers this stack", "no theorem covers these layers"),
-    (r"looked for up to (\d+) reading", "not searched beyond {} reading layers"),
-    ("Theorem P's n is out of reach", "fails, but beyond 10^12 tokens"),
-    ("it fails at some length, and no n is known \\(with", "fails at some length, no n is known"),
-    ("TC0 != NC1", "fails at some length if TC0 != NC1"),
-    ("tokens know their places", "no theorem where tokens know places"),
-    ("Theorem P does not cover", "no theorem about these recurrences"),
-    ("not shown to turn it over", "no layer is shown to turn its state over"),
-    ("turn(?:s)? (?:its|their) state over", "no room for the construction that is known"),
-    (r"premises of the construction `([\w-]+)`", "premises of construction `{}` not met"),
-    ("see later ones", "theorems here are about causal attention"),
-    ("has room for ([^,]+), and no weights", "room for {} facts; no weights are known"),
-    ("no layer keeps every token", "no layer keeps every token"),
-    ("depends on the sizes|which n depends", "sizes that are not known"),
-    ("rotations leave|their places|by places", "places are not shown to be told apart"),
-)
-"""What an OPEN line says -> what is missing, in a few words; the first that is found."""
 _STEPS = re.compile(r"(?:L <= |from )?(\d+)(?: to (\d+))? steps?$|L <= (\d+)$")
 
 
@@ -196,24 +161,12 @@ def decided(architecture: Architecture, line: CardLine) -> str:
         best = "" if line.grade is None else f"; here {percent(line.grade.ceiling)} at best"
         return f"{line.where}{_in_tokens(line)}{best}{_declared(line)}"
     if line.bound is None:
-        return lacking(architecture, line)
+        return line.missing
     if line.bound.out_of_reach:
         return FAR if len(architecture.reading) > 1 else "bound beyond 10^12 tokens"
     if not line.where:
         return line.bound.said
     return f"fails {line.where}{_in_tokens(line)}{_declared(line)}"
-
-
-def lacking(architecture: Architecture, line: CardLine) -> str:
-    """What is missing where nothing decides."""
-    for pattern, said in LACKS:
-        found = re.search(pattern, line.text)
-        if found is not None:
-            return said.format(*found.groups())
-    reading = [part for layer in architecture for part in layer if part.reading]
-    if reading and not any(part.group == "full" for part in reading):
-        return f"no construction for {reading[0].name} layers"
-    return "no bound and no construction here"
 
 
 def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:

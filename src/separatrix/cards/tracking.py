@@ -55,6 +55,7 @@ def undecided(architecture: Architecture, *, complete: bool) -> Words:
             " (Merrill, Sabharwal, arXiv 2207.00729; 2404.08819), and following five things is"
             " complete for NC1 (Barrington 1989). That the two differ is believed and not proved,"
             " so this is no FAILS.",
+            "fails at some length if TC0 != NC1",
         )
     if any(part.turning is not None for layer in layers for part in layer):
         return Words(
@@ -62,12 +63,15 @@ def undecided(architecture: Architecture, *, complete: bool) -> Words:
             "Layers that turn their state over can follow many things, where there is room for the"
             " construction. For five things that is ten key numbers per head, four updates per"
             " token, and no convolution, norm or gate around them.",
+            "no room for the construction that is known",
         )
+    one_way = [layer for layer in layers if _does(layer) is _DIAGONAL]
     return Words(
         f"{listed}; no theorem here decides it",
         "Following a long row of changes takes a state that every token can turn over. Where no"
         " layer is shown to do so, and no bound of this program covers the stack, nothing is"
         " claimed.",
+        "no theorem about these recurrences" if one_way else "",
     )
 
 
@@ -78,6 +82,7 @@ def _far_away(architecture: Architecture, listed: str) -> Words:
             f"{listed}; Theorem P's n is out of reach",
             "Runs of equal tokens bring such a stack to a standstill, so it fails. But that takes"
             " more tokens than any prompt here has.",
+            "fails, but beyond 10^12 tokens",
         )
     where = {"embedded": "with position embeddings", "alibi": "with places"}
     why = where.get(architecture.positions, "with places unknown")
@@ -87,6 +92,7 @@ def _far_away(architecture: Architecture, listed: str) -> Words:
         "Such states form an aperiodic monoid of constant size, which lies in AC0 with positions,"
         " too, and parity does not (Furst, Saxe, Sipser 1984). This is a remark about some length,"
         " so no FAILS.",
+        "fails at some length, no n is known",
     )
 
 

@@ -5,6 +5,8 @@ test compares).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import DIGITS, NumberFormat
 from separatrix.stacks.architecture import Architecture
@@ -25,39 +27,98 @@ from separatrix.theory.base import SEEN_WHOLE
 from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims, finders
 from separatrix.theory.solves.room import bits_of
 
-BUILT: dict[str, tuple[str, ...]] = {
-    "retrieval": ("retrieval", "index"),
-    "block-retrieval": ("sparse-retrieval",),
-    "indexed-retrieval": ("indexed-retrieval",),
-    "recall": ("recall", "mqar"),
-    "last-layer": ("carried-recall", "carried-mqar", "cgram"),
-    "counting": ("counting",),
-    "qsa": ("qsa",),
-    "composition": ("seqcomp", "carried"),
-    "thought": ("thought",),
-    "match2": ("match2", "match2-bits"),
-    "pairs": ("pairs",),
-    "equality": ("equality",),
-    "neighbour": ("neighbour",),
-    "k-hop": ("khop",),
-    "encoder": ("encoder",),
-    "tightness": ("automaton",),
-    "brackets": ("brackets",),
-    "state-tracking": ("parity", "modular", "permutation", "group", "swaps"),
+AROUND_HEADS = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
+"""Options of a head that recipes write around, where they do."""
+_PLAIN = ("full", "sparse")
+_WRITTEN = (*_PLAIN, "mla", "fox")
+"""Mechanisms whose heads see every token, where recipes write around options."""
+_COMPARING = (*_PLAIN, "fox")
+"""The same where numbers of unlike size are compared, which no latent keeps apart."""
+_COMPARED = AROUND_HEADS - {"qk_norm"}
+
+
+class Fit(NamedTuple):
+    """What stands behind a construction that a theorem speaks of."""
+
+    theorem: str
+    """Its key."""
+    recipes: dict[str, tuple[str, ...]]
+    """Task, with its form where the construction is for one -> recipes that `construct` has."""
+    around: frozenset[str] = frozenset()
+    """Options of heads that they write around; of other options they write none."""
+    heads: tuple[str, ...] = _PLAIN
+    """Mechanisms that they write heads for."""
+    offsets: bool = False
+    """Whether they ask for offsets where rotations alone tell places."""
+    full_only: bool = True
+    """Whether the construction is for full attention alone."""
+
+    def of(self, task: Task) -> tuple[str, ...] | None:
+        """The recipes for a task; None where the construction is for others."""
+        named = (task.name, f"{task.name}:{getattr(task, 'form', '')}")
+        return next((self.recipes[name] for name in named if name in self.recipes), None)
+
+
+def _alike(names: tuple[str, ...], *recipes: str) -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(names, recipes)
+
+
+FITS: tuple[Fit, ...] = (
+    Fit(
+        "retrieval",
+        {"eva": ("retrieval",), "index": ("index",)},
+        around=AROUND_HEADS,
+        heads=_WRITTEN,
+        offsets=True,
+        full_only=False,
+    ),
+    Fit("block-retrieval", {"eva": ("sparse-retrieval",), "index": ()}),
+    Fit("indexed-retrieval", {"eva": ("indexed-retrieval",), "index": ()}, heads=("indexed",)),
+    Fit("lookup", _alike(("mqar", "noisy-recall", "cgram"))),
+    Fit("recall", {"recall": ("recall",), "mqar": ("mqar",)}, around=frozenset({"conv"})),
+    Fit(
+        "last-layer",
+        {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
+    ),
+    Fit("copying", _alike(("copying",))),
+    Fit("counting", _alike(("counting",), "counting")),
+    Fit("qsa", _alike(("qsa",), "qsa")),
+    Fit(
+        "composition",
+        _alike(("seqcomp",), "seqcomp", "carried"),
+        around=AROUND_HEADS,
+        heads=_WRITTEN,
+        offsets=True,
+    ),
+    Fit("thought", _alike(("thought:pairs",), "thought")),
+    Fit(
+        "match2",
+        _alike(("twosum:query",), "match2", "match2-bits"),
+        around=_COMPARED,
+        heads=_COMPARING,
+    ),
+    Fit("pairs", _alike(("twosum:decision",), "pairs"), around=_COMPARED, heads=_COMPARING),
+    Fit("equality", _alike(("equality",), "equality"), around=_COMPARED, heads=_COMPARING),
+    Fit("neighbour", _alike(("neighbour",), "neighbour")),
+    Fit("k-hop", _alike(("khop",), "khop")),
+    Fit("encoder", _alike(("seqcomp",), "encoder")),
+    Fit("tightness", _alike(("eva",), "automaton")),
+    Fit("brackets", _alike(("dyck",), "brackets")),
+    Fit("S", _alike(("parity", "modular", "permutation", "group"))),
+    Fit(
+        "state-tracking",
+        {name: (name,) for name in ("parity", "modular", "group")}
+        | {"permutation": ("permutation", "swaps")},
+    ),
+)
+"""In the order in which the nearest construction for a task is named."""
+_OF = {fit.theorem: fit for fit in FITS}
+BUILT = {
+    fit.theorem: tuple(dict.fromkeys(sum(fit.recipes.values(), ())))
+    for fit in FITS
+    if any(fit.recipes.values())
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
-LOOKUPS = {
-    "retrieval": "eva",
-    "sparse-retrieval": "eva",
-    "indexed-retrieval": "eva",
-    "index": "index",
-    "recall": "recall",
-    "mqar": "mqar",
-    "carried-recall": "recall",
-    "carried-mqar": "mqar",
-    "cgram": "cgram",
-}
-"""Recipes that stand behind a theorem about several tasks -> the task that each is for."""
 EXACT = ("brackets", "state-tracking")
 """Those of which nothing is rounded, in whatever formats hold the answers."""
 MOST_FOLLOWED = 43
@@ -68,24 +129,6 @@ _BUILDABLE = ("embedded", "none")
 """Positions of the models that weights are written into."""
 _LAYERS = ("layer", "first", "second")
 """How verdicts name the layers that they are about; others are about all."""
-AROUND_HEADS = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
-"""Options of a head that recipes write around, where they do."""
-AROUND = {
-    "retrieval": AROUND_HEADS,
-    "composition": AROUND_HEADS,
-    "recall": frozenset({"conv"}),
-    "match2": AROUND_HEADS - {"qk_norm"},
-    "pairs": AROUND_HEADS - {"qk_norm"},
-    "equality": AROUND_HEADS - {"qk_norm"},
-}
-"""Key of a theorem -> options that its recipes write around; of the others they write none."""
-PLAIN = ("full", "sparse")
-WRITTEN = (*PLAIN, "mla", "fox")
-"""Mechanisms whose heads see every token, where recipes write around options."""
-BY_OFFSETS = ("retrieval", "composition")
-"""Keys of theorems whose recipes ask for offsets, where rotations alone tell places."""
-COMPARING = ("match2", "pairs", "equality")
-"""Keys of theorems whose recipes compare numbers of unlike size, which no latent keeps apart."""
 MOST_LISTED = 1 << 20
 """Inputs that the recipe `automaton` lists at most."""
 CIRCLE = 3
@@ -119,6 +162,11 @@ gap.
 """
 
 
+def fitting(task: Task) -> Fit | None:
+    """The nearest construction for a task; None where none is known."""
+    return next((fit for fit in FITS if fit.of(task) is not None), None)
+
+
 def built_by(verdict: Verdict) -> tuple[str, ...]:
     """The recipes that write down what a verdict says exists, for its task, in a float32 stack of
     its kind; empty where none does.
@@ -142,17 +190,18 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
         return BUILT["tightness"] if listed else ()
     if not _writable(verdict):
         return ()
+    recipes = _OF[verdict.theorem].of(task) or ()
     if isinstance(task, Dyck | Counting | CGram):
         positions = Architecture.parse(verdict.architecture).positions
-        return _of(verdict.theorem, task) if positions in _BUILDABLE else ()
+        return recipes if positions in _BUILDABLE else ()
     if isinstance(task, TwoSum):
         return _matched(verdict, task)
     if not _finds_places(verdict):
         return ()
     if isinstance(task, Equality):
         flags = _still(Architecture.parse(verdict.architecture), verdict.numbers["second"])
-        return BUILT[verdict.theorem] if flags else ()
-    return _of(verdict.theorem, task)
+        return recipes if flags else ()
+    return recipes
 
 
 def _takes_weights(architecture: Architecture) -> bool:
@@ -168,11 +217,6 @@ def _takes_weights(architecture: Architecture) -> bool:
     return len(narrow) <= 1 and not narrow & {"fp8", "int8"}
 
 
-def _of(theorem: str, task: Task) -> tuple[str, ...]:
-    """The recipes of a theorem that are for this kind of task."""
-    return tuple(name for name in BUILT[theorem] if LOOKUPS.get(name, task.name) == task.name)
-
-
 def _writable(verdict: Verdict) -> bool:
     """Whether the layers that a verdict is about are attention that the theorem's recipes write
     heads for, with no other options than they write around.
@@ -181,15 +225,8 @@ def _writable(verdict: Verdict) -> bool:
     named = [verdict.numbers[key] for key in _LAYERS if key in verdict.numbers]
     about = [layers[index] for index in named] if named else layers
     parts = [part for layer in about for part in layer if part.reading]
-    around = AROUND.get(verdict.theorem, frozenset())
-    if verdict.numbers.get("dimensions") == CIRCLE:
-        around = AROUND_HEADS - {"qk_norm"}
-    names = WRITTEN if around >= AROUND_HEADS - {"qk_norm"} else PLAIN
-    if verdict.theorem == "indexed-retrieval":
-        names = ("indexed",)
-    if verdict.theorem in COMPARING:
-        names = (*PLAIN, "fox")
-    return all(part.altered <= around and part.name in names for part in parts)
+    fit = _OF[verdict.theorem]
+    return all(part.altered <= fit.around and part.name in fit.heads for part in parts)
 
 
 def _finds_places(verdict: Verdict) -> bool:
@@ -197,7 +234,7 @@ def _finds_places(verdict: Verdict) -> bool:
     for composing, offsets by rotations alone; none counts.
     """
     sources = [said for said in verdict.assumptions if said.startswith("positions:")]
-    if verdict.theorem in BY_OFFSETS:
+    if _OF[verdict.theorem].offsets:
         return all(said == EMBEDDED or said.startswith(BY_ROTATIONS) for said in sources)
     addressed = {"address_bits", "key_bits"} & set(verdict.numbers)
     return EMBEDDED in verdict.assumptions and bool(addressed)
@@ -268,7 +305,7 @@ def _composing(architecture: Architecture, task: SeqComp) -> int:
     written = {
         index
         for index, part, _, found in heads
-        if part.name in WRITTEN and not part.altered - AROUND_HEADS and not found.counted
+        if part.name in _WRITTEN and not part.altered - AROUND_HEADS and not found.counted
     }
     return len(written)
 

@@ -1,18 +1,66 @@
-"""The answer where no theorem decides, so that no question is left without one."""
+"""The answer where no theorem decides, so that no question is left without one, and why none does:
+what full attention lacks to look up places or to compare contents, recurrences to hold a stack of
+brackets, and bounds to bite.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.selection import MOST_OFFSETS, selection_lead
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task
-from separatrix.tasks.functions.tracked import tracked
+from separatrix.stacks.mechanisms import Mechanism
+from separatrix.stacks.mechanisms.base import EXACT_FORMATS
+from separatrix.tasks import (
+    Copying,
+    Dyck,
+    Equality,
+    Eva,
+    Index,
+    KHop,
+    Recall,
+    SeqComp,
+    Task,
+    TwoSum,
+)
+from separatrix.tasks.functions.tracked import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
-from separatrix.theory.solves.fan_in import mlp_of, numbers_of, with_mlp
-from separatrix.theory.solves.lacking import why_open
+from separatrix.theory.fails.p_parity import layer_settles
+from separatrix.theory.fits import fitting
+from separatrix.theory.solves.brackets import Needed, stacked
+from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps, with_mlp
+from separatrix.theory.solves.lookup import comparing, wanted_by
+from separatrix.theory.solves.places import (
+    blank_beside,
+    content_dims,
+    counted_tokens,
+    down,
+    finders,
+    place_lead,
+    up,
+)
+from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.words import Words
 
-BOTH_WAYS = "tokens see later ones (causal=false), and theorems here are about causal attention"
+_NO_CONTENTS = "too few key dimensions to compare values"
+
+
+class Lack(NamedTuple):
+    """What keeps theorems from deciding: in a sentence, and in a few words for a table."""
+
+    said: str
+    short: str = ""
+    general: bool = False
+    """Whether it says no more than that nothing is known, of whatever else a stack may lack."""
+
+
+BOTH_WAYS = Lack(
+    "tokens see later ones (causal=false), and theorems here are about causal attention",
+    "theorems here are about causal attention",
+)
 
 
 class NothingKnown(Theorem):
@@ -33,10 +81,7 @@ class NothingKnown(Theorem):
         return ""
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
-        # a window that sees the whole prompt is full attention
-        seen = architecture.within(task.length + 1)
-        why = why_open(seen, task) if architecture.causal else BOTH_WAYS
-        sentence = f"{self.title}: {why}" if why else self.title
+        sentence = f"{self.title}: {why_open(architecture, task).said}"
         told = architecture.mlp is not None and tracked(task) is not None
         numbers = numbers_of(mlp_of(architecture)) if told else {}
         return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
@@ -44,3 +89,308 @@ class NothingKnown(Theorem):
     def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict:
         """With the width that the verdict states, which the spec does not hold."""
         return self.judge(with_mlp(architecture, numbers), task)
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        lack = why_open(architecture, task)
+        return Words(verdict.statement, lack.said, lack.short, lack.general)
+
+
+def why_open(architecture: Architecture, task: Task) -> Lack:
+    """What keeps theorems from deciding the task in this stack: the nearest thing that is known."""
+    if not architecture.causal:
+        return BOTH_WAYS
+    # a window that sees the whole prompt is full attention
+    seen = architecture.within(task.length + 1)
+    found = _apart(seen, task)
+    if found is not None:
+        return found
+    built = _unbuilt(seen, task)
+    bound = _unbounded(seen, task)
+    return Lack(built.said + bound.said, bound.short or built.short, built.general)
+
+
+def _apart(architecture: Architecture, task: Task) -> Lack | None:
+    """What keeps Theorem P or the constructions for this task from the stack; None where that is
+    another matter than places, contents, formats and scores.
+    """
+    if isinstance(task, Dyck):
+        return unstacked(architecture, task)
+    placed = architecture.positions != "none" and task.two_runs() is not None
+    if placed and all(layer_settles(layer) is not None for layer, _ in architecture.counted()):
+        return Lack(
+            "its layers only move one way, but tokens know their places"
+            f" (positions={architecture.positions}; a spec means embedded unless it says"
+            " otherwise), and Theorem P is about those that do not",
+            "no theorem where tokens know places",
+            general=True,
+        )
+    full = [part for layer in architecture for part in layer if part.group == "full"]
+    if full and not any(part.free_scores for part in full):
+        return Lack(
+            "scores of its full layers are capped, bounded, or made behind a norm of another kind,"
+            " and what that leaves of a lead is not worked out",
+            "capped scores: their leads not worked out",
+        )
+    n = task.length
+    rounded = _rounded(full, n)
+    if rounded is not None:
+        return rounded
+    wanted = wanted_by(task)
+    moved = tracked(task)
+    match task:
+        case TwoSum():
+            return uncompared(architecture, bits_of(task.M) + TAGS)
+        case Equality():
+            return unplaced(architecture, n) or _no_blank(architecture, n)
+        case Eva() | Index() | SeqComp():
+            return unplaced(architecture, n)
+        case Recall(question="first") if not full:
+            said = "no two layers are shown to keep a key and to wait for it"
+            return Lack(said, "no two layers shown to keep a key")
+        case Copying() if full:
+            return _uncopied(architecture, n)
+        case KHop() if full:
+            return _unhopped(architecture, task)
+        case _ if wanted is not None:
+            if comparing(architecture, wanted):
+                return unplaced(architecture, n)
+            return uncompared(architecture, wanted.key)
+        case _:
+            return None if moved is None else unmultiplied(architecture, moved, n)
+
+
+def _rounded(full: list[Mechanism], tokens: int) -> Lack | None:
+    """Which number formats keep full layers from all constructions; None where some are known."""
+    if not full or any(part.formats <= EXACT_FORMATS for part in full):
+        return None
+    formats = sorted({name for part in full for name in part.formats} - EXACT_FORMATS)
+    named = " and ".join(formats)
+    said = (
+        f"its full layers keep numbers in {named}: what rounding takes of a score's lead is worked"
+        " out for fp64, fp32, bf16 and fp16 alone"
+    )
+    turned = next((part.rotation for part in full if part.rotation is not None), None)
+    lead = selection_lead(turned, tokens, "bf16") if turned and tokens <= MOST_OFFSETS else None
+    if lead is not None:
+        said += (
+            f" (an offset leads by {down(lead.gap)} of the largest score; bf16 may take"
+            f" {up(lead.rounding)}, and coarser formats more)"
+        )
+    return Lack(said, f"rounding to {named} is not worked out")
+
+
+def _uncopied(architecture: Architecture, tokens: int) -> Lack | None:
+    found = finders(architecture, address=1, payload=0, tokens=tokens, named=True)
+    if len({index for index, *_ in found}) == 1:
+        said = "one full layer finds tokens by addresses, and a copy takes two"
+        return Lack(said, "a copy takes two full layers")
+    if found:
+        return None
+    if finders(architecture, address=1, payload=0, tokens=tokens):
+        return Lack(
+            "by rotations alone no token knows its place, and so how far back to look",
+            "rotations alone give tokens no place",
+        )
+    return unplaced(architecture, tokens)
+
+
+def _unhopped(architecture: Architecture, task: KHop) -> Lack | None:
+    if architecture.positions != "embedded":
+        said = "k hops are built where embeddings give every token its place"
+        return Lack(said, "built where embeddings give places")
+    depth = task.k.bit_length() + 1
+    found = len({index for index, _, _ in full_heads(architecture)})
+    if found >= depth:
+        return None
+    taken = f"{depth} full layers, "
+    return Lack(f"{task.k:,} hops take {taken}and it has {found}", f"takes {taken}it has {found}")
+
+
+def _unbuilt(architecture: Architecture, task: Task) -> Lack:
+    """Why no construction for this task speaks of the stack."""
+    fit = fitting(task)
+    reading = [part for layer in architecture for part in layer if part.reading]
+    if not reading and tracked(task) is not None:
+        said = "no layer is shown to turn its state over, or to fetch by offset"
+        return Lack(said, "no layer is shown to turn its state over", general=True)
+    if not reading and task.name != "recall":
+        return Lack("no layer keeps every token", "no layer keeps every token", general=True)
+    if fit is None:
+        said = "no construction here is for this task"
+        return Lack(said, "no construction for this task", general=True)
+    if reading and fit.full_only and not any(part.group == "full" for part in reading):
+        return Lack(
+            f"the construction `{fit.theorem}` is for full attention, and it has"
+            f" {reading[0].title}",
+            f"no construction for {reading[0].name} layers",
+        )
+    return Lack(
+        f"it is not shown to meet the premises of the construction `{fit.theorem}`",
+        f"premises of construction `{fit.theorem}` not met",
+        general=True,
+    )
+
+
+def _unbounded(architecture: Architecture, task: Task) -> Lack:
+    """Why no bound speaks either."""
+    if isinstance(task, SeqComp):
+        return Lack("")
+    if architecture.reading:
+        return Lack("; bounds on it need a small cache, or a single layer")
+    if task.prefix_classes() is None and task.table() is None:
+        return Lack(
+            "; how many of its prefixes must be told apart is not counted here",
+            "prefixes to tell apart are not counted",
+        )
+    return Lack("; no bound here names a size at which it fails")
+
+
+def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Lack | None:
+    """Why no layers are known to multiply so many letters; None where none reads."""
+    found = readers(architecture, moved.things, letters, blank=False)
+    _, product = steps(architecture, found, moved.things, mlp_of(architecture), letters + 1)
+    placed = unplaced(architecture, letters)
+    if product <= 1:
+        return placed
+    windows = all(reader.window is not None for reader in found.values())
+    who = "windows" if windows else "layers that read"
+    reached = f"its {who} multiply up to {product - 1:,} letters by their offsets"
+    if placed is not None:
+        return Lack(f"{reached}; {placed.said}", placed.short)
+    return Lack(reached, f"product of its layers ends at {product - 1:,}")
+
+
+def unstacked(architecture: Architecture, task: Dyck) -> Lack | None:
+    """Why no layers are known to count brackets and to keep them; None where some are."""
+    needed = Needed.of(task)
+    if stacked(architecture, needed) is not None:
+        return None
+    parts = [part for layer in architecture for part in layer]
+    if not any(part.adds_up for part in parts):
+        return Lack(
+            "no layer is shown to count open brackets: that takes a plain sum over all tokens,"
+            " without decay, normaliser or norm (linear attention with normaliser=false)",
+            "no layer is shown to count brackets",
+        )
+    kept = [part.slots for part in parts if part.slots is not None]
+    if not kept:
+        return Lack(
+            "no layer is shown to keep what is open: that takes a delta rule that overwrites one"
+            " slot for each depth, without convolution, norm or gate",
+            "no layer is shown to keep a stack",
+        )
+    room = max(slots.places for slots in kept)
+    if room < needed.slots:
+        return Lack(
+            f"its delta-rule layers keep {room:,} open brackets in a head, one for each key"
+            f" dimension, and here {needed.slots:,} may be open",
+            "too few slots for what is open",
+        )
+    if stacked(architecture, replace(needed, tokens=1)) is not None:
+        said = "its formats do not hold every sum over so many tokens"
+        return Lack(said, "its formats hold no sums so long")
+    return Lack(
+        "the layer that counts must stand before two delta-rule layers, the first of them with"
+        f" {needed.slots:,} key dimensions and {needed.bits} value dimensions",
+        "its layers stand in another order",
+    )
+
+
+def uncompared(architecture: Architecture, needed: int) -> Lack | None:
+    """Why no full layer compares contents of so many dimensions; None where one does."""
+    heads = list(full_heads(architecture))
+    most = max((content_dims(architecture, part, head) for _, part, head in heads), default=needed)
+    if most >= needed:
+        if not heads or not all(part.normed for _, part, _ in heads):
+            return None
+        return Lack(
+            "behind a norm of queries and keys the comparison of two values takes twice the"
+            f" {needed:,} key dimensions, or in fp32 and wider one more",
+            _NO_CONTENTS,
+        )
+    if architecture.positions in _POSITIONS:
+        return _POSITIONS[architecture.positions]
+    if not most:
+        return Lack(
+            "rotations turn every key dimension of its full layers with the distance, so that the"
+            " bits of two values do not compare",
+            "rotations turn every key dimension",
+        )
+    if not any(part.rotation for _, part, _ in heads):
+        return Lack(
+            f"its full layers compare contents in {most:,} key dimensions, and comparing two values"
+            f" takes {needed:,}",
+            _NO_CONTENTS,
+        )
+    return Lack(
+        f"rotations leave {most:,} key dimensions of its full layers as they are, and comparing two"
+        f" values takes {needed:,}",
+        _NO_CONTENTS,
+    )
+
+
+def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
+    """Why no full layer of a stack is known to find tokens by their places; None where one is."""
+    heads = list(full_heads(architecture))
+    if not heads or finders(architecture, address=1, payload=0, tokens=tokens):
+        return None
+    if architecture.positions != "none":
+        return _POSITIONS.get(architecture.positions)
+    rotated = [(part, head) for _, part, head in heads if part.rotation is not None]
+    if not rotated:
+        counted = max(counted_tokens(architecture, i) for i, _, _ in heads)
+        supplied = (
+            f"layers before them are shown to count {counted:,} tokens"
+            if counted
+            else "whether layers before them can supply places is not shown here"
+        )
+        return Lack(
+            f"its full layers see no places (no embeddings, no rotation): {supplied}",
+            "its full layers see no places",
+        )
+    if tokens > MOST_OFFSETS:
+        upto = f"examined for up to {MOST_OFFSETS:,} tokens"
+        return Lack(f"rotations are {upto}", f"rotations {upto}")
+    part, head = rotated[0]
+    lead = place_lead(architecture, part, head, tokens)
+    if lead is None:
+        return Lack(
+            f"what rounding does to rotations in {head.format} is not known here",
+            f"rounding of rotations in {head.format}: unknown",
+        )
+    return Lack(
+        f"rotations alone ({part.rotation}) are not shown to tell {tokens:,} places apart in"
+        f" {head.format}: the offset asked for leads by {down(lead.gap)} of the"
+        f" largest score, and rounding may take {up(lead.rounding)}",
+        "rotations not shown to tell places apart",
+    )
+
+
+_POSITIONS = {
+    "alibi": Lack(
+        "scores fall with distance (ALiBi), for which no construction is known here",
+        "no construction where scores fall (ALiBi)",
+    ),
+    "unknown": Lack(
+        "what gives its tokens their places is not known", "what gives tokens places is not known"
+    ),
+}
+"""What positions that are neither embedded nor rotations leave open."""
+
+
+def _no_blank(architecture: Architecture, tokens: int) -> Lack | None:
+    """Why no full layer can fetch by offset and leave tokens without a partner blank."""
+    heads = finders(architecture, address=1, payload=1, tokens=tokens)
+    # without a full layer, or with one that finds places by address, rotations are not at fault
+    if len(heads) < max(1, len(list(full_heads(architecture)))) or any(
+        found.address or blank_beside(architecture, part, head, payload=1, tokens=tokens)
+        for _, part, head, found in heads
+    ):
+        return None
+    return Lack(
+        "by rotations alone the first string's tokens, which have no partner, are not shown to find"
+        " none: the lead leaves no room for a start token at every distance",
+        "no room for a start token",
+    )

@@ -18,6 +18,10 @@ class Words(NamedTuple):
 
     text: str
     why: str
+    short: str = ""
+    """What is missing where nothing decides, in a few words for a table."""
+    general: bool = False
+    """Whether `short` says no more than that nothing is known."""
 
 
 WordsByTask = Mapping[str, Words]

@@ -96,12 +96,13 @@ class TheoremI(CacheTheorem):
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
-        text, why = super().told(verdict, task, architecture, thought=thought)
+        words = super().told(verdict, task, architecture, thought=thought)
         asked = task.task if isinstance(task, Questions) else task
         if isinstance(asked, SeqComp) and asked.L != 2:
             # the words are those of two steps, which cards ask for most
-            why = why.replace("The second function", "The last function")
-        return Words(text, why)
+            why = words.why.replace("The second function", "The last function")
+            words = words._replace(why=why)
+        return words
 
     def bits_needed(self, task: Task) -> int:
         count = task.prefix_classes()
