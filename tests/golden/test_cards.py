@@ -4,7 +4,6 @@ the text and in the JSON.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -13,10 +12,10 @@ import sys
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from separatrix.cards import CardLine, card, card_facts
-from separatrix.cli.report.card import render_card, render_why
+from separatrix.cli.printing import show
+from separatrix.cli.report.card import card_document, why_document
 from separatrix.cli.report.card_json import card_json, log10_of
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.errors import SizeError
@@ -51,11 +50,8 @@ def text(
     lines: list[CardLine] | None = None,
     why: str = "",
 ) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
     facts = card_facts(architecture, context, lines=lines)
-    console.print(render_why(facts, why) if why else render_card(facts))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return (why_document(facts, why) if why else card_document(facts)).text(width)
 
 
 def row(card: str, label: str) -> list[str]:
@@ -300,11 +296,18 @@ def test_every_width_shows_ascii_and_the_deciding_numbers(width: int, spec: str)
         assert "FAILS from n = 7,675,932 on, also with chain of thought (I)" in squeezed(card)
 
 
-def test_statuses_are_coloured() -> None:
-    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
-    console.print(render_card(card_facts(Architecture.parse("full"), 10, lines=STUB)))
-    assert isinstance(console.file, io.StringIO)
-    assert "\x1b[1;31mFAILS" in console.file.getvalue()
+def test_statuses_are_coloured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = card_document(card_facts(Architecture.parse("full"), 10, lines=STUB))
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "120"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show(card)
+    assert "\x1b[1;31mFAILS" in capsys.readouterr().out
+    monkeypatch.delenv("FORCE_COLOR")
+    show(card)
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_markup_in_a_name_is_printed_as_it_is() -> None:

@@ -4,13 +4,10 @@ other sizes, and comparison, JSON and terminal say the same.
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from separatrix.cards import CardFacts, CardLine, card_facts
-from separatrix.cli.report.card import render_card, render_why
+from separatrix.cli.report.card import card_document, why_document
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import aligned
 from separatrix.stacks.architecture.presets import preset
@@ -24,11 +21,8 @@ CONTEXTS = (1000, 8192, 10**6, 10**9)
 
 
 def text(facts: CardFacts) -> str:
-    console = Console(file=io.StringIO(), width=100_000, no_color=True)
-    console.print(render_card(facts))
-    console.print(render_why(facts, "all"))
-    assert isinstance(console.file, io.StringIO)
-    return " ".join(console.file.getvalue().split())
+    both = card_document(facts) + why_document(facts, "all")
+    return " ".join(both.text(100_000).split())
 
 
 def later_sizes_fail(facts: CardFacts, line: CardLine, name: str) -> None:

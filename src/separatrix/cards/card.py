@@ -4,6 +4,7 @@ context, each with the theorem that says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from separatrix.cards.composition import composition
@@ -27,6 +28,8 @@ from separatrix.theory.solves.question_first import waits
 DEFAULT_VOCABULARY = 50_000
 SHORTEST = 12
 """Tokens that every question asked only here has room in."""
+ROOM = {"2sum": 3}
+"""The fewest tokens that have room for a question, where two do not."""
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
@@ -38,18 +41,26 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
             f"'{architecture.spec}': cards are about models that read left to right, and with"
             " causal=false tokens see later ones; `construct` and `judge` take such stacks"
         )
-    recalled = recall(architecture, context).answer(architecture)
-    found = {
-        "recall": with_way_out(architecture, values_of(architecture), recalled),
-        "composition": composition(architecture, context),
-        "2sum": two_sum(context, "query").answer(architecture),
-        "pairs": two_sum(context, "decision").answer(architecture),
-        "equality": equal_strings(context).answer(architecture),
-        "brackets": nested_brackets(architecture, context).answer(architecture),
-        "parity": parity_of_bits(architecture, context),
-        "s5": permutations(architecture, context),
+    asked: dict[str, Callable[[], list[CardLine]]] = {
+        "recall": lambda: with_way_out(
+            architecture,
+            values_of(architecture),
+            recall(architecture, context).answer(architecture),
+        ),
+        "composition": lambda: composition(architecture, context),
+        "2sum": lambda: two_sum(context, "query").answer(architecture),
+        "pairs": lambda: two_sum(context, "decision").answer(architecture),
+        "equality": lambda: equal_strings(context).answer(architecture),
+        "brackets": lambda: nested_brackets(architecture, context).answer(architecture),
+        "parity": lambda: parity_of_bits(architecture, context),
+        "s5": lambda: permutations(architecture, context),
     }
-    return [replace(line, key=key) for key, lines in found.items() for line in lines]
+    return [
+        replace(line, key=key)
+        for key, answer in asked.items()
+        if context >= ROOM.get(key, 2)
+        for line in answer()
+    ]
 
 
 def values_of(architecture: Architecture) -> int:

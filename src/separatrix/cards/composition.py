@@ -25,7 +25,7 @@ from separatrix.theory.words import Words, counted_as
 def composition(architecture: Architecture, context: int) -> list[CardLine]:
     """The lines about composing steps, at prompts of `context` tokens where sizes must be known."""
     if not architecture.reading:
-        return _two_steps(context).answer(architecture)
+        return _two_steps(context).answer(architecture) if _fits(context, 2) else []
     lines: list[CardLine] = []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
@@ -41,7 +41,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
             f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
         )
         lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
-    if steps < MOST_STEPS:
+    if steps < MOST_STEPS and _fits(context, steps + 1):
         lines += _beyond(architecture, steps + 1, context)
     written = _most_steps(architecture, context, solves_after_thought, written=True)
     if written is not None:
@@ -55,6 +55,11 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
 def filling(context: int, steps: int) -> SeqComp:
     """The composition of so many steps, one value of each w_l, that fills a context."""
     return _composition(steps, max(2, (context - 2) // steps))
+
+
+def _fits(tokens: int, steps: int) -> bool:
+    """Whether so many tokens have room for so many steps."""
+    return filling(tokens, steps).length <= tokens
 
 
 def _composition(steps: int, m: int) -> SeqComp:
@@ -115,6 +120,8 @@ def _most_steps(
 
     @cache
     def solved(steps: int) -> Verdict | None:
+        if not _fits(room(steps), steps):
+            return None
         found = judge(architecture, filling(room(steps), steps), among=among)
         return next((verdict for verdict in found if verdict.status == "SOLVABLE"), None)
 

@@ -41,6 +41,8 @@ class CardFacts:
     context: int
     context_from: str
     """Who chose the context, in words; "" for whoever asks."""
+    values: int
+    """Of a fact: as many as the model has tokens, or a number for those that do not say."""
     layers: dict[str, int]
     """Layers by kind, and `total`."""
     symbols: tuple[str, ...]
@@ -101,6 +103,7 @@ def card_facts(
         name=str(architecture),
         context=context,
         context_from=context_from,
+        values=values_of(architecture),
         layers=layer_counts(architecture),
         symbols=symbols(architecture),
         titles=layer_titles(architecture),

@@ -171,18 +171,21 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
 
 
 def two_sum(context: int, form: Form) -> Question:
-    """2-Sum of n values modulo M = 1,024 n, per query or of any pair."""
+    """2-Sum of n values modulo M = 1,024 n, per query or of any pair; a smaller multiple of n where
+    that is more than 10^12.
+    """
+    # asked per query, the last token is the query
+    n = max(2, context - (form == "query"))
+    ratio = min(RATIO, LARGEST_SIZE // n)
 
     def at(n: int) -> TwoSum:
-        return TwoSum(n=n, M=RATIO * n, form=form)
+        return TwoSum(n=n, M=ratio * n, form=form)
 
-    # asked per query, the last token is the query
-    n = max(2, min(context - (form == "query"), LARGEST_SIZE // RATIO))
     solved = f"Some weights tell, for each new token, whether an earlier one of {n:,} cancels it."
     if form == "decision":
         solved = f"Some weights tell whether any two of {n:,} tokens cancel."
     return Question(
-        title=f"2-Sum {'per query' if form == 'query' else 'of any pair'} (M = {RATIO:,} n)",
+        title=f"2-Sum {'per query' if form == 'query' else 'of any pair'} (M = {ratio:,} n)",
         task=at(n),
         at=at,
         solved=solved,

@@ -20,10 +20,9 @@ from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge as decide
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
     from separatrix.cards import CardFacts
     from separatrix.cards.design import DesignResult
+    from separatrix.core.document import Document
     from separatrix.theory.base import Theorem
 
 WIDTH = 100
@@ -33,7 +32,7 @@ class Shown(ABC):
     """An answer, and the ways to look at it."""
 
     @abstractmethod
-    def drawn(self) -> RenderableType:
+    def document(self) -> Document:
         """What the command prints."""
 
     @abstractmethod
@@ -53,19 +52,10 @@ class Shown(ABC):
         return DataFrame(list(self.rows()))
 
     def __str__(self) -> str:
-        return "\n".join(line.rstrip() for line in self._console().export_text().splitlines())
+        return self.document().text(WIDTH)
 
     def _repr_html_(self) -> str:
-        return self._console().export_html(inline_styles=True, code_format="<pre>{code}</pre>")
-
-    def _console(self) -> Console:
-        from io import StringIO
-
-        from rich.console import Console
-
-        console = Console(file=StringIO(), record=True, width=WIDTH, highlight=False)
-        console.print(self.drawn())
-        return console
+        return self.document().page()
 
 
 class Verdicts(list[Verdict], Shown):
@@ -78,13 +68,10 @@ class Verdicts(list[Verdict], Shown):
         more = f" (and {len(self) - 1} more)" if len(self) > 1 else ""
         return f"{first.status} by {first.theorem}: {first.statement}{more}"
 
-    def drawn(self) -> RenderableType:
-        from rich.table import Table
+    def document(self) -> Document:
+        from separatrix.core.document import Document, Table
 
-        table = Table.grid(padding=(0, 2))
-        for one in self:
-            table.add_row(one.status, one.theorem, one.statement)
-        return table
+        return Document(Table([(one.status, one.theorem, one.statement) for one in self]))
 
     def to_json(self) -> list[Any]:
         return [one.envelope() for one in self]
@@ -105,12 +92,12 @@ class Cards(Shown):
         answers = ", ".join(f"{row['question']} {row['status']}" for row in self.rows()[:3])
         return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
 
-    def drawn(self) -> RenderableType:
-        from separatrix.cli.report.card import render_card
-        from separatrix.cli.report.compare import render_comparison
+    def document(self) -> Document:
+        from separatrix.cli.report.card import card_document
+        from separatrix.cli.report.compare import comparison_document
 
         one, *others = self.facts
-        return render_comparison(self.facts) if others else render_card(one)
+        return comparison_document(self.facts) if others else card_document(one)
 
     def to_json(self) -> dict[str, Any]:
         from separatrix.cli.report.card_json import card_json
@@ -146,10 +133,10 @@ class Designs(Shown):
         found = self.result
         return f"{len(found.proved)} proved sufficient, {len(found.not_excluded)} not excluded"
 
-    def drawn(self) -> RenderableType:
-        from separatrix.cli.report.pareto import render_design
+    def document(self) -> Document:
+        from separatrix.cli.report.pareto import design_document
 
-        return render_design(self.result)
+        return design_document(self.result)
 
     def to_json(self) -> dict[str, Any]:
         from separatrix.cli.report.pareto import design_json

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from separatrix.cards import card_facts
 from separatrix.cards.positions import positions_text
-from separatrix.cli.report.card import render_why
+from separatrix.cli.report.card import why_document
 from separatrix.cli.report.card_json import card_json
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
@@ -50,10 +47,7 @@ def test_the_card_prints_it_and_json_holds_it() -> None:
     facts = card_facts(preset("recurrentgemma-2b"), 8192)
     line = "rotary in the windows, base 10,000, 128 numbers of each head"
     assert card_json(facts)["positions"] == line
-    console = Console(file=io.StringIO(), width=120, color_system=None)
-    console.print(render_why(facts, "memory"))
-    assert isinstance(console.file, io.StringIO)
-    assert f"positions: {line}" in console.file.getvalue()
+    assert f"positions: {line}" in why_document(facts, "memory").text(120)
     # a file of a model without attention says it by its type
     assert card_json(card_facts(preset("xlstm-7b"), 8192))["positions"] == "none"
     # where no layer mixes tokens there is nothing to say

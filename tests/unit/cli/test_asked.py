@@ -63,7 +63,7 @@ def test_it_prints_what_the_command_prints(
     printed = json.loads(capsys.readouterr().out)
     assert printed.keys() == json.loads(json.dumps(answer.to_json())).keys()
     assert "\n" not in repr(answer)
-    assert answer._repr_html_().startswith("<pre>")
+    assert answer._repr_html_().startswith('<div class="separatrix">')
 
 
 def test_of_a_model_without_a_context_its_own_is_taken() -> None:

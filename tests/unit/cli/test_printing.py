@@ -12,7 +12,7 @@ from support.report_bundle import fake_bundle
 
 from separatrix.cli.commands import reproduce
 from separatrix.cli.main import run
-from separatrix.cli.printing import print_rows, show, table, wrap, wrapped_line
+from separatrix.cli.printing import print_rows, show
 from separatrix.stacks.architecture.released import PRESETS
 
 COLUMNS = 80
@@ -101,46 +101,6 @@ def test_the_table_of_results(
     words = {word for line in wide for cell in re.split(drawn, line) for word in cell.split()}
     found = [word for line in narrow for cell in re.split(drawn, line) for word in cell.split()]
     assert [w for w in found if w not in words and not re.match(r"[┏┡├└─━+-]", w)] == []
-
-
-def test_cells_are_wrapped_between_words() -> None:
-    laid = table(["name", "what it is"], [["a", "one two three"], ["long-name", "four"]], 20)
-    assert laid.lines == [
-        "           what it",
-        "name       is",
-        "a          one two",
-        "           three",
-        "long-name  four",
-    ]
-    assert laid.heading_lines == 2
-
-
-def test_rows_that_cannot_stand_side_by_side_become_paragraphs() -> None:
-    laid = table(["name", "source"], [["abc", "https://example.org/long"]], 20)
-    assert laid.lines == ["abc", "  source:", "    https://example.org/long"]
-    assert laid.heading_lines == 0
-    counted = table(["layers", "source"], [["2", "https://example.org/long"]], 20)
-    assert counted.lines[0] == "layers: 2"
-
-
-@pytest.mark.parametrize("columns", range(1, 40))
-def test_a_table_keeps_all_words(columns: int) -> None:
-    rows = [["one", "two three four", ""], ["five", "six", "seven eight"]]
-    lines = table(["a", "b c", "d"], rows, columns).lines
-    words = [word.rstrip(":") for line in lines for word in line.split()]
-    assert set(words) >= {"one", "two", "three", "four", "five", "six", "seven", "eight"}
-    widest = max(map(len, lines))
-    assert widest <= columns or widest <= 4 + len("seven")
-
-
-def test_long_lines_go_on_at_their_own_beginning() -> None:
-    assert wrapped_line("  one two", 10, indent=2) == ["    one", "    two"]
-    assert wrapped_line("one two", 10, indent=2) == ["  one two"]
-    assert wrapped_line("", 10, indent=2) == [""]
-    assert wrapped_line("size  one two", 12) == ["size  one", "      two"]
-    assert wrapped_line("  - one two three", 12) == ["  - one two", "    three"]
-    assert wrapped_line("a long name  b", 12) == ["a long name", "b"]
-    assert wrap("", 10) == [""]
 
 
 def test_what_rich_draws_ends_where_its_text_ends(

@@ -65,13 +65,13 @@ def analyze(
     try:
         architecture = stack(model, settings=chosen_sizes(sizes, kv), pattern=pattern)
     except UnknownSizes as error:
-        from separatrix.cli.report.outline import outline_json, render_outline
+        from separatrix.cli.report.outline import outline_document, outline_json
 
         length, _ = tokens(context, error.outline.context, whose=LONGEST)
         if as_json:
             print_json(outline_json(error.outline, length))
         else:
-            show(render_outline(error.outline, length))
+            show(outline_document(error.outline, length))
         return
     from separatrix.cards import card_facts
 
@@ -82,9 +82,9 @@ def analyze(
 
         print_json(card_json(facts))
     else:
-        from separatrix.cli.report.card import render_card, render_why
+        from separatrix.cli.report.card import card_document, why_document
 
-        show(render_card(facts) if asked is None else render_why(facts, asked))
+        show(card_document(facts) if asked is None else why_document(facts, asked))
 
 
 def presets(as_json: JsonFlag = False) -> None:

@@ -84,8 +84,8 @@ def compare(
     from separatrix.cards.short import ALL, opened
     from separatrix.cli.report.compare import (
         compare_json,
-        render_compared_why,
-        render_comparison,
+        compared_why_document,
+        comparison_document,
     )
 
     asked = None if why is None else opened(why)
@@ -105,14 +105,14 @@ def compare(
     ]
     pairs = _pairs(stacks, servings)
     if asked is None and not as_json:
-        show(render_comparison(cards, pairs))
+        show(comparison_document(cards, pairs))
     else:
         contexts = few_contexts(stacks, length)
         curves = [recall_curve(stack, contexts) for stack in stacks]
         if as_json:
             print_json(compare_json(cards, curves, pairs))
             return
-        show(render_compared_why(cards, curves, pairs, asked or ALL))
+        show(compared_why_document(cards, curves, pairs, asked or ALL))
     if plot is not None:
         typer.echo(f"plot      {plot}")
 

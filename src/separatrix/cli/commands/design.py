@@ -138,7 +138,7 @@ def design(
     """
     from separatrix.cards.design import Choices, space_of, task_for_context
     from separatrix.cards.design import design as search
-    from separatrix.cli.report.pareto import design_json, render_design
+    from separatrix.cli.report.pareto import design_document, design_json
     from separatrix.core.numbers.amounts import parse_bits
 
     if not task:
@@ -183,7 +183,7 @@ def design(
     if as_json:
         print_json(design_json(result))
     else:
-        show(render_design(result, everything=everything, context_from=chosen))
+        show(design_document(result, everything=everything, context_from=chosen))
         if plot is not None:
             typer.echo(f"plot      {plot}")
     if not result.not_excluded:

@@ -1,5 +1,5 @@
-"""The capability card of an architecture in a terminal: one screen, and what `--why` opens. Prints
-facts and decides nothing.
+"""The capability card of an architecture: one screen, and what `--why` opens. Lays facts out and
+decides nothing.
 """
 
 from __future__ import annotations
@@ -7,14 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from separatrix.cards.short import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
 from separatrix.cli.report.costs import cost_rows, costs_explained, costs_notes
-from separatrix.cli.report.statuses import COLOURS, theorem_name
+from separatrix.cli.report.statuses import theorem_name
+from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
 from separatrix.stacks.architecture.spec import fold
@@ -27,81 +23,77 @@ if TYPE_CHECKING:
     from separatrix.core.evidence.records import Verdict
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
-_LONGEST_NAME = 32
 _DEFAULTS = "not said in the spec, taken by default: "
+_UNKNOWN = {
+    "vocabulary": "the size of the vocabulary",
+    "context": "the longest context it was made for",
+}
 
 
-def render_card(facts: CardFacts) -> RenderableType:
-    """One screen, in ASCII: what is carried, read and forgotten, and what is asked of it."""
-    rows: list[tuple[RenderableType, ...]] = []
-    for row in facts.table:
-        status = Text(row.status, COLOURS[row.status])
-        rows.append((indented(f"  {row.asks}"), status, Text(row.said)))
+def card_document(facts: CardFacts) -> Document:
+    """One screen: what is carried, read and forgotten, and what is asked of it."""
+    asked: list[Part] = [Table([(f"  {row.asks}", row.status, row.said) for row in facts.table])]
     notes = [LEGEND]
+    if not facts.table:
+        asked = [Line(f"  Nothing that is asked here has room in {tokens(facts.context)}.")]
+        notes = []
     if any(row.decides == FAR for row in facts.table):
         notes.append(NOTHING_SPEAKS)
     granted = len(facts.assumptions) + bool(facts.defaults) + bool(facts.unknown)
     if facts.defaults:
         notes.append(f"{_DEFAULTS}{', '.join(facts.defaults)}")
     if facts.context_from:
-        notes.append(f"{_tokens(facts.context)}: {facts.context_from}; --context asks at another")
-    opens = ", ".join(dict.fromkeys(row.key for row in facts.table if row.key))
-    notes.append(f"--why {opens}, memory, costs, assumptions ({granted}) or all")
-    return Group(
+        notes.append(f"{tokens(facts.context)}: {facts.context_from}; --context asks at another")
+    opens = [*dict.fromkeys(row.key for row in facts.table if row.key), "memory", "costs"]
+    notes.append(f"--why {', '.join(opens)}, assumptions ({granted}) or all")
+    return Document(
         *_header(facts),
-        Text(),
-        _grid([(Text(label, "bold"), Text(said)) for label, said in _carried(facts)]),
-        Text(),
-        Text(f"Can some weights do it at {_tokens(facts.context)}?", "bold"),
-        _grid(rows),
-        Text(),
-        *(Text(note) for note in notes),
+        Heading(),
+        Table([*_carried(facts)], labels=True),
+        Heading(f"Can some weights do it at {tokens(facts.context)}?"),
+        *asked,
+        Heading(),
+        *map(Line, notes),
     )
 
 
-def render_why(facts: CardFacts, asked: str) -> RenderableType:
+def why_document(facts: CardFacts, asked: str) -> Document:
     """What stands behind a question, a topic, or the whole card: theorem, sentence, numbers,
     assumptions, sources. Raises SpecError for a question that is not asked of this model.
     """
-    parts = opened_parts(facts, asked)
+    parts = opened(facts, asked)
     if not parts:
         raise SpecError(
             f"--why {asked}: '{ASKED[asked]}' is not asked of {facts.name}: no theorem here speaks"
             f" of it, or {facts.context:,} tokens have no room for it"
         )
-    return Group(*_header(facts), Text(), *parts[:-1])
+    return Document(*_header(facts), *parts)
 
 
-def opened_parts(facts: CardFacts, asked: str) -> list[RenderableType]:
+def opened(facts: CardFacts, asked: str) -> list[Part]:
     """The same without the head; nothing of a question that is not asked."""
-
-    topics: dict[str, Callable[[CardFacts], list[RenderableType]]] = {
+    topics: dict[str, Callable[[CardFacts], list[Part]]] = {
         "memory": _memory,
         "costs": _costs,
         "assumptions": _assumptions,
     }
-    parts: list[RenderableType] = []
+    parts: list[Part] = []
     for name in (*TOPICS[:2], *ASKED, *TOPICS[2:]):
-        if asked not in (name, ALL):
-            continue
-        if name in topics:
-            parts += [*topics[name](facts), Text()]
-        elif name in ASKED:
-            parts += _lines_opened(facts.lines, name)
+        if asked in (name, ALL):
+            own = topics[name](facts) if name in topics else _lines_opened(facts.lines, name)
+            parts += own
     return parts
 
 
-def _lines_opened(lines: Iterable[CardLine], key: str) -> list[RenderableType]:
+def _lines_opened(lines: Iterable[CardLine], key: str) -> list[Part]:
     """A question's lines, each with its answer and all that stands behind it, each record once."""
-    parts: list[RenderableType] = []
+    parts: list[Part] = []
     seen: set[str] = set()
     for line in lines:
         if line.key != key:
             continue
-        head = Text(f"{line.question}: ", "bold")
-        head.append(line.status, COLOURS[line.status])
-        if line.where and line.bound is None:
-            head.append(f" {line.where}", "not bold")
+        where = line.where if line.bound is None else ""
+        head = Heading(" ".join(filter(None, (f"{line.question}: {line.status}", where))))
         said = [("says", line.reason), ("means", line.explain)]
         if line.grade is not None:
             accuracy = f"{theorem_name(line.grade.verdict.theorem)}: {line.grade.said}"
@@ -114,8 +106,7 @@ def _lines_opened(lines: Iterable[CardLine], key: str) -> list[RenderableType]:
             seen.add(line.theorem)
             said.append(("by", f"{theorem.cited}: {theorem.title}"))
             said.append(("source", f"{theorem.source}; `separatrix theorems show {theorem.key}`"))
-        rows = [(Text(f"  {label}"), Text(text)) for label, text in said if text]
-        parts += [head, _grid(rows), Text()]
+        parts += [head, Table([(f"  {label}", text) for label, text in said if text])]
     return parts
 
 
@@ -139,27 +130,17 @@ def growth_text(row: Row) -> str:
     return f"{format_bytes(row.per_doubling)} more per doubling"
 
 
-def _tokens(number: int) -> str:
+def tokens(number: int) -> str:
+    """So many of them, in words."""
     return f"{number:,} token{'s' if number > 1 else ''}"
 
 
-def _grid(rows: Iterable[tuple[RenderableType, ...]]) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    for row in rows:
-        grid.add_row(*row)
-    for column in grid.columns:
-        column.overflow = "fold"
-    return grid
-
-
-def _header(facts: CardFacts) -> list[RenderableType]:
+def _header(facts: CardFacts) -> tuple[Heading, Line]:
     total = facts.layers["total"]
     kinds = ", ".join(f"{number:,} {title}" for number, title in facts.titles if number)
-    layers = f"{total:,} layer{'s' if total > 1 else ''}: {kinds}   {_tokens(facts.context)}"
+    layers = f"{total:,} layer{'s' if total > 1 else ''}: {kinds}   {tokens(facts.context)}"
     drawn = "   ".join(filter(None, (fold(facts.symbols), facts.formats)))
-    if len(facts.name) <= _LONGEST_NAME:
-        return [Text.assemble((facts.name, "bold"), f"   {layers}"), Text(drawn)]
-    return [Text(facts.name, "bold"), Text(layers), Text(drawn)]
+    return Heading(facts.name, layers), Line(drawn)
 
 
 def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
@@ -182,9 +163,10 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         mixing += f", {format_count(whole_token)} in all"
     yield "Computes", mixing
     if costs.longest is not None and costs.serving.memory is not None:
-        fits = "any number" if here.sequences is None else f"{here.sequences:,}"
+        fits = "any number of" if here.sequences is None else f"{here.sequences:,}"
+        sequences = "sequence" if here.sequences == 1 else "sequences"
         memory = format_bytes(costs.serving.memory)
-        yield "Serves", f"{fits} sequences in {memory}; {costs_notes(costs)[-1]}"
+        yield "Serves", f"{fits} {sequences} in {memory}; {costs_notes(costs)[-1]}"
     if facts.holds:
         yield "Holds", facts.holds
     if facts.forgets:
@@ -195,57 +177,38 @@ def _grows(row: Row) -> str:
     return "" if row.limit is not None else f" ({growth_text(row)})"
 
 
-def _memory(facts: CardFacts) -> list[RenderableType]:
-    rows: list[tuple[RenderableType, ...]] = [
-        (Text("Memory of the past", "bold"), Text(_tokens(facts.context)), Text("any length")),
-        *(
-            (Text(f"  {row.title}"), Text(format_bytes(row.bits)), Text(growth_text(row)))
-            for row in facts.memory
-        ),
-    ]
+def _memory(facts: CardFacts) -> list[Part]:
     limits = [row.limit for row in facts.memory if row.limit is not None]
     grows = "grows with the context"
     if len(limits) == len(facts.memory):
         grows = f"{format_bytes(sum(limits))}, does not grow"
-    rows.append((Text("  together"), Text(format_bytes(facts.bits)), Text(grows)))
-    # theorems count in bits
-    rows.append((Text(), Text(f"{facts.bits:,} bits"), Text()))
-    said = [f"positions: {facts.positions}"] if facts.positions else []
+    rows = [
+        *((f"  {row.title}", format_bytes(row.bits), growth_text(row)) for row in facts.memory),
+        ("  together", format_bytes(facts.bits), grows),
+        # theorems count in bits
+        ("", f"{facts.bits:,} bits", ""),
+    ]
+    said = [f"  positions: {facts.positions}"] if facts.positions else []
     if facts.readers:
         where = f"each of the {facts.readers:,} reading layers"
         where = "the reading layer" if facts.readers == 1 else where
-        said.append(f"one query returns at most {facts.read_bits:,} bits of the past in {where}")
-    return [_grid(rows), *map(indented, said)]
+        said.append(f"  one query returns at most {facts.read_bits:,} bits of the past in {where}")
+    columns = ("Memory of the past", tokens(facts.context), "any length")
+    return [Heading(), Table(rows, columns), *map(Line, said)]
 
 
-def _costs(facts: CardFacts) -> list[RenderableType]:
+def _costs(facts: CardFacts) -> list[Part]:
     found = facts.costs
-    rows: list[tuple[RenderableType, ...]] = [
-        (
-            Text("Cost of a token after", "bold"),
-            *(Text(_tokens(cost.context)) for cost in found.at),
-        ),
-        *(
-            (Text(f"  {title}"), *(Text(said(cost)) for cost in found.at))
-            for title, said in cost_rows(found)
-        ),
-    ]
-    return [_grid(rows), *map(indented, (*costs_notes(found), costs_explained()))]
+    rows = [(f"  {title}", *map(said, found.at)) for title, said in cost_rows(found)]
+    columns = ("Cost of a token after", *(tokens(cost.context) for cost in found.at))
+    notes = (*costs_notes(found), costs_explained())
+    return [Heading(), Table(rows, columns), *(Line(f"  {note}") for note in notes)]
 
 
-def _assumptions(facts: CardFacts) -> list[RenderableType]:
-    names = {
-        "vocabulary": "the size of the vocabulary",
-        "context": "the longest context it was made for",
-    }
+def _assumptions(facts: CardFacts) -> list[Part]:
     granted = [*facts.assumptions]
     if facts.defaults:
         granted.insert(0, f"{_DEFAULTS}{', '.join(facts.defaults)}")
     if facts.unknown:
-        granted.append(f"not known: {', '.join(names[name] for name in facts.unknown)}")
-    return [Text("Assumptions", "bold"), *map(indented, granted)]
-
-
-def indented(text: str) -> RenderableType:
-    """Moved right by the blanks that it begins with, or by two, in every line of it."""
-    return Padding(Text(text.lstrip()), (0, 0, 0, max(2, len(text) - len(text.lstrip()))))
+        granted.append(f"not known: {', '.join(_UNKNOWN[name] for name in facts.unknown)}")
+    return [Heading("Assumptions"), *(Line(f"  {text}") for text in granted)]

@@ -7,16 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
 from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import asked_of_all
 from separatrix.cards.costs import MEASURES
 from separatrix.cards.short import ALL
-from separatrix.cli.report.card import growth_text, opened_parts
+from separatrix.cli.report.card import growth_text, opened, tokens
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.costs import (
     Pair,
@@ -25,7 +20,7 @@ from separatrix.cli.report.costs import (
     crossing_text,
     crossings_json,
 )
-from separatrix.cli.report.statuses import COLOURS
+from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
 
@@ -33,9 +28,6 @@ if TYPE_CHECKING:
     from separatrix.cards import CardFacts
     from separatrix.cards.curve import Curve, Point
 
-_LABEL = 23
-_NARROWEST = 17
-_GAP = 2
 COSTS = "Costs"
 EARLY = 1_024
 """Tokens within which it is no matter that costs cross."""
@@ -102,8 +94,8 @@ def compare_json(
     }
 
 
-def render_comparison(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) -> RenderableType:
-    """What separates the models, in ASCII; as many beside each other as the width has room for."""
+def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) -> Document:
+    """What separates the models, as many beside each other as the width has room for."""
     rows, alike = separated(cards)
     notes = [
         f"{MEASURES[crossing.what]}: {crossing_text(crossing, pair.short)}"
@@ -111,108 +103,48 @@ def render_comparison(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) ->
         for crossing in pair.crossings
         if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
     ]
-    context = cards[0].context
-    said = f"Nothing here separates: {', '.join(alike)}."
-    notes.append(said if alike else "All that is asked here separates them.")
-    notes.append(
-        f"Not decided here: perplexity, quality, what trained weights do at {context:,} tokens."
-    )
+    context = tokens(cards[0].context)
+    values = list(dict.fromkeys(facts.values for facts in cards))
+    if len(values) > 1:
+        each = "; ".join(f"{number:,}" for number in values)
+        notes.append(f"Each is asked about as many values as it has tokens: {each}.")
+    if alike:
+        notes.append(f"Nothing here separates: {', '.join(alike)}.")
+    elif any(row.part != COSTS for row in rows):
+        notes.append("All that is asked here separates them.")
+    notes.append(f"Not decided here: perplexity, quality, what trained weights do at {context}.")
     if cards[0].context_from:
-        notes.append(f"{context:,} tokens: {cards[0].context_from}; --context asks at another")
+        notes.append(f"{context}: {cards[0].context_from}; --context asks at another")
     notes.append("--why QUESTION, memory, costs, assumptions or all")
-    return _table(cards, rows, notes)
+    return Document(_table(cards, rows), Heading(), *map(Line, notes))
 
 
-def render_compared_why(
+def compared_why_document(
     cards: Sequence[CardFacts], curves: Sequence[Curve], pairs: Sequence[Pair], asked: str
-) -> RenderableType:
+) -> Document:
     """What stands behind a question or a topic, model by model, then what they share: how many
     random facts each recalls over contexts, and where costs cross.
     """
-    parts: list[RenderableType] = []
+    parts: list[Part] = []
     for facts in cards:
-        own = opened_parts(facts, asked) or [Text("no theorem here speaks of it"), Text()]
-        parts += [Text(facts.name, "bold underline"), *own]
-    notes: list[str] = []
-    if asked in ("costs", ALL):
-        for pair in pairs:
-            notes.append(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens")
-            notes += [f"  {title}: {said}" for title, said in crossing_rows(pair)]
+        own = opened(facts, asked) or [Line("no theorem here speaks of it")]
+        parts += [Heading(facts.name), *own]
     rows = list(_recalled(curves)) if asked in ("recall", ALL) else []
-    return Group(*parts, *([_table(cards, rows, notes)] if rows or notes else []))
+    if rows:
+        parts += [Heading(), _table(cards, rows)]
+    for pair in pairs if asked in ("costs", ALL) else ():
+        parts.append(Heading(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens"))
+        parts += [Line(f"  {title}: {said}") for title, said in crossing_rows(pair)]
+    return Document(*parts)
 
 
-def _table(
-    cards: Sequence[CardFacts], rows: Sequence[Aligned], notes: Sequence[str]
-) -> RenderableType:
-    return _Comparison(
-        tuple(facts.name for facts in cards), tuple(rows), cards[0].context, tuple(notes)
-    )
-
-
-@dataclass(frozen=True)
-class _Comparison:
-    names: tuple[str, ...]
-    rows: tuple[Aligned, ...]
-    context: int
-    notes: tuple[str, ...]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        across = self._across(options.max_width)
-        for start in range(0, len(self.names), across):
-            if start:
-                yield Text()
-            shown = range(start, min(start + across, len(self.names)))
-            yield from self._page(shown, (options.max_width - _LABEL) // across - _GAP)
-        yield Text()
-        for note in self.notes:
-            yield Padding(Text(note.lstrip()), (0, 0, 0, len(note) - len(note.lstrip())))
-
-    def _across(self, width: int) -> int:
-        """How many models stand beside each other: so many that no word is broken, and about as
-        many on every page.
-        """
-        words = [self._longest(i) for i in range(len(self.names))]
-        column = max(_NARROWEST, *words) + _GAP
-        most = max(1, min(len(self.names), (width - _LABEL) // column))
-        pages = -(-len(self.names) // most)
-        return -(-len(self.names) // pages)
-
-    def _longest(self, i: int) -> int:
-        """The longest word in a model's column."""
-        return max(len(word) for text in self._texts(i) for word in text.split())
-
-    def _texts(self, i: int) -> list[str]:
-        return [self.names[i], *(row.cells[i] for row in self.rows)]
-
-    def _page(self, shown: range, room: int) -> Iterator[RenderableType]:
-        """The models of a range beside each other, a table for each part, all of one width."""
-        widths = [min(max(map(len, self._texts(i))), max(1, room)) for i in shown]
-        head = self._grid(widths)
-        names = (Text(self.names[i], "bold") for i in shown)
-        head.add_row(Text(f"at {self.context:,} tokens", "bold"), *names)
-        yield head
-        for part, rows in groupby(self.rows, lambda row: row.part):
-            yield Text()
-            yield Text(part, "bold")
-            grid = self._grid(widths)
-            for row in rows:
-                label = Padding(Text(row.label), (0, 0, 0, 2))
-                grid.add_row(label, *(_coloured(row.cells[i]) for i in shown))
-            yield grid
-
-    def _grid(self, widths: Sequence[int]) -> Table:
-        grid = Table.grid(padding=(0, _GAP, 0, 0))
-        for width in (_LABEL, *widths):
-            grid.add_column(width=width, overflow="fold")
-        return grid
-
-
-def _coloured(cell: str) -> Text:
-    text = Text(cell)
-    for word, colour in COLOURS.items():
-        text.highlight_regex(rf"\b{word}\b", colour)
-    return text
+def _table(cards: Sequence[CardFacts], rows: Sequence[Aligned]) -> Table:
+    """The rows in their parts, a column for each model."""
+    cells: list[Cells | str] = []
+    for part, own in groupby(rows, lambda row: row.part):
+        cells += [part, *((f"  {row.label}", *row.cells) for row in own)]
+    names = (f"at {tokens(cards[0].context)}", *(facts.name for facts in cards))
+    return Table(cells, names, turns=True)
 
 
 def _priced(cards: Sequence[CardFacts]) -> Iterator[Aligned]:

@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from separatrix.cards.memory import FAR, largest_numbers, layer_counts, rows, symbols
-from separatrix.cli.report.card import indented
+from separatrix.cli.report.card import tokens
+from separatrix.core.document import Document, Heading, Line
 from separatrix.core.numbers.amounts import bytes_of, check_context
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
@@ -69,10 +67,8 @@ def outline_json(outline: Outline, context: int) -> dict[str, Any]:
     }
 
 
-def render_outline(outline: Outline, context: int) -> RenderableType:
-    """The outline as something rich prints, in ASCII. Raises SizeError for a context that is not
-    positive.
-    """
+def outline_document(outline: Outline, context: int) -> Document:
+    """The outline laid out. Raises SizeError for a context that is not positive."""
     data = outline_json(outline, context)
     kinds = ", ".join(
         f"{number:,} {kind}"
@@ -81,16 +77,14 @@ def render_outline(outline: Outline, context: int) -> RenderableType:
     )
     sets = " ".join(f"--set {name}=..." for name in outline.missing)
     like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
-    return Group(
-        Text.assemble((outline.name, "bold"), f"   {len(outline):,} layers: {kinds}"),
-        Text(fold(data["pattern"])),
-        Text(),
-        Text(f"At {context:,} token{'s' if context > 1 else ''}", "bold"),
-        *(indented(f"{question}   OPEN: {text}") for question, text in _verdicts(outline)),
-        Text(),
-        Text("Not known", "bold"),
-        indented(", ".join(data["unknown"])),
-        indented(f"sizes are not guessed; supply them: {sets}{like}"),
+    return Document(
+        Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
+        Line(fold(data["pattern"])),
+        Heading(f"At {tokens(context)}"),
+        *(Line(f"  {question}   OPEN: {text}") for question, text in _verdicts(outline)),
+        Heading("Not known"),
+        Line(f"  {', '.join(data['unknown'])}"),
+        Line(f"  sizes are not guessed; supply them: {sets}{like}"),
     )
 
 

@@ -5,15 +5,13 @@ anything: see design/.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
-from separatrix.cli.report.statuses import COLOURS, theorem_name, where
+from separatrix.cli.report.statuses import theorem_name, where
+from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _SHOWN = 12
 PROVED = "proved sufficient"
@@ -80,98 +78,70 @@ def assumptions(result: DesignResult) -> list[str]:
     return list(dict.fromkeys((*result.rests_on, *granted)))
 
 
-def render_design(
-    result: DesignResult,
-    *,
-    everything: bool = False,
-    context_from: str = "",
-) -> RenderableType:
-    """Both fronts as something rich prints, in ASCII; `everything` for more than the first 12
-    points of each, `context_from` for who chose the context.
+def design_document(
+    result: DesignResult, *, everything: bool = False, context_from: str = ""
+) -> Document:
+    """What proofs leave: layouts that are proved to suffice, those that no theorem excludes, and
+    what is excluded. `everything` for more than the first 12 points of each, `context_from` for who
+    chose the context.
     """
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[RenderableType] = [_header(result, context_from), Text()]
+    head = Document(_header(result, context_from))
     if not result.not_excluded:
-        return Group(*parts, *_nothing(result))
-    proved_costs = {point.cost for point in result.proved}
-    parts += [
-        Text.assemble(
-            (PROVED.capitalize(), COLOURS["SOLVABLE"]), ": a construction solves every task"
-        )
-    ]
-    if result.proved:
-        parts += _front(result.proved, everything)
-    else:
-        parts.append(_indented(_nothing_proved(result)))
-    parts += [
-        Text(),
-        Text.assemble(
-            (OPEN.capitalize(), COLOURS["OPEN"]),
-            ": no theorem says that a task fails; whether weights exist is open",
+        first, *others = obstacles(result)
+        return head + Document(Heading(f"Nothing fits: {first}"), *_lines(others))
+    proved = [_front(result.proved, everything)]
+    if not result.proved:
+        proved = _lines([_nothing_proved(result)])
+    costs = {point.cost for point in result.proved}
+    left = [point for point in result.not_excluded if point.cost not in costs]
+    found = head + Document(
+        Heading(f"{PROVED.capitalize()}: a construction solves every task"),
+        *proved,
+        Heading(
+            f"{OPEN.capitalize()}: no theorem says that a task fails; whether weights exist is open"
         ),
-    ]
-    parts += _front(result.not_excluded, everything, proved_costs)
-    granted = assumptions(result)
-    if granted:
-        parts += [Text(), Text("Assumptions", "bold"), *(_indented(text) for text in granted)]
-    return Group(*parts)
+        _front(left, everything) if left else Line("  nothing that costs less than what is proved"),
+    )
+    for heading, lines in (("Excluded", excluded(result)), ("Assumptions", assumptions(result))):
+        if lines:
+            found += Document(Heading(heading), *_lines(lines))
+    return found
 
 
-def _header(result: DesignResult, context_from: str) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
+def _lines(texts: Sequence[str]) -> list[Part]:
+    return [Line(f"  {text}") for text in texts]
 
-    grid = Table.grid(padding=(0, 3))
-    for number, task in enumerate(result.tasks):
-        grid.add_row("" if number else "tasks", Text(task.spec, "bold"))
+
+def _header(result: DesignResult, context_from: str) -> Table:
     length = f"{result.context:,} token{'s' if result.context > 1 else ''}"
-    grid.add_row("context", ", ".join(filter(None, (length, context_from))))
-    grid.add_row(
-        "cache", f"at most {_amounts(result)[result.budget_bits]} for one sequence of that length"
-    )
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
-    grid.add_row(
-        "layouts",
-        f"{result.layouts:,} of {depths} layers; placements that no theorem tells apart count once",
-    )
-    grid.add_row("", f"{result.judged:,} judged; the others cost no less than one that was found")
-    return grid
-
-
-def _front(
-    points: Sequence[Point], everything: bool, proved: set[Any] | None = None
-) -> list[RenderableType]:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    shown = points if everything else points[:_SHOWN]
-    figures = [
-        (format_bytes(point.cost.cache_bits), f"{format_count(point.cost.flops)} FLOPs/token")
-        for point in shown
+    budget = _amounts(result)[result.budget_bits]
+    rows = [("" if number else "tasks", task.spec) for number, task in enumerate(result.tasks)]
+    rows += [
+        ("context", ", ".join(filter(None, (length, context_from)))),
+        ("cache", f"at most {budget} for one sequence of that length"),
+        (
+            "layouts",
+            f"{result.layouts:,} of {depths} layers; placements that no theorem tells apart count"
+            " once",
+        ),
+        ("", f"{result.judged:,} judged; the others cost no less than one that was found"),
     ]
-    wide = [max(len(figure[column]) for figure in figures) for column in (0, 1)]
-    parts: list[RenderableType] = []
-    for point, (memory, work) in zip(shown, figures, strict=True):
-        mark = "o" if proved is not None and point.cost not in proved else "*"
-        parts.append(
-            _indented(
-                Text.assemble(
-                    f"{mark} ",
-                    (f"{memory:>{wide[0]}}   {work:>{wide[1]}}", "bold"),
-                    f"   {_places(point)}",
-                )
-            )
-        )
-        lines = [
-            Text(layout_text(point.layout)),
-            *(_neighbour(other) for other in point.neighbours),
-        ]
-        parts += [Padding(line, (0, 0, 0, 6)) for line in lines]
+    return Table(rows, labels=True)
+
+
+def _front(points: Sequence[Point], everything: bool) -> Table:
+    """Each point's costs, its layers, and what stands beside it."""
+    shown = points if everything else points[:_SHOWN]
+    rows: list[Cells | str] = []
+    for point in shown:
+        memory, work = format_bytes(point.cost.cache_bits), format_count(point.cost.flops)
+        rows.append(f"  {memory}   {work} FLOPs/token   {_places(point)}")
+        rows.append((f"      {layout_text(point.layout)}",))
+        rows += [(f"      {other.change}: {_neighbour(other)}",) for other in point.neighbours]
     if len(points) > len(shown):
-        parts.append(_indented(f"and {len(points) - len(shown):,} more; --all prints them"))
-    return parts
+        rows.append(f"  and {len(points) - len(shown):,} more; --all prints them")
+    return Table(rows)
 
 
 def layout_text(layout: Layout) -> str:
@@ -193,35 +163,28 @@ def _places(point: Point) -> str:
     return f"{text} (+ {other:,} other placement{'s' if other > 1 else ''})" if other else text
 
 
-def _neighbour(other: Neighbour) -> Any:
-    from rich.text import Text
-
-    text = Text(f"{other.change}: ", "dim").append(other.status, COLOURS[other.status])
+def _neighbour(other: Neighbour) -> str:
     if other.status == "OPEN":
-        return text.append(f", no construction known for {other.task}", "not dim")
-    cited = theorem_name(other.theorem)
-    text.append(f" on {other.task} by {cited}{where(other.n, other.theorem)}", "not dim")
+        return f"OPEN, no construction known for {other.task}"
+    cited = f"{theorem_name(other.theorem)}{where(other.n, other.theorem)}"
+    text = f"FAILS on {other.task} by {cited}"
     if other.ceiling is not None and other.ceiling < WHOLE:
-        text.append(f"; at most {percent(other.ceiling)} of random questions answered", "not dim")
+        text += f"; at most {percent(other.ceiling)} of random questions answered"
     return text
 
 
-def _nothing(result: DesignResult) -> list[RenderableType]:
-    from rich.text import Text
-
+def excluded(result: DesignResult) -> list[str]:
+    """Which theorems exclude layouts within the budget, those that exclude most first."""
     return [
-        Text.assemble(("Nothing fits: ", COLOURS["FAILS"]), line) if not i else _indented(line)
-        for i, line in enumerate(obstacles(result))
+        f"{theorem_name(theorem)} says FAILS on {task} for {count:,}"
+        f" layout{'s' if count > 1 else ''} within the budget"
+        for (theorem, task), count in sorted(result.excluded.items(), key=lambda item: -item[1])
     ]
 
 
 def obstacles(result: DesignResult) -> list[str]:
     """With nothing within the budget: what excludes everything, and which budget would do."""
-    lines = [
-        f"{theorem_name(theorem)} says FAILS on {task} for {count:,}"
-        f" layout{'s' if count > 1 else ''} within the budget"
-        for (theorem, task), count in sorted(result.excluded.items(), key=lambda item: -item[1])
-    ]
+    lines = excluded(result)
     outside = result.layouts - result.within
     if outside:
         who = (
@@ -267,10 +230,3 @@ def _budget(result: DesignResult, point: Point) -> str:
     bits = point.cost.cache_bits
     exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
     return f"{_amounts(result)[bits]} (--cache {exact}): {layout_text(point.layout)}"
-
-
-def _indented(text: Any) -> RenderableType:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    return Padding(Text(text) if isinstance(text, str) else text, (0, 0, 0, 2))

@@ -1,9 +1,10 @@
-"""Tables and texts as Markdown shows them as they stand."""
+"""A document as Markdown, and texts that Markdown shows as they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from separatrix.core.document.parts import Heading, Line, Part, Plot, Table
 from separatrix.core.errors import printable
 
 
@@ -21,3 +22,29 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return ""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(map(plain, line))} |" for line in lines)
+
+
+def document(parts: Iterable[Part]) -> str:
+    """The parts, a blank line between any two."""
+    return "\n\n".join(block for part in parts for block in _blocks(part)) + "\n"
+
+
+def _blocks(part: Part) -> Iterator[str]:
+    match part:
+        case Heading():
+            if part.text:
+                yield f"### {plain(part.text)}"
+            if part.beside:
+                yield plain(part.beside)
+        case Line():
+            yield plain(part.text)
+        case Table():
+            width = max((len(row) for row in part.cells), default=1)
+            empty = [""] * (width - 1)
+            rows = [(row, *empty) if isinstance(row, str) else row for row in part.rows]
+            if rows:
+                yield table(part.columns or [""] * width, rows)
+        case Plot():
+            yield plain(part.words)
+            if part.drawn:
+                yield "\n".join(["```", *part.drawn, "```"])

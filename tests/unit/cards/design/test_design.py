@@ -15,7 +15,6 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 from support.each import each
 from support.paper_sizes import paper_sizes
 
@@ -35,7 +34,12 @@ from separatrix.cards.design.search import told_apart
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cli.commands import design as command
 from separatrix.cli.main import run
-from separatrix.cli.report.pareto import assumptions, design_json, obstacles, render_design
+from separatrix.cli.report.pareto import (
+    assumptions,
+    design_document,
+    design_json,
+    obstacles,
+)
 from separatrix.cli.report.pareto_plot import pareto_spec, write_plot
 from separatrix.core.document.plot_file import check_plot
 from separatrix.core.errors import OutputError, SeparatrixError, SizeError, SpecError
@@ -360,12 +364,7 @@ def test_json_is_plain_and_whole() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_the_table_fits_the_terminal(width: int) -> None:
-    from rich.console import Console
-
-    console = Console(width=width, record=True, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
-    with console.file:
-        console.print(render_design(result()))
-    text = console.export_text()
+    text = design_document(result()).text(width)
     assert all(len(line) <= width for line in text.splitlines())
     assert text.isascii()
     assert "Proved sufficient" in text
@@ -524,10 +523,7 @@ def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
     said = " ".join(obstacles(found))
     assert "every layout carries more than 3.5000 GiB" in said
     assert "no theorem excludes is 3.5005 GiB (--cache 3758620672bytes)" in said
-    console = Console(width=100)
-    with console.capture() as capture:
-        console.print(render_design(found))
-    assert "at most 3.5000 GiB for one sequence" in " ".join(capture.get().split())
+    assert "at most 3.5000 GiB for one sequence" in design_document(found).text(100)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from separatrix.cards import CardFacts, card_facts
 from separatrix.cards.short import ASKED, FAR, NOTHING_SPEAKS, opened
 from separatrix.cli.main import run
 from separatrix.cli.printing import show
-from separatrix.cli.report.card import render_card
+from separatrix.cli.report.card import card_document
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.stacks.architecture.released import PRESETS
@@ -31,7 +31,7 @@ def lines_of(
     columns: int = 80,
 ) -> list[str]:
     monkeypatch.setenv("COLUMNS", str(columns))
-    show(render_card(facts))
+    show(card_document(facts))
     return capsys.readouterr().out.splitlines()
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 from functools import cache
 
 import pytest
-from rich.console import Console
 from support.each import each
 
 from separatrix.cards import CardFacts, card_facts
@@ -17,8 +15,8 @@ from separatrix.cli.report.compare import (
     Aligned,
     aligned,
     compare_json,
-    render_compared_why,
-    render_comparison,
+    compared_why_document,
+    comparison_document,
     separated,
 )
 from separatrix.core.errors import SeparatrixError
@@ -33,10 +31,7 @@ def cards(models: tuple[str, ...], context: int) -> list[CardFacts]:
 
 
 def printed(models, context: int, width: int) -> str:
-    console = Console(width=width, file=io.StringIO(), highlight=False)
-    console.print(render_comparison(cards(models, context)))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return comparison_document(cards(models, context)).text(width)
 
 
 @each("width", [40, 60, 80, 100, 200])
@@ -96,10 +91,7 @@ def test_equal_layouts_are_separated_by_nothing() -> None:
 
 @each("asked", ["recall", "question-first", "memory", "costs", "assumptions", "all"])
 def test_what_stands_behind_it_is_opened(asked: str) -> None:
-    console = Console(width=80, file=io.StringIO(), highlight=False)
-    console.print(render_compared_why(cards(MODELS, 8192), (), (), asked))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
+    text = compared_why_document(cards(MODELS, 8192), (), (), asked).text(80)
     assert max(map(len, text.splitlines())) <= 80
     assert all(model in " ".join(text.split()) for model in MODELS)
 

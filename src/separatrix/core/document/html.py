@@ -1,0 +1,67 @@
+"""A document as HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from separatrix.core.document.parts import Heading, Line, Part, Plot, Table
+from separatrix.core.errors import printable
+
+STATUSES = {"SOLVABLE": "solves", "FAILS": "fails", "OPEN": "open"}
+"""Status -> its class in a page."""
+STYLE = (
+    ".separatrix table{border-collapse:collapse;margin:0 0 .6em}"
+    ".separatrix th,.separatrix td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0}"
+    ".separatrix p{margin:.2em 0}.separatrix h4{margin:.8em 0 .3em}"
+    ".separatrix .solves{color:#1a73b8}.separatrix .fails{color:#d5560f}"
+    ".separatrix .open{color:#8a6d00}"
+)
+_STATUS = re.compile(rf"\b({'|'.join(STATUSES)})\b")
+
+
+def document(parts: Iterable[Part]) -> str:
+    """The elements of parts, one below the other."""
+    return "\n".join(element for part in parts for element in _elements(part))
+
+
+def _elements(part: Part) -> Iterator[str]:
+    match part:
+        case Heading():
+            if part.text:
+                beside = f" <small>{inline(part.beside)}</small>" if part.beside else ""
+                yield f"<h4>{inline(part.text)}{beside}</h4>"
+            elif part.beside:
+                yield f"<p>{inline(part.beside)}</p>"
+        case Line():
+            blanks = len(part.text) - len(part.text.lstrip())
+            moved = f' style="margin-left:{blanks / 2:g}em"' if blanks else ""
+            yield f"<p{moved}>{inline(part.text)}</p>"
+        case Table():
+            yield f"<table>{''.join(_rows(part))}</table>"
+        case Plot():
+            words = escape(printable(part.words), quote=True)
+            drawn = part.svg or f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
+            yield f'<figure role="img" aria-label="{words}">{drawn}</figure>'
+
+
+def _rows(table: Table) -> Iterator[str]:
+    if table.columns:
+        cells = "".join(f'<th scope="col">{inline(cell)}</th>' for cell in table.columns)
+        yield f"<thead><tr>{cells}</tr></thead>"
+    width = max((len(row) for row in table.cells), default=1)
+    for row in table.rows:
+        if isinstance(row, str):
+            yield f'<tr><th colspan="{width}" scope="rowgroup">{inline(row)}</th></tr>'
+            continue
+        first, *others = map(inline, row)
+        label = f'<th scope="row">{first}</th>' if table.labels else f"<td>{first}</td>"
+        yield f"<tr>{label}{''.join(f'<td>{cell}</td>' for cell in others)}</tr>"
+
+
+def inline(text: str) -> str:
+    """A text escaped, its statuses marked, its lines kept."""
+    escaped = escape(printable(text.strip()))
+    marked = _STATUS.sub(lambda m: f'<b class="{STATUSES[m[1]]}">{m[1]}</b>', escaped)
+    return marked.replace("\n", "<br>")

@@ -1,0 +1,199 @@
+"""A document as lines for a terminal. No word is broken where there is room for it, and no line
+ends in blanks.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from separatrix.core.document.parts import Cells, Heading, Line, Part, Plot, Table
+from separatrix.core.errors import printable
+
+GAP = 2
+"""Columns between two columns of a table."""
+ROOMY = 20
+"""Letters in which a cell can be read well."""
+LABEL = 28
+"""The most letters of a column that stands beside others in turns."""
+
+
+class Shown(NamedTuple):
+    """A line, and how many of its letters are bold, from the first on."""
+
+    text: str
+    bold: int = 0
+
+
+def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
+    """The lines of parts at so many columns."""
+    for number, part in enumerate(parts):
+        match part:
+            case Heading():
+                yield from _heading(part, most, first=number == 0)
+            case Line():
+                for line in printable(part.text).split("\n"):
+                    yield from map(Shown, wrapped_line(line, most))
+            case Table():
+                yield from laid(part, most)
+            case Plot():
+                yield from map(Shown, part.drawn or wrap(part.words, most))
+
+
+def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:
+    if not first:
+        yield Shown("")
+    text, beside = printable(heading.text), printable(heading.beside)
+    if text and beside and len(text) + len(beside) + 3 <= most:
+        yield Shown(f"{text}   {beside}", len(text))
+        return
+    yield from (Shown(line, len(line)) for line in (wrap(text, most) if text else ()))
+    yield from map(Shown, wrap(beside, most) if beside else ())
+
+
+def laid(table: Table, most: int) -> Iterator[Shown]:
+    """A table of at most so many columns of text, its cells wrapped between words."""
+    rows = [row if isinstance(row, str) else [printable(c) for c in row] for row in table.rows]
+    columns = [*map(printable, table.columns)]
+    grid = [*([columns] if columns else []), *(row for row in rows if not isinstance(row, str))]
+    if not grid:
+        return
+    least = [max(map(_longest_word, column)) for column in zip(*grid, strict=True)]
+    natural = [max(map(_longest_line, column)) for column in zip(*grid, strict=True)]
+    wanted = least
+    if table.turns:
+        # what can take turns need not be crammed, and what they are about is short
+        natural[0] = min(natural[0], max(least[0], LABEL))
+        wanted = [max(low, min(high, ROOMY)) for low, high in zip(least, natural, strict=True)]
+    room = most - GAP * (len(least) - 1)
+    if sum(wanted) <= room:
+        yield from _side_by_side(table, columns, rows, _widths(natural, wanted, room), most)
+    elif table.turns and len(least) == 2:
+        yield from _side_by_side(table, columns, rows, _widths(natural, least, room), most)
+    elif table.turns:
+        yield from _in_turns(table, columns, rows, most, wanted)
+    else:
+        for row in rows:
+            yield from map(Shown, [row] if isinstance(row, str) else _paragraph(columns, row, most))
+
+
+def _in_turns(
+    table: Table, columns: Cells, rows: Sequence[Cells | str], most: int, least: Sequence[int]
+) -> Iterator[Shown]:
+    """As many columns beside the first as there is room for, about as many each time."""
+    others = range(1, len(least))
+    each = max(1, (most - least[0]) // (max(least[1:]) + GAP))
+    pages = -(-len(others) // each)
+    each = -(-len(others) // pages)
+    for start in range(0, len(others), each):
+        if start:
+            yield Shown("")
+        chosen = [0, *others[start : start + each]]
+        own = [row if isinstance(row, str) else [row[i] for i in chosen] for row in rows]
+        names = [columns[i] for i in chosen] if columns else ()
+        yield from laid(Table(own, names, labels=table.labels, turns=True), most)
+
+
+def _widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """One cap for all columns: narrow ones keep their width, wide ones share what is left."""
+
+    def capped(cap: int) -> list[int]:
+        return [max(low, min(high, cap)) for low, high in zip(least, natural, strict=True)]
+
+    return next((w for cap in range(room, 0, -1) if sum(w := capped(cap)) <= room), capped(1))
+
+
+def _side_by_side(
+    table: Table, columns: Cells, rows: Sequence[Cells | str], widths: Sequence[int], most: int
+) -> Iterator[Shown]:
+    if columns:
+        yield from (Shown(line, len(line)) for line in _lines(columns, widths, at_the_foot=True))
+    # rows whose cells have several lines of their own are set apart
+    apart = any("\n" in cell for row in rows if not isinstance(row, str) for cell in row)
+    bold = widths[0] if table.labels else 0
+    for number, row in enumerate(rows):
+        if isinstance(row, str):
+            if number or columns:
+                yield Shown("")
+            yield from (Shown(line, len(line)) for line in _cell(row, most))
+            continue
+        if apart and (number or columns):
+            yield Shown("")
+        yield from (Shown(line, bold) for line in _lines(row, widths))
+
+
+def _longest_word(text: str) -> int:
+    lines = text.split("\n")
+    # what a cell begins with is not broken off its first word
+    return max(
+        len(line) - len(line.lstrip()) + max(map(len, line.split()), default=0) for line in lines
+    )
+
+
+def _longest_line(text: str) -> int:
+    return max(map(len, text.split("\n")))
+
+
+def _lines(cells: Cells, widths: Sequence[int], *, at_the_foot: bool = False) -> list[str]:
+    """The lines of a row; cells with fewer lines stand at its top, or `at_the_foot`."""
+    wrapped = [_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    height = max(map(len, wrapped))
+    columns = []
+    for cell, width in zip(wrapped, widths, strict=True):
+        blank = [""] * (height - len(cell))
+        lines = [*blank, *cell] if at_the_foot else [*cell, *blank]
+        columns.append([line.ljust(width) for line in lines])
+    return [(" " * GAP).join(pieces).rstrip() for pieces in zip(*columns, strict=True)]
+
+
+def _cell(text: str, width: int) -> list[str]:
+    """Its lines; one that begins with blanks goes on below them."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        blanks = " " * (len(line) - len(line.lstrip()))
+        found += wrap(line.strip(), width, indent=blanks, hanging=blanks)
+    return found
+
+
+def _paragraph(headings: Cells, row: Cells, most: int) -> list[str]:
+    first, *others = row
+    names = headings or [""] * len(row)
+    # a number alone would not say of what
+    named = f"{names[0]}: {first}" if names[0] and first.isdecimal() else first
+    blanks = len(named) - len(named.lstrip())
+    lines = wrap(named.strip(), most, indent=" " * blanks, hanging=" " * blanks)
+    for heading, text in zip(names[1:], others, strict=True):
+        said = f"{heading}: {text}" if heading else text
+        lines += wrap(said, most, indent=" " * (blanks + 2), hanging=" " * (blanks + 4))
+    return lines
+
+
+def wrap(text: str, most: int, *, indent: str = "", hanging: str = "") -> list[str]:
+    """Lines of at most `most` characters, broken between words; runs of blanks stay in a line."""
+    return textwrap.wrap(
+        text,
+        max(1, most),
+        initial_indent=indent,
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [indent]
+
+
+def wrapped_line(line: str, most: int, *, indent: int = 0) -> list[str]:
+    """A line moved right; one that is too long goes on below, at its own beginning, or where its
+    second column begins.
+    """
+    if len(line) + indent <= most:
+        return [f"{' ' * indent}{line}".rstrip()]
+    text = line.strip()
+    start = indent + len(line) - len(line.lstrip())
+    column = _COLUMN.match(text)
+    hang = start + column.end() if column and column.end() <= most // 2 else start
+    return wrap(text, most, indent=" " * start, hanging=" " * hang)
+
+
+_COLUMN = re.compile(r"(?:-|\S+(?: \S+)* ) +(?=\S)")
+"""A first column: words with two blanks or more behind them, or the dash of a list."""
