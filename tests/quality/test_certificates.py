@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from separatrix.checks.refute import refute
+from separatrix.checks.refute.record import embed_weights
 from separatrix.checks.verify import verify, verify_path
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
@@ -442,3 +443,15 @@ def test_one_output_is_not_enough(case: str, place: int | None, message: str) ->
     body["answers"] = parse_task(body["task"]).answer(np.array(body["inputs"])).tolist()
     with pytest.raises(EvidenceError, match=message):
         verify_certificate(_with_its_own_output(body))
+
+
+@pytest.mark.parametrize("name", ["vocabulary", "answers", "length"])
+def test_a_model_of_another_task_is_refused(name: str) -> None:
+    """One size alone is another; the weights fit it."""
+    record = found("wrong_answer")
+    config = ModelConfig.from_json(record.model)
+    more = -1 if name == "length" else 1
+    other = dataclasses.replace(config, **{name: getattr(config, name) + more})
+    weights = embed_weights(Model(other))
+    with pytest.raises(SeparatrixError, match="the model inside has"):
+        verify_certificate(dataclasses.replace(record, model=other.to_json(), weights=weights))

@@ -202,3 +202,12 @@ def test_tampered_collisions_are_refused(collision: tuple[OneReading[int], Colli
         check_collision(line, replace(good, second=(9, *good.second[1:])))
     with pytest.raises(CheckFailed, match="does not get the same"):  # another protocol
         check_collision(OneReading(line.sizes, random_tables(6)), good)
+
+
+@pytest.mark.parametrize(("holds", "all_tried"), [(True, True), (True, False), (False, True)])
+def test_a_step_that_fails_is_the_theorems_fault_only_where_all_was_tried(
+    holds: bool, all_tried: bool
+) -> None:
+    failed = AdversaryFailed("III", "b", "none is left", holds=holds, all_tried=all_tried)
+    assert failed.promised is (holds and all_tried)
+    assert ("is wrong" in str(failed)) is (holds and all_tried)

@@ -108,3 +108,14 @@ def test_a_row_of_z_2_is_what_theorem_i_prime_counts_and_iii_needs(m: int, n_1: 
     assert theirs.contents.exact() == row
     assert OneReadingSizes(m=m, n_1=n_1, t=m, reads=row - 1).failing() == m
     assert OneReadingSizes(m=m, n_1=n_1, t=m, reads=row).failing() is None
+
+
+def test_answers_by_definition() -> None:
+    """{1} and {2} are disjoint, {1} and {1, 2} are not; 01 is 01 and is not 10; g(f(x))."""
+    disjoint, equal, composed = disjointness(2), equality(2), composition(2)
+    assert disjoint[(1, 0), (0, 1)] == 1
+    assert disjoint[(1, 0), (1, 1)] == 0
+    assert equal[(0, 1), (0, 1)] == 1
+    assert equal[(0, 1), (1, 0)] == 0
+    assert composed[(1, 1), ((0, 1), 0)] == 1
+    assert composed[(1, 0), ((1, 0), 0)] == 0

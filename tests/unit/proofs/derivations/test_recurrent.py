@@ -5,6 +5,8 @@ where it cannot be evaluated.
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations.parts.arriving import Written, arrived
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.recurrent import arrival as arrives_at
 from separatrix.proofs.derivations.parts.recurrent import carry
@@ -320,3 +323,24 @@ def test_elu_is_within_8_u() -> None:
     assert (found.high >= exact + 8 * float(FP32.summed)).all()
     assert (found.low >= -1e-18).all()
     assert (found.rad <= 12 * float(FP32.summed) * (1 + exact)).all()
+
+
+def test_what_other_keys_weigh_is_relative_to_the_least_that_arrives() -> None:
+    """The place writes q_0 with q_0 in [1/2, 1], the other token q_1 in [-1, 1]: at q = (1/2, 1) it
+    weighs twice what arrives.
+    """
+    one = Enclosure.point(np.array([[1.0]]))
+    query = one.spanning(np.array([[0.5, -1.0]]), np.array([[1.0, 1.0]]))
+    written = Written(
+        keys=Enclosure.point(np.array([[0.0, 1.0], [1.0, 0.0]])),
+        last=query,
+        anyone=query,
+        log_decay=Enclosure.point(np.zeros((2, 1))),
+        strength=one,
+    )
+    stream: Any = SimpleNamespace(by_place=SimpleNamespace(hull=lambda: one), at_last=lambda: one)
+    maps: Any = SimpleNamespace(where="layer 1", values=lambda x: x, out=lambda y, x: y)
+    found = arrived(stream, maps, 1, written, one)
+    assert 2.0 <= found.mass <= 2.001
+    assert found.last.low[0, 0] <= 0.5 - 1.0
+    assert found.last.high[0, 0] >= 1.0 + 1.0
