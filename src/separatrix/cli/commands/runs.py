@@ -1,4 +1,4 @@
-"""`separatrix runs list`, `show` and `export`: what the store of training runs holds."""
+"""`separatrix runs list`, `show`, `export` and `upgrade`: what the store of training runs holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST = 50
 Sweep = Annotated[str | None, typer.Option("--sweep", help="Only the runs of this sweep.")]
 Status = Annotated[
     str | None,
-    typer.Option("--status", help="Only waiting, running, done, diverged or failed runs."),
+    typer.Option("--status", help="Only waiting, running, done, diverged, failed or damaged."),
 ]
 
 
@@ -136,6 +136,19 @@ def runs_export(
     if metrics is not None:
         write_metrics(metrics, told)
         typer.echo(f"{len(told):,} metrics written to {metrics}")
+
+
+@runs_app.command("upgrade")
+def runs_upgrade(
+    old: Annotated[Path, typer.Argument(help="A store of an earlier version.")],
+    new: Annotated[Path, typer.Argument(help="The new store to write.")],
+) -> None:
+    """A store of an earlier version, written anew with a hash for each outcome."""
+    from separatrix.training.sweeps.upgrading import upgrade
+
+    count, damaged = upgrade(old, new)
+    left = f"; left out, for they are damaged: {', '.join(damaged)}" if damaged else ""
+    print_text(f"{count:,} runs written to {new}, and {old} is as it was{left}")
 
 
 @runs_app.command("summary")

@@ -120,8 +120,8 @@ def _said(value: object) -> str:
 def _status(row: Stored) -> str:
     run = row.run
     outcome = row.outcome
-    if row.status == "failed":
-        return f"failed: {row.error}"
+    if row.status in ("failed", "damaged"):
+        return f"{row.status}: {row.error}"
     if outcome is None:
         at = f" at step {row.step:,} of {run.steps:,}" if row.step else ""
         return f"{row.status}{at}"

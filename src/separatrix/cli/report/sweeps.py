@@ -17,6 +17,8 @@ from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summ
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""
+_NAMED = 5
+"""Damaged runs that a note names."""
 Row = dict[str, str]
 
 
@@ -139,6 +141,13 @@ def notes(summary: Summary) -> list[str]:
             f"{', '.join(left)}. A diverged seed counts as 0 %; failed and unfinished ones are left"
             " out of every other number"
             f"{'.' if summary.complete else ', and the choice may still change.'}"
+        )
+    if damaged := summary.damaged:
+        named = ", ".join(key[:12] for key in damaged[:_NAMED])
+        more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
+        found.append(
+            f"Damaged and not used, since the hash of the outcome is another: {named}{more};"
+            " `separatrix sweep FILE --retry` trains them again."
         )
     found += [f"{text}." for text in dict.fromkeys(cell.repeats for cell in summary.cells) if text]
     for cell in summary.cells:

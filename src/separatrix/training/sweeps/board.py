@@ -11,7 +11,7 @@ from separatrix.training.sweeps.cells import cells, varied
 from separatrix.training.sweeps.snapshot import Snapshot
 from separatrix.training.sweeps.stored import Stored
 
-ENDED = ("done", "diverged", "failed")
+ENDED = ("done", "diverged", "failed", "damaged")
 """Statuses of a run that is not trained any more."""
 
 AROUND = 10.0

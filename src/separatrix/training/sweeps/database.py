@@ -16,6 +16,7 @@ from pathlib import Path
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.lock_holders import lock_holders
 from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION
+from separatrix.training.sweeps.sealing import digest
 
 WAIT = 10.0
 """Seconds to wait for another program's lock."""
@@ -39,9 +40,12 @@ class Database:
     for whatever SQLite cannot do.
     """
 
-    def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
+    def __init__(
+        self, path: Path, *, writing: bool, wait: float = WAIT, version: int = VERSION
+    ) -> None:
         check_file(path)
         self.path = path
+        self.version = version
         # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
         self.file = path.resolve()
         self.number = self.file.stat().st_ino
@@ -59,6 +63,7 @@ class Database:
                 isolation_level=None,
                 check_same_thread=False,
             )
+        self._connection.create_function("digest", 5, digest, deterministic=True)
         try:
             with self.told():
                 self._begin()
@@ -162,10 +167,10 @@ class Database:
         connection = self._connection
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        check_version(self.path, application, version)
+        check_version(self.path, application, version, self.version)
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for kind, name in PARTS:
-            if name not in there:
+            if name not in there and self.version == VERSION:
                 raise damaged(self.path, f"it lacks the {kind} {name}")
         if not self.writing:
             connection.execute("PRAGMA query_only = ON")
@@ -247,8 +252,10 @@ def check_file(path: Path) -> None:
         raise damaged(path, "it was cut off")
 
 
-def check_version(path: Path, application: int, version: int) -> None:
-    """Raises StoreError for another program's file, and for a store of another version."""
+def check_version(path: Path, application: int, version: int, wanted: int) -> None:
+    """Raises StoreError for another program's file, and for a store of another version than is
+    wanted.
+    """
     if application != APPLICATION:
         raise StoreError(
             f"{path} is an SQLite file of another program, no store of runs; give another --store"
@@ -258,8 +265,16 @@ def check_version(path: Path, application: int, version: int) -> None:
             f"{path} was made by a newer Separatrix (store version {version}; this one reads"
             f" {VERSION}); upgrade, or give another --store"
         )
-    if version < VERSION:
+    if version < 1:
         raise damaged(path, f"store version {version} never was one")
+    if wanted < version:
+        raise StoreError(f"{path} is of version {version} already: nothing is to be done")
+    if version < wanted:
+        raise StoreError(
+            f"{path} was made by an earlier Separatrix (store version {version}; this one reads"
+            f" {VERSION}): `separatrix runs upgrade {path} NEW` writes what it holds into a new"
+            " store, and it stays as it is"
+        )
 
 
 def damaged(path: Path, how: str) -> StoreError:

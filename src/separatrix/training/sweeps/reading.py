@@ -1,4 +1,8 @@
-"""What a store tells of its runs. What is here reads one state of the store."""
+"""What a store tells of its runs. What is here reads one state of the store.
+
+A run whose hash is not that of what it ended with is damaged: it keeps its place, and nothing of
+its outcome is told.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
 from separatrix.training.slices import Metric
-from separatrix.training.sweeps.schema import STATUSES
+from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 if TYPE_CHECKING:
     from separatrix.training.packs import Pack
     from separatrix.training.run import Run
 
-_DUE = "json_extract(outcome, '$.due')"
-RIGHT = f"iif({_DUE} > 0, json_extract(outcome, '$.right'), correct)"
-DUE = f"iif({_DUE} > 0, {_DUE}, tested)"
+BROKEN = (
+    "(outcome IS NOT NULL OR status IN ('done', 'diverged'))"
+    " AND digest IS NOT digest(key, specification, status, version, outcome)"
+)
+"""Of a damaged run."""
+_ERROR = "the hash of its outcome is another: the store is damaged; --retry trains it again"
+_RIGHT = "iif(due > 0, answered, correct)"
+_DUE = "iif(due > 0, due, tested)"
 """Answers right and due; prompts, where an earlier version did not count single answers."""
 SORTS = {
     "key": "runs.key",
@@ -29,7 +38,7 @@ SORTS = {
     "seed": "seed",
     "learning_rate": "learning_rate",
     "status": "status",
-    "accuracy": f"1.0 * {RIGHT} / {DUE}",
+    "accuracy": f"1.0 * {_RIGHT} / {_DUE}",
     "step": "step",
     "seconds": "seconds",
     "created": "created",
@@ -56,93 +65,111 @@ class Listed(NamedTuple):
     seconds: float
 
 
+class Asked(NamedTuple):
+    """Which runs, in which order: those of a sweep in its order, or all as they came."""
+
+    sweep: str | None = None
+    status: str | None = None
+    sort: str = ""
+    """A column; with "-" in front the largest first."""
+    limit: int = 0
+
+
 _AMBIGUOUS = 3
 _SHORTEST_SHOWN = 12
 
 
-def listed(
-    connection: sqlite3.Connection,
-    sweep: str | None,
-    status: str | None,
-    sort: str,
-    limit: int,
-) -> list[Listed]:
-    columns = _columns(sweep, Listed._fields)
-    query, values = selection(", ".join(columns), sweep, status, sort, limit)
-    return list(map(Listed._make, connection.execute(query, values)))
+class View:
+    """Some runs of a store, and what their columns are called: damaged ones are known."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        where: str = "replaced = 0",
+        values: Sequence[object] = (),
+        asked: Asked = Asked(),  # noqa: B008
+    ) -> None:
+        """Raises UnknownNameError for a status or an order that is none."""
+        name = asked.sort.removeprefix("-")
+        if asked.status is not None and asked.status not in (*STATUSES, DAMAGED):
+            raise UnknownNameError.of("status", asked.status, (*STATUSES, DAMAGED))
+        if name and name not in SORTS:
+            raise UnknownNameError.of("order", name, SORTS)
+        self._connection = connection
+        found = connection.execute(f"SELECT id FROM runs WHERE {where} AND {BROKEN}", values)
+        ids = ", ".join(str(number) for (number,) in found)
+        broken = f"runs.id IN ({ids})"
+
+        def sound(column: str, instead: str) -> str:
+            return f"iif({broken}, {instead}, {column})" if ids else column
+
+        self._called = {
+            "key": "runs.key",
+            "sweep": "runs.sweep" if asked.sweep is None else "members.sweep",
+            "status": sound("status", f"'{DAMAGED}'"),
+            "result": sound("outcome", "NULL"),
+            "error": sound("error", f"'{_ERROR}'"),
+            "right": sound(_RIGHT, "NULL"),
+            "due": sound(_DUE, "NULL"),
+        }
+        self._values = [*values]
+        source = "runs"
+        order = "runs.id"
+        if asked.sweep is not None:
+            source = "members JOIN runs ON runs.id = members.run"
+            where += " AND members.sweep = ?"
+            self._values.append(asked.sweep)
+            order = "members.position"
+        if asked.status is not None:
+            where += f" AND {self._called['status']} = ?"
+            self._values.append(asked.status)
+        if name:
+            # what has no value yet stands at the end either way
+            column = self._called["status"] if name == "status" else SORTS[name]
+            way = " DESC" if asked.sort.startswith("-") else ""
+            order = f"{column} IS NULL, {column}{way}, {order}"
+        self._rest = f"FROM {source} WHERE {where} ORDER BY {order}"
+        if asked.limit:
+            self._rest += f" LIMIT {int(asked.limit)}"
+
+    def names(self, columns: Sequence[str]) -> list[str]:
+        return [self._called.get(name, name) for name in columns]
+
+    def query(self, columns: str) -> tuple[str, list[object]]:
+        return f"SELECT {columns} {self._rest}", self._values
+
+    def select(self, columns: Sequence[str]) -> sqlite3.Cursor:
+        return self._connection.execute(*self.query(", ".join(self.names(columns))))
+
+    def rows(self) -> list[Stored]:
+        return [Stored(**dict(zip(COLUMNS, row, strict=True))) for row in self.select(COLUMNS)]
 
 
-def objects(
-    connection: sqlite3.Connection,
-    sweep: str | None,
-    status: str | None,
-    sort: str,
-    limit: int,
-) -> list[str]:
-    columns: dict[str, str] = dict(zip(COLUMNS, _columns(sweep, COLUMNS), strict=True))
+def rows(connection: sqlite3.Connection, asked: Asked) -> list[Stored]:
+    return View(connection, asked=asked).rows()
+
+
+def listed(connection: sqlite3.Connection, asked: Asked) -> list[Listed]:
+    return list(map(Listed._make, View(connection, asked=asked).select(Listed._fields)))
+
+
+def objects(connection: sqlite3.Connection, asked: Asked) -> list[str]:
+    view = View(connection, asked=asked)
+    columns: dict[str, str] = dict(zip(COLUMNS, view.names(COLUMNS), strict=True))
     # these are JSON already
-    columns["run"] = f"json({columns.pop('specification')})"
+    columns["run"] = "iif(json_valid(specification), json(specification), NULL)"
+    del columns["specification"]
     columns["outcome"] = f"json({columns.pop('result')})"
     parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
-    query, values = selection(f"json_object({parts})", sweep, status, sort, limit)
-    return [row[0] for row in connection.execute(query, values)]
-
-
-def rows(
-    connection: sqlite3.Connection,
-    sweep: str | None,
-    status: str | None,
-    sort: str,
-    limit: int,
-) -> list[Stored]:
-    query, values = selection(", ".join(_columns(sweep, COLUMNS)), sweep, status, sort, limit)
-    return [_stored(row) for row in connection.execute(query, values)]
-
-
-def selection(
-    columns: str, sweep: str | None, status: str | None, sort: str, limit: int
-) -> tuple[str, list[str | int]]:
-    """The query for some columns of some runs, and its values. Raises UnknownNameError for a
-    status or an order that is none.
-    """
-    if status is not None and status not in STATUSES:
-        raise UnknownNameError.of("status", status, STATUSES)
-    name = sort.removeprefix("-")
-    if name and name not in SORTS:
-        raise UnknownNameError.of("order", name, SORTS)
-    values: list[str | int] = []
-    source = "runs"
-    conditions = ["replaced = 0"]
-    order = "runs.id"
-    if sweep is not None:
-        source = "members JOIN runs ON runs.key = members.key"
-        conditions.append("members.sweep = ?")
-        values.append(sweep)
-        order = "members.position"
-    if status is not None:
-        conditions.append("status = ?")
-        values.append(status)
-    if name:
-        # what has no value yet stands at the end either way
-        way = " DESC" if sort.startswith("-") else ""
-        order = f"{SORTS[name]} IS NULL, {SORTS[name]}{way}, {order}"
-    query = f"SELECT {columns} FROM {source} WHERE {' AND '.join(conditions)} ORDER BY {order}"
-    if limit:
-        query += " LIMIT ?"
-        values.append(limit)
-    return query, values
+    return [row[0] for row in connection.execute(*view.query(f"json_object({parts})"))]
 
 
 def one(connection: sqlite3.Connection, path: Path, prefix: str) -> Stored:
-    found = [
-        _stored(row)
-        for row in connection.execute(
-            f"SELECT {', '.join(_columns(None, COLUMNS))} FROM runs"
-            " WHERE replaced = 0 AND key >= ? AND key < ? ORDER BY key LIMIT ?",
-            # no letter of a key comes after "f"
-            (prefix, f"{prefix}g", _AMBIGUOUS),
-        )
-    ]
+    # no letter of a key comes after "f"
+    where = "replaced = 0 AND key >= ? AND key < ?"
+    found = View(
+        connection, where, (prefix, f"{prefix}g"), Asked(sort="key", limit=_AMBIGUOUS)
+    ).rows()
     if not found:
         raise StoreError(
             f"{path} has no run whose key begins with '{prefix}'; `separatrix runs list` lists keys"
@@ -156,14 +183,7 @@ def one(connection: sqlite3.Connection, path: Path, prefix: str) -> Stored:
 
 
 def earlier(connection: sqlite3.Connection, key: str) -> list[Stored]:
-    return [
-        _stored(row)
-        for row in connection.execute(
-            f"SELECT {', '.join(_columns(None, COLUMNS))} FROM runs WHERE replaced = 1 AND key = ?"
-            " ORDER BY id",
-            (key,),
-        )
-    ]
+    return View(connection, "replaced = 1 AND key = ?", (key,)).rows()
 
 
 def metrics(connection: sqlite3.Connection, key: str) -> list[Metric]:
@@ -179,10 +199,10 @@ def metrics(connection: sqlite3.Connection, key: str) -> list[Metric]:
 
 
 def all_metrics(
-    connection: sqlite3.Connection, sweep: str | None, status: str | None
+    connection: sqlite3.Connection, asked: Asked
 ) -> list[tuple[str, int, float | None, float | None, float | None]]:
     """The metrics of many runs, by run and step, as rows (key, step, loss, accuracy, rate)."""
-    query, values = selection("runs.id AS number, runs.key AS name", sweep, status, "", 0)
+    query, values = View(connection, asked=asked).query("runs.id AS number, runs.key AS name")
     return connection.execute(
         "SELECT name, step, loss, accuracy, learning_rate"
         f" FROM ({query}) JOIN metrics ON metrics.run = number ORDER BY number, step",
@@ -191,19 +211,19 @@ def all_metrics(
 
 
 def counts(connection: sqlite3.Connection, sweep: str | None) -> dict[str, int]:
-    query, values = selection("status", sweep, None, "", 0)
+    view = View(connection, asked=Asked(sweep))
+    (status,) = view.names(["status"])
+    query, values = view.query(f"{status} AS status")
     found = dict(
         connection.execute(f"SELECT status, count(*) FROM ({query}) GROUP BY status", values)
     )
-    return {status: found[status] for status in STATUSES if status in found}
+    return {status: found[status] for status in (*STATUSES, DAMAGED) if status in found}
 
 
 def sweeps(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(
         connection.execute(
-            "SELECT members.sweep, count(*) FROM members"
-            " JOIN runs ON runs.key = members.key AND replaced = 0"
-            " GROUP BY members.sweep ORDER BY min(runs.id), members.sweep"
+            "SELECT sweep, count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
         )
     )
 
@@ -234,19 +254,3 @@ def _run(connection: sqlite3.Connection, key: str) -> Run:
         "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
     ).fetchone()[0]
     return Run.from_json(json.loads(text))
-
-
-def _columns(sweep: str | None, names: Sequence[str]) -> list[str]:
-    """What the columns are called in the tables: of a run's sweeps the one that was asked for."""
-    called = {
-        "key": "runs.key",
-        "sweep": "runs.sweep" if sweep is None else "members.sweep",
-        "result": "outcome",
-        "right": RIGHT,
-        "due": DUE,
-    }
-    return [called.get(name, name) for name in names]
-
-
-def _stored(row: tuple) -> Stored:
-    return Stored(**dict(zip(COLUMNS, row, strict=True)))

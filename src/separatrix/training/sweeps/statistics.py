@@ -253,6 +253,12 @@ class Summary:
         return sum(cell.count(status) for cell in self.cells)
 
     @property
+    def damaged(self) -> list[str]:
+        """The keys of damaged runs."""
+        trials = (trial for cell in self.cells for rate in cell.rates for trial in rate.trials)
+        return [trial.key for trial in trials if trial.status == "damaged"]
+
+    @property
     def complete(self) -> bool:
         return not any(rate.unfinished for cell in self.cells for rate in cell.rates)
 

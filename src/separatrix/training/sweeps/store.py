@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
@@ -24,7 +24,7 @@ from separatrix.training.sweeps import claims, reading, telling
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import Listed
+from separatrix.training.sweeps.reading import Asked, Listed
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from separatrix.training.run import Run
     from separatrix.training.slices import Metric, Update
 
+Wanted = ParamSpec("Wanted")
+Found = TypeVar("Found")
 __all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
 
@@ -121,55 +123,47 @@ class Store:
         now = time.time()
         # a run that stands twice has its first place
         known = {run.key: run for run in reversed(runs)}
-        rows = [
-            (key, canonical(known[key].canonical().to_json()), sweep, now)
-            for key in dict.fromkeys(run.key for run in runs)
-        ]
+        texts = {key: known[key].canonical().to_json() for key in map(_key, runs)}
         with self._database.transaction() as connection:
+            cells = Cells(connection)
+            rows = [(key, canonical(run), cells.of(run), sweep, now) for key, run in texts.items()]
             before = connection.total_changes
             connection.executemany(
-                "INSERT OR IGNORE INTO runs (key, specification, sweep, created)"
-                " VALUES (?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO runs (key, specification, cell, sweep, created)"
+                " VALUES (?, ?, ?, ?, ?)",
                 rows,
             )
             new = connection.total_changes - before
             connection.executemany(
-                "INSERT INTO members (sweep, position, key) VALUES (?, ?, ?)"
-                " ON CONFLICT (sweep, key) DO UPDATE SET position = excluded.position",
-                [(sweep, place, row[0]) for place, row in enumerate(rows)],
+                "INSERT INTO members (sweep, position, run)"
+                " SELECT ?, ?, id FROM runs WHERE key = ? AND replaced = 0"
+                " ON CONFLICT (sweep, run) DO UPDATE SET position = excluded.position",
+                [(sweep, place, key) for place, key in enumerate(texts)],
             )
         return new
 
     def retry(self, keys: Iterable[str]) -> int:
-        """Lets failed runs wait again, and returns how many."""
+        """Lets failed and damaged runs wait again, and returns how many. What damaged ones hold is
+        kept as it is.
+        """
+        listed = _listed(keys)
         with self._database.transaction() as connection:
-            return connection.execute(
+            damaged = _begin_anew(connection, reading.BROKEN, listed)
+            failed = connection.execute(
                 f"UPDATE runs SET status = '{WAITING}', error = '', step = 0, ended = NULL"
                 " WHERE replaced = 0 AND status = 'failed'"
                 " AND key IN (SELECT value FROM json_each(?))",
-                (_listed(keys),),
+                (listed,),
             ).rowcount
+        return damaged + failed
 
     def renew(self, keys: Iterable[str]) -> int:
         """Lets ended runs of another version of the code wait again, and returns how many. What
         they ended with is kept: `earlier` tells it.
         """
-        now = time.time()
+        other = "status IN ('done', 'diverged', 'failed') AND version <> ?"
         with self._database.transaction() as connection:
-            found = connection.execute(
-                "SELECT id, key, specification, sweep FROM runs WHERE replaced = 0"
-                " AND status IN ('done', 'diverged', 'failed') AND version <> ?"
-                " AND key IN (SELECT value FROM json_each(?))",
-                (self.version, _listed(keys)),
-            ).fetchall()
-            connection.executemany(
-                "UPDATE runs SET replaced = 1 WHERE id = ?", [(row[0],) for row in found]
-            )
-            connection.executemany(
-                "INSERT INTO runs (key, specification, sweep, created) VALUES (?, ?, ?, ?)",
-                [(*row[1:], now) for row in found],
-            )
-        return len(found)
+            return _begin_anew(connection, other, _listed(keys), self.version)
 
     # ---- who trains what
 
@@ -229,8 +223,7 @@ class Store:
 
     def owners(self) -> list[Owner]:
         """Who has claimed runs, the first of them first; some may be dead."""
-        with self._database.reading() as connection:
-            return claims.owners(connection)
+        return self._read(claims.owners)
 
     def _register(self, connection: Connection, owner: str) -> bool:
         self._names.add(owner)
@@ -286,8 +279,7 @@ class Store:
 
     def packs(self, keys: Sequence[str]) -> list[Pack]:
         """The packs with a checkpoint that hold one of these runs, ended members included."""
-        with self._database.reading() as connection:
-            return reading.packs(connection, _listed(keys), self.version)
+        return self._read(reading.packs, _listed(keys), self.version)
 
     # ---- what is there
 
@@ -302,8 +294,7 @@ class Store:
         """The runs of a sweep in its order, or all in the order in which they came; `sort` names a
         column, with "-" in front the largest first. Raises UnknownNameError for an unknown one.
         """
-        with self._database.reading() as connection:
-            return reading.rows(connection, sweep, status, sort, limit)
+        return self._read(reading.rows, Asked(sweep, status, sort, limit))
 
     def listed(
         self,
@@ -314,8 +305,7 @@ class Store:
         limit: int = 0,
     ) -> list[Listed]:
         """The same runs as lists show them: quicker where there are many."""
-        with self._database.reading() as connection:
-            return reading.listed(connection, sweep, status, sort, limit)
+        return self._read(reading.listed, Asked(sweep, status, sort, limit))
 
     def objects(
         self,
@@ -326,41 +316,87 @@ class Store:
         limit: int = 0,
     ) -> list[str]:
         """The same runs as objects of JSON, each in one line, with their runs and outcomes."""
-        with self._database.reading() as connection:
-            return reading.objects(connection, sweep, status, sort, limit)
+        return self._read(reading.objects, Asked(sweep, status, sort, limit))
 
     def run(self, key_prefix: str) -> Stored:
         """The run whose key begins so. Raises StoreError for none, and for several."""
-        with self._database.reading() as connection:
-            return reading.one(connection, self.path, key_prefix)
+        return self._read(reading.one, self.path, key_prefix)
 
     def earlier(self, key: str) -> list[Stored]:
-        """What a run ended with before `renew`, the first of it first."""
-        with self._database.reading() as connection:
-            return reading.earlier(connection, key)
+        """What a run ended with before it was trained again, the first of it first."""
+        return self._read(reading.earlier, key)
 
     def metrics(self, key: str) -> list[Metric]:
         """A run's metrics by step; the loss is NaN where it was no number."""
-        with self._database.reading() as connection:
-            return reading.metrics(connection, key)
+        return self._read(reading.metrics, key)
 
     def all_metrics(
         self, sweep: str | None = None, status: str | None = None
     ) -> list[tuple[str, int, float | None, float | None, float | None]]:
         """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
-        with self._database.reading() as connection:
-            return reading.all_metrics(connection, sweep, status)
+        return self._read(reading.all_metrics, Asked(sweep, status))
 
     def counts(self, sweep: str | None = None) -> dict[str, int]:
         """How many runs have each status, statuses without a run left out."""
-        with self._database.reading() as connection:
-            return reading.counts(connection, sweep)
+        return self._read(reading.counts, sweep)
 
     def sweeps(self) -> dict[str, int]:
         """The sweeps, the first of them first, with how many runs each has."""
+        return self._read(reading.sweeps)
+
+    def _read(
+        self,
+        what: Callable[Concatenate[Connection, Wanted], Found],
+        *asked: Wanted.args,
+        **named: Wanted.kwargs,
+    ) -> Found:
         with self._database.reading() as connection:
-            return reading.sweeps(connection)
+            return what(connection, *asked, **named)
 
 
 def _listed(keys: Iterable[str]) -> str:
     return json.dumps(list(keys))
+
+
+def _key(run: Run) -> str:
+    return run.key
+
+
+def _begin_anew(connection: Connection, which: str, keys: str, *values: str) -> int:
+    """Lets those of the runs of which a condition holds wait in a new row each; the old rows stay
+    as they are. Returns how many.
+    """
+    found = connection.execute(
+        "SELECT id, key, specification, cell, sweep FROM runs WHERE replaced = 0"
+        f" AND {which} AND key IN (SELECT value FROM json_each(?))",
+        (*values, keys),
+    ).fetchall()
+    if found and which == reading.BROKEN:
+        # an index has what stood there before, and would not let go of it
+        connection.execute("REINDEX")
+    for number, *row in found:
+        connection.execute("UPDATE runs SET replaced = 1 WHERE id = ?", (number,))
+        new = connection.execute(
+            "INSERT INTO runs (key, specification, cell, sweep, created) VALUES (?, ?, ?, ?, ?)",
+            (*row, time.time()),
+        ).lastrowid
+        connection.execute("UPDATE members SET run = ? WHERE run = ?", (new, number))
+    return len(found)
+
+
+class Cells:
+    """The cells of a store, each with a number: runs without their seeds and learning rates."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        known = connection.execute("SELECT specification, id FROM cells")
+        self._known: dict[str, int] = dict(known.fetchall())
+
+    def of(self, run: Mapping[str, Any]) -> int:
+        """The number of the cell of a canonical run in JSON: new where the store has none."""
+        rest = {name: run[name] for name in run if name not in ("seed", "learning_rate")}
+        text = canonical(rest)
+        if text not in self._known:
+            self._known[text] = len(self._known) + 1
+            self._connection.execute("INSERT INTO cells VALUES (?, ?)", (self._known[text], text))
+        return self._known[text]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from separatrix.core.evidence.outcome import Outcome
     from separatrix.training.run import Run
 
-Status = Literal["waiting", "running", "done", "diverged", "failed"]
+Status = Literal["waiting", "running", "done", "diverged", "failed", "damaged"]
 
 COLUMNS = (
     "key",
@@ -48,7 +48,7 @@ class Stored:
     result: str | None
     """The outcome as JSON."""
     error: str
-    """Why it failed, in one line."""
+    """Why it failed or is damaged, in one line."""
     version: str
     """Of the code that ended it."""
     created: float

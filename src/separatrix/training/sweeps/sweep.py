@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import SizeError
+from separatrix.core.errors import SizeError, StoreError
 from separatrix.training.packs import Pack, packed, remaining
 from separatrix.training.run import Run
 from separatrix.training.sweeps.board import ENDED, Board
@@ -147,6 +147,12 @@ def rows_of(store: Store, wanted: Sweep) -> list[Stored]:
     may have put others under its name, which are left out.
     """
     found = {row.key: row for row in store.rows(wanted.name)}
+    lost = [run.key for run in wanted.runs if run.key not in found]
+    if lost:
+        raise StoreError(
+            f"{store.path}: the run {lost[0][:12]} of {wanted.name} was there, and is gone: the"
+            " store is damaged; restore a copy of it"
+        )
     return [found[run.key] for run in wanted.runs]
 
 

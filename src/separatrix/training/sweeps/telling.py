@@ -8,10 +8,11 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.core.evidence.canonical import canonical
-from separatrix.training.sweeps.schema import ENDED, RUNNING
+from separatrix.training.sweeps.schema import ENDED, RUNNING, STATUSES
+from separatrix.training.sweeps.sealing import seal
 
 if TYPE_CHECKING:
     from separatrix.training.packs import Pack
@@ -29,18 +30,22 @@ class Telling:
         self._owner = owner
         self._version = version
         self._ids: dict[str, int] = {}
+        self._runs: dict[str, list[Any]] = {}
+        """Cell, learning rate and seed."""
         self._held: set[str] = set()
         self._ended: set[str] = set()
         self._anew: set[str] = set()
         """Members that do not go on from this pack's checkpoint of this version."""
         rows = connection.execute(
-            "SELECT id, key, status, owner, runs.pack IS ? AND checkpoints.version IS ?"
+            "SELECT id, key, status, owner, runs.pack IS ? AND checkpoints.version IS ?,"
+            " cell, learning_rate, seed"
             " FROM runs LEFT JOIN checkpoints ON checkpoints.pack = runs.pack"
             " WHERE replaced = 0 AND key IN (SELECT value FROM json_each(?))",
             (pack.key, version, json.dumps(pack.keys)),
         )
-        for number, key, status, holder, goes_on in rows:
+        for number, key, status, holder, goes_on, *run in rows:
             self._ids[key] = number
+            self._runs[key] = run
             if not goes_on:
                 self._anew.add(key)
             if status in ENDED:
@@ -69,18 +74,22 @@ class Telling:
         for key, outcome in update.finished:
             if key not in finished:
                 continue
+            text = canonical(outcome.to_json())
+            cell, rate, seed = self._runs[key]
             self._connection.execute(
                 "UPDATE runs SET status = ?, outcome = ?, step = ?, seconds = ?, ended = ?,"
-                " version = ?, host = ?, owner = NULL, pack = NULL, completions = completions + 1"
-                " WHERE id = ?",
+                " version = ?, host = ?, owner = NULL, pack = NULL, completions = completions + 1,"
+                " digest = digest(key, specification, ?, ?, ?), seal = ? WHERE id = ?",
                 (
                     outcome.status,
-                    canonical(outcome.to_json()),
+                    text,
                     outcome.steps_done,
                     outcome.seconds,
                     now,
                     self._version,
                     host,
+                    *(outcome.status, self._version, text),
+                    seal(cell, rate, seed, STATUSES.index(outcome.status), outcome),
                     self._ids[key],
                 ),
             )

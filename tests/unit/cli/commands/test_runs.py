@@ -21,6 +21,7 @@ from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
 from separatrix.training.slices import Metric
+from separatrix.training.sweeps.sealing import digest
 from separatrix.training.sweeps.store import Store
 
 LONG = Run(
@@ -199,6 +200,10 @@ def several(tmp_path: Path) -> Path:
         changes = ", ".join(f"'$.{name}'" for name in Outcome.later)
         connection.execute(
             f"UPDATE runs SET outcome = json_remove(outcome, {changes}) WHERE seed = 1"
+        )
+        connection.create_function("digest", 5, digest)
+        connection.execute(
+            "UPDATE runs SET digest = digest(key, specification, status, version, outcome)"
         )
         # what wrote it keeps the trigger
         connection.executescript(

@@ -1,0 +1,192 @@
+"""Outcomes that were changed on the disk: named, and never used. And stores without hashes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.toy_runs import outcome, pack, run, update
+
+from separatrix.cli.main import run as command
+from separatrix.core.errors import StoreError
+from separatrix.training.sweeps.sealing import seals
+from separatrix.training.sweeps.store import Store
+
+VERSION_1 = Path(__file__).parents[3] / "support/store_of_version_1.sql"
+BOTH = pack(0, 1)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store of two runs that are done, 2,000 of 2,048 answers right."""
+    made = tmp_path / "runs.db"
+    with Store.create(made, version="1") as store:
+        store.add("a", BOTH.runs)
+        store.claim(BOTH.keys, "me")
+        store.tell(BOTH, update(BOTH, 40, finished=BOTH.runs, checkpoint=None), "me")
+    return made
+
+
+def changed(path: Path, found: bytes, instead: bytes, places: int = 1) -> None:
+    """The file with some bytes of it changed, as a disk might."""
+    data = path.read_bytes()
+    assert data.count(found) >= places, data.count(found)
+    path.write_bytes(data.replace(found, instead, places))
+
+
+def statuses(path: Path) -> list[str]:
+    with Store.read(path) as store:
+        found = [row.status for row in store.rows("a")]
+        assert [row.status for row in store.listed("a")] == found
+        assert [json.loads(text)["status"] for text in store.objects("a")] == found
+        assert [store.run(row.key).status for row in store.rows()] == found
+        assert sum(store.counts("a").values()) == 2
+        for status in found:
+            assert store.counts()[status] == found.count(status) == len(store.rows(status=status))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "instead"),
+    [
+        # the first is the last that was written
+        (b'"correct":2000', b'"correct":2001'),
+        (b'"seconds":1.5', b'"seconds":1.7'),
+        (b'"seed":1,"status"', b'"seed":3,"status"'),
+        (b'"parameters":900', b'"parameters":901'),
+        (b'{"bits":', b'["bits":'),
+    ],
+)
+def test_a_changed_outcome_is_named_and_not_used(path: Path, found: bytes, instead: bytes) -> None:
+    assert statuses(path) == ["done", "done"]
+    changed(path, found, instead)
+    assert sorted(statuses(path)) == ["damaged", "done"]
+    with Store.read(path) as store:
+        (damaged,) = store.rows(status="damaged")
+        assert damaged.outcome is None
+        assert "the hash of its outcome is another" in damaged.error
+        (listed,) = store.listed(status="damaged")
+        assert (listed.key, listed.right, listed.due) == (damaged.key, None, None)
+        assert json.loads(store.objects(status="damaged")[0])["outcome"] is None
+
+
+@pytest.mark.parametrize("column", ["specification", "status", "version"])
+def test_what_an_outcome_belongs_to_is_hashed_with_it(path: Path, column: str) -> None:
+    values = {
+        "specification": "replace(specification, '\"steps\":1000', '\"steps\":1001')",
+        "status": "'diverged'",
+        "version": "'2'",
+    }
+    with sqlite3.connect(path) as connection:
+        (trigger,) = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = 'ended_stays'"
+        ).fetchone()
+        connection.execute("DROP TRIGGER ended_stays")
+        connection.execute(f"UPDATE runs SET {column} = {values[column]} WHERE id = 1")
+        connection.execute(trigger)
+    connection.close()
+    assert statuses(path) == ["damaged", "done"]
+
+
+@pytest.mark.parametrize("instead", [b'"correct":1999', b'"correct",2000'])
+def test_a_damaged_run_is_trained_again_when_asked(path: Path, instead: bytes) -> None:
+    changed(path, b'"correct":2000', instead)
+    with Store.open(path, version="1") as store:
+        (key,) = (row.key for row in store.rows(status="damaged"))
+        # by itself nothing happens to it
+        assert store.claim(BOTH.keys, "me") == []
+        assert store.retry(BOTH.keys) == 1
+        assert store.retry(BOTH.keys) == 0
+        assert store.claim(BOTH.keys, "me") == [key]
+        (one,) = (one for one in BOTH.runs if one.key == key)
+        alone = pack(one.seed)
+        store.tell(alone, update(alone, 40, finished=[one], checkpoint=None), "me")
+        assert [row.status for row in store.rows("a")] == ["done", "done"]
+        assert [row.outcome for row in store.rows("a")] == [outcome(each) for each in BOTH.runs]
+        # what was damaged is kept, and still not used
+        assert [(row.status, row.outcome) for row in store.earlier(key)] == [("damaged", None)]
+
+
+def test_commands_name_what_is_damaged(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed(path, b'"correct":2000', b'"correct":1999')
+    with Store.read(path) as store:
+        (row,) = store.rows(status="damaged")
+    assert command(["runs", "list", "--store", str(path)]) == 0
+    assert "1 done, 1 damaged" in capsys.readouterr().out
+    assert command(["runs", "show", row.key[:16], "--store", str(path)]) == 0
+    assert "the hash of its outcome is another" in " ".join(capsys.readouterr().out.split())
+    assert command(["runs", "summary", "--store", str(path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "0 of 1" in out
+    assert f"Damaged and not used, since the hash of the outcome is another: {row.key[:12]}" in out
+
+
+def test_a_seal_sees_every_change_of_one_number() -> None:
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(-(2**63), 2**63 - 1, 1000) for _ in range(9)]
+    before = seals(columns)
+    for place in range(9):
+        for bit in range(64):
+            other = [*columns]
+            other[place] = (columns[place].view(np.uint64) ^ np.uint64(1 << bit)).view(np.int64)
+            assert (seals(other) != before).all()
+
+
+def version_1(folder: Path, change: Callable[[str], str] = str) -> Path:
+    """A store as version 1 wrote it: three runs, one trained twice, one failed, one checkpoint."""
+    path = folder / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(change(VERSION_1.read_text()))
+    connection.close()
+    return path
+
+
+def test_a_store_of_an_earlier_version_is_brought_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = version_1(tmp_path), tmp_path / "new.db"
+    before = old.read_bytes()
+    for opened in (Store.read, Store.open, Store.create):
+        with pytest.raises(StoreError, match=r"runs upgrade .*old\.db NEW"):
+            opened(old)
+    assert command(["runs", "upgrade", str(old), str(new)]) == 0
+    assert "5 runs written" in capsys.readouterr().out
+    assert old.read_bytes() == before
+    with Store.open(new, version="1") as store:
+        assert store.sweeps() == {"a": 3, "b": 2}
+        rows = store.rows()
+        assert [(row.run.seed, row.status) for row in rows] == [
+            (1, "failed"),
+            (2, "waiting"),
+            (3, "waiting"),
+            (0, "done"),
+        ]
+        assert rows[-1].outcome == outcome(run(0))
+        assert [(row.version, row.outcome) for row in store.earlier(run(0).key)] == [
+            ("1", outcome(run(0)))
+        ]
+        assert [metric.step for metric in store.metrics(run(2).key)] == [10]
+        # and goes on where it was
+        held, begun = store.take_up([run(2).key], "me")
+        assert held == [run(2).key]
+        assert [(one.pack, one.step) for one in begun] == [(pack(0, 1, 2), 10)]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["new.db", "old.db"]
+    assert command(["runs", "upgrade", str(old), str(new)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_what_is_visibly_damaged_is_left_out(tmp_path: Path) -> None:
+    from separatrix.training.sweeps.upgrading import upgrade
+
+    def spoilt(text: str) -> str:
+        first = text.index('"correct":2000')
+        return f'{text[:first]}"correct":-200{text[first + 14 :]}'
+
+    assert upgrade(version_1(tmp_path, spoilt), tmp_path / "new.db") == (4, [run(0).key[:12]])
+    with pytest.raises(StoreError, match="of version 2 already"):
+        upgrade(tmp_path / "new.db", tmp_path / "newer.db")
+    assert not (tmp_path / "newer.db").exists()
