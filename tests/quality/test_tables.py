@@ -30,6 +30,12 @@ def prompt(text: str, facts: list[int], asked: int) -> list[int]:
             others = [1 + j for j in range(n) if j != asked]
             later = [token for key in others for token in (key, 0)]
             return [*pairs, 1 + asked, 0, *later, 0, 0, 0, 0][:12]
+        case "cgram":  # contexts of the ids 0 and 1, then ids from 2 on
+            contexts = ([0, 0], [0, 1], [1, 0])
+            entries = [
+                token for j, value in enumerate(facts) for token in (*contexts[j], 2 + value)
+            ]
+            return [*entries, *contexts[asked]]
         case "copying":
             return [*facts, MARK, *[BLANK] * n]
         case "selective-copying":
@@ -47,6 +53,7 @@ def prompt(text: str, facts: list[int], asked: int) -> list[int]:
         "noisy-recall:n=3,noise=3,K=5,V=3",
         "recall:n=3,K=5,V=3,form=independent",
         "mqar:vocab_size=12,input_seq_len=12,num_kv_pairs=3",
+        "cgram:n=11,V=5,c=2",
         "copying:n=3,V=3",
         "selective-copying:n=3,T=7,V=3",
         "state-recall:n=3,V=3,K=2,P=3",
@@ -67,7 +74,7 @@ def test_every_fact_of_a_table_is_asked_for_where_it_says(text: str) -> None:
             between.add(tuple(tokens[table.length : table.asked]))
             # several answers come one after the other, so that each is due there or later
             due = _answers(task, tokens)
-            found = [place for place, answer in due if answer == value]
+            found = [place for place, answer in due if answer == value + 2 * (task.name == "cgram")]
             assert due[0][0] == table.answered or not task.several
             assert found
             assert max(found) >= table.answered

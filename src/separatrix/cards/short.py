@@ -173,7 +173,7 @@ def decided(architecture: Architecture, line: CardLine) -> str:
 def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
     """What passes on beyond the reach of a stack's layers, where Theorem R speaks; "" elsewhere."""
     record = next((line.record for line in lines if line.theorem == "R" and line.record), None)
-    if record is None:
+    if record is None or not record.numbers["reach"]:
         return ""
     bits = record.numbers["state_bits"]
     left = f"all but {bits:,} bits of state" if bits else "everything"

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -167,6 +168,15 @@ class CGram(Task):
 
     def prefix_classes(self) -> None:
         """None: not known."""
+
+    def table(self) -> Table:
+        """Contexts of the ids below b, each with another id behind it, then ids from b on: a
+        context stands where c ids below b stand in a row.
+        """
+        m = self.entries
+        b = _root(m, self.c)
+        spare = self.n - self.c - m * (self.c + 1)
+        return Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c)
 
     def family(self) -> Family[CGram]:
         """c stays, and V, which bounds n."""

@@ -56,7 +56,7 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("full @ positions=none", QUESTIONS["several needles"], "see no places"),
         ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "embeddings give every token"),
         ("full*3", QUESTIONS["hops"], "4 hops take 4 full layers, and it has 3"),
-        ("gdn*4", QUESTIONS["c-grams"], "is not counted here"),
+        ("gdn*4", QUESTIONS["c-grams"], "no bound here names a size"),
         ("gdn*4", QUESTIONS["the question first"], "to keep a key"),
         ("full*3", "istree:n=64", "no construction here is for this task"),
         ("full*3 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),

@@ -4,6 +4,7 @@ recurrent states have passed, so that they alone must tell prefixes apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
@@ -13,7 +14,7 @@ from separatrix.core.numbers.counts import Count, Exact, Power
 from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
-from separatrix.tasks import Modular, Parity, Task
+from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Modular, Parity, Task
 from separatrix.tasks.base.facts import Table
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, number, size_in_words
@@ -90,7 +91,7 @@ class TheoremR(Theorem):
     # a longer prompt can be cut at the same place, and has more tokens behind it
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {
-        **dict.fromkeys(("eva", "index", "mqar", "recall", "noisy-recall"), _FACTS),
+        **dict.fromkeys(("eva", "index", "mqar", "recall", "noisy-recall", "cgram"), _FACTS),
         **dict.fromkeys(
             ("copying", "selective-copying", "state-recall"),
             Words(
@@ -113,11 +114,25 @@ class TheoremR(Theorem):
             " reads tokens directly reaches back {reach} of them, all layers together, and"
             " {state_bits} bits of recurrent state cannot hold the rest.",
         ),
-        "equality": Words(
-            "{what} lose the first string after {reach} tokens, {state_bits} bits of state"
+        **dict.fromkeys(
+            ("equality", "disjointness"),
+            Words(
+                "{what} lose the first {cut} bits after {reach} tokens, {state_bits} bits of state"
+                " pass{masked}",
+                "When the second string ends, no layer reads these bits of the first any more, and"
+                " {state_bits} bits of recurrent state cannot hold them.",
+            ),
+        ),
+        "dyck": Words(
+            "{what} lose the first {cut} open brackets after {reach} tokens, {state_bits} bits of"
+            " state pass{masked}",
+            "When the last bracket closes, no layer reads any more which kind opened first, and"
+            " {state_bits} bits of recurrent state cannot hold it.",
+        ),
+        "counting": Words(
+            "{what} lose the first {cut} tokens after {reach} more, {state_bits} bits of state"
             " pass{masked}",
-            "When the second string ends, no layer reads the first any more, and {state_bits} bits"
-            " of recurrent state cannot hold it.",
+            "Every token counts, and of those read earlier {state_bits} bits are left.",
         ),
     }
     words_after_thought: ClassVar[WordsByTask] = dict.fromkeys(
@@ -142,7 +157,8 @@ class TheoremR(Theorem):
         if least is not None and (cut is None or least.sizes()[grows] <= task.sizes()[grows]):
             # what fails at a smaller size fails here as well, cut at the same place
             cut = cut_of(lags, least)
-        if cut is None or not _forgets(cut.lost, architecture):
+        counted = task.prefix_classes() is not None
+        if cut is None or (counted and not _forgets(cut.lost, architecture)):
             return None
         decisive = least is None or least.sizes()[grows] <= task.sizes()[grows]
         sign = cut.contents.compare_bits(cut.lost.bits)
@@ -312,6 +328,10 @@ def cut_of(lags: Lags, task: Task) -> Cut | None:
         lost = lags.latest(every=1, most=last, beyond=last, handed=task.length)
         bits = isinstance(task, Parity | Modular)
         return lost and Cut(lost, Exact(min(moved.order, lost.cut + 1) if bits else moved.order))
+    same = alike_behind(task)
+    if same is not None:
+        found = same.latest(lags)
+        return found and Cut(found, same.contents(found.cut))
     contents = task.prefix_classes()
     if contents is None or task.several:
         return None
@@ -320,6 +340,55 @@ def cut_of(lags: Lags, task: Task) -> Cut | None:
     if lost.handed > lost.cut or lost.beyond >= task.asked.length:
         return None
     return Cut(lost, contents)
+
+
+class Alike(NamedTuple):
+    """Prefixes of c tokens, c = 1, ..., `most`, that are told apart two by two by continuations
+    which begin with the same tokens.
+    """
+
+    contents: Callable[[int], Count]
+    """How many there are of c tokens."""
+    most: int
+    shared: Callable[[int], int]
+    """Up to which token of the prompt all continuations are the same; it grows no faster than c."""
+    answered: int
+
+    def latest(self, lags: Lags) -> Forgetting | None:
+        """What is lost at the latest cut that leaves room; None where there is none."""
+
+        def too_late(c: int) -> bool:
+            lost = lags.at(c)
+            return lost.handed > self.shared(c) or lost.beyond >= self.answered
+
+        late = first_size(too_late, 1, limit=self.most)
+        last = self.most if late is None else late - 1
+        return lags.at(last) if last else None
+
+
+def alike_behind(task: Task) -> Alike | None:
+    """Such prefixes of a task; None where none are known here.
+
+    Two strings: the first c bits differ, the rest of the first string is the same, and the second
+    string tells. Brackets: c that open, then pairs that close at once, then c that close in turn.
+    Ones: c bits, then the same bits to the end.
+    """
+    n = task.asked.length
+    match task:
+        case Equality() | Disjointness():
+            return Alike(lambda c: Power(2, c), task.n, lambda c: task.n, n)
+        case Dyck() if task.k > 1:
+            # pairs between them lie one deeper
+            return Alike(
+                lambda c: Power(task.k, c),
+                min(task.D, n // 2),
+                lambda c: n - c if c < task.D else c,
+                n,
+            )
+        case Counting():
+            return Alike(lambda c: Exact(c + 1), task.n, lambda c: n, n)
+        case _:
+            return None
 
 
 def granted(architecture: Architecture) -> tuple[str, ...]:
