@@ -5,6 +5,7 @@ recurrent states have passed, so that they alone must tell prefixes apart.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
@@ -375,20 +376,28 @@ def alike_behind(task: Task) -> Alike | None:
     """
     n = task.asked.length
     match task:
-        case Equality() | Disjointness():
-            return Alike(lambda c: Power(2, c), task.n, lambda c: task.n, n)
-        case Dyck() if task.k > 1:
-            # pairs between them lie one deeper
-            return Alike(
-                lambda c: Power(task.k, c),
-                min(task.D, n // 2),
-                lambda c: n - c if c < task.D else c,
-                n,
-            )
-        case Counting():
-            return Alike(lambda c: Exact(c + 1), task.n, lambda c: n, n)
+        case Equality(n=bits) | Disjointness(n=bits):
+            return Alike(partial(Power, 2), bits, partial(_up_to, bits), n)
+        case Dyck(k=k, D=deepest) if k > 1:
+            most = min(deepest, n // 2)
+            return Alike(partial(Power, k), most, partial(_pairs_up_to, n, deepest), n)
+        case Counting(n=bits):
+            return Alike(_counts, bits, partial(_up_to, n), n)
         case _:
             return None
+
+
+def _up_to(end: int, _: int) -> int:
+    return end
+
+
+def _pairs_up_to(n: int, deepest: int, c: int) -> int:
+    # pairs between what opens and what closes lie one deeper
+    return n - c if c < deepest else c
+
+
+def _counts(c: int) -> Count:
+    return Exact(c + 1)
 
 
 def granted(architecture: Architecture) -> tuple[str, ...]:
