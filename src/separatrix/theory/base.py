@@ -259,7 +259,6 @@ def size_in_words(task: Task) -> tuple[str, int]:
 
 
 def _composes(task: Task) -> bool:
-    """Whether a task composes functions, in one question or in several."""
     return isinstance(task.task if isinstance(task, Questions) else task, Functions)
 
 

@@ -32,7 +32,6 @@ def _width(sizes: Mapping[str, Any]) -> int:
 
 
 def _precision(formats: Iterable[str]) -> int:
-    """Bits of the widest numbers, those of accumulators among them."""
     return max(NumberFormat(name).bits for name in formats)
 
 

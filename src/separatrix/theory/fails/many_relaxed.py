@@ -373,7 +373,6 @@ def _real(choice: Choice[int]) -> Choice[Real]:
 
 
 def _nearest(x: Real) -> int:
-    """The nearest integer of at least 1."""
     return max(1, whole(x + Real(0.5)))
 
 

@@ -432,7 +432,6 @@ def _numbers(cut: Cut) -> dict[str, int]:
 
 
 def _each(cut: Cut) -> str:
-    """How long a fact is."""
     return counted_as(1 if cut.table is None else cut.table.tokens, "token")
 
 
@@ -447,5 +446,5 @@ def _shown(verdict: Verdict, task: Task) -> dict[str, str]:
 
 
 def _forgets(lost: Forgetting, architecture: Architecture) -> bool:
-    """Whether anything but states is carried over the cut; else Theorems I and A say the same."""
+    # else Theorems I and A say the same
     return lost.reach > 0 or lost.bits < architecture.cache_bits(lost.cut)

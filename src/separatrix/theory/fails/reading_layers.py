@@ -217,7 +217,6 @@ class DepthTheorem(Theorem, Generic[S, P]):
         return found
 
     def _shows(self, found: Found[S, P]) -> bool:
-        """Whether every inequality holds; raises Undecided where one stays open."""
         return all(sign.positive for sign in self.signs(found.parameters, found.sizes))
 
     def _sizes_at(self, architecture: Architecture, n: int) -> S:
@@ -325,7 +324,6 @@ class DepthTheorem(Theorem, Generic[S, P]):
         return _listed(parameters.numbers)
 
     def _numbers(self, found: Found[S, P]) -> dict[str, int]:
-        """What a verdict holds of what was found."""
         return found.numbers | self.sides(found.parameters, found.sizes)
 
 

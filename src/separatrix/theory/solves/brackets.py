@@ -136,5 +136,4 @@ def _holds(part: Mechanism, places: int, numbers: int) -> bool:
 
 
 def _exact(part: Mechanism, tokens: int) -> bool:
-    """Whether every format of a mechanism holds the integers that so many tokens lead to."""
     return all(tokens <= most_counted(name) for name in part.formats)

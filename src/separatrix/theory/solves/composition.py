@@ -154,5 +154,4 @@ def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
 
 
 def _taken(architecture: Architecture, part: Mechanism) -> int:
-    """Channels that a carrier may need for counting: two counts in turn, and a constant."""
     return 3 if architecture.positions == "none" and part.counted_bits else 0
