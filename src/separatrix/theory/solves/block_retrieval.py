@@ -68,12 +68,5 @@ class BlockRetrieval(Theorem):
                         "block": part.block,
                         "layer": index,
                     }
-                    return self.verdict(
-                        architecture,
-                        task,
-                        "SOLVABLE",
-                        sentence,
-                        numbers=numbers,
-                        assumptions=(EMBEDDED,),
-                    )
+                    return self.solved(architecture, task, sentence, numbers, EMBEDDED)
         return None

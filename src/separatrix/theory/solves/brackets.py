@@ -88,19 +88,18 @@ class Brackets(Theorem):
             f" {number(needed.slots)} in slots of {needed.bits} numbers, layer {flag} remembers a"
             " wrong one: they judge every prompt"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={
+            {
                 "counter": counter - 1,
                 "stack": holder - 1,
                 "flag": flag - 1,
                 "slots": needed.slots,
                 "bits_of_a_kind": needed.bits,
             },
-            assumptions=(SATURATED,),
+            SATURATED,
         )
 
 

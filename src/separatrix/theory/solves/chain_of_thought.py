@@ -93,13 +93,8 @@ class Thought(Theorem):
                 " dimensions"
             )
             numbers = found.numbers(address, payload_bits=payload, layer=index, written=task.L)
-            return self.verdict(
-                architecture,
-                Written(task=task, form="pairs"),
-                "SOLVABLE",
-                sentence,
-                numbers=numbers,
-                assumptions=(found.rests_on,),
+            return self.solved(
+                architecture, Written(task=task, form="pairs"), sentence, numbers, found.rests_on
             )
         return None
 

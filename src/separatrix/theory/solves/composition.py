@@ -77,13 +77,8 @@ class Composition(Theorem):
         numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
         if all(one.address for one in found.values()):
             numbers["address_bits"] = address
-        return self.verdict(
-            architecture,
-            task,
-            "SOLVABLE",
-            sentence,
-            numbers=numbers,
-            assumptions=_sources([found[i] for i in layers]),
+        return self.solved(
+            architecture, task, sentence, numbers, *_sources([found[i] for i in layers])
         )
 
     def told(

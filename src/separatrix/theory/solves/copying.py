@@ -57,12 +57,13 @@ class TwoLayerCopying(Theorem):
         if len(layers) < 2:
             return None
         first, second, *_ = sorted(layers)
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
-            f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} looks"
-            f" up values by {address} address bits and {TAGS} tags in its keys",
-            numbers={"address_bits": address, "first": first, "second": second},
-            assumptions=(layers[first].rests_on,),
+            (
+                f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} "
+                f"looks up values by {address} address bits and {TAGS} tags in its keys"
+            ),
+            {"address_bits": address, "first": first, "second": second},
+            layers[first].rests_on,
         )

@@ -63,16 +63,15 @@ class StartTokenCounts(Theorem):
                 continue
             if content_dims(architecture, part, head) <= bits or not head.has_room(bits + 1, 1):
                 continue
-            return self.verdict(
+            return self.solved(
                 architecture,
                 task,
-                "SOLVABLE",
                 (
                     f"one full layer (layer {index + 1}) solves it: {bits} bits of a symbol and a"
                     f" tag of {head.head_dim} key dimensions; at most {tied:,} of"
                     f" {MOST_TIED[head.format]:,} keys tie in {head.format}"
                 ),
-                numbers={"symbol_bits": bits, "tied": tied, "layer": index},
-                assumptions=(NEEDS_NONE,),
+                {"symbol_bits": bits, "tied": tied, "layer": index},
+                NEEDS_NONE,
             )
         return None

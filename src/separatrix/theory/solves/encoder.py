@@ -68,13 +68,12 @@ class Encoder(Theorem):
             f" of {depth - 1} further ones doubles the jump ({address} address and tag bits in the"
             f" keys, {payload} value dimensions)"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={"address_bits": address, "payload_bits": payload, "full_layers": depth},
-            assumptions=(EMBEDDED,),
+            {"address_bits": address, "payload_bits": payload, "full_layers": depth},
+            EMBEDDED,
         )
 
 

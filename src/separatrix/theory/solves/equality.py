@@ -82,11 +82,10 @@ class TwoLayerEquality(Theorem):
             f"two full layers solve it: layer {first + 1} fetches partners ({asked}), layer"
             f" {second + 1} looks for a difference"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers=found.numbers(address, first=first, second=second),
-            assumptions=(found.rests_on,),
+            found.numbers(address, first=first, second=second),
+            found.rests_on,
         )

@@ -78,12 +78,11 @@ class IndexedRetrieval(Theorem):
                     f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
                     f" bits of {choice.head.dv} value dimensions"
                 )
-                return self.verdict(
+                return self.solved(
                     architecture,
                     task,
-                    "SOLVABLE",
                     sentence,
-                    numbers=found.numbers(address, payload_bits=payload, layer=index),
-                    assumptions=(found.rests_on,),
+                    found.numbers(address, payload_bits=payload, layer=index),
+                    found.rests_on,
                 )
         return None

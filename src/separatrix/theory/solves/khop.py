@@ -82,13 +82,12 @@ class DoubledHops(Theorem):
             f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
             f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={"address_bits": place, "letter_bits": letter, "layers": depth, "first": first},
-            assumptions=(EMBEDDED,),
+            {"address_bits": place, "letter_bits": letter, "layers": depth, "first": first},
+            EMBEDDED,
         )
 
 

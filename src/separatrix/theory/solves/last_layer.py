@@ -92,14 +92,7 @@ class LastLayer(Theorem):
         }
         if needed.order:
             numbers["order_bits"] = needed.order
-        return self.verdict(
-            architecture,
-            task,
-            "SOLVABLE",
-            sentence,
-            numbers=numbers,
-            assumptions=(NEEDS_NONE if grams else EMBEDDED,),
-        )
+        return self.solved(architecture, task, sentence, numbers, NEEDS_NONE if grams else EMBEDDED)
 
 
 def _needed(task: Task) -> Needed | None:

@@ -81,20 +81,21 @@ class TwoLayerLookup(Theorem):
                 if second <= first:
                     continue
                 tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
-                return self.verdict(
+                return self.solved(
                     architecture,
                     task,
-                    "SOLVABLE",
-                    f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
-                    f" layer {second + 1} compares {wanted.key} key dimensions and reads"
-                    f" {wanted.letter} bits",
-                    numbers={
+                    (
+                        f"two layers solve it: layer {first + 1} brings every token {tokens} "
+                        f"before it, layer {second + 1} compares {wanted.key} key dimensions and reads"
+                        f" {wanted.letter} bits"
+                    ),
+                    {
                         "key_bits": wanted.key,
                         "payload_bits": wanted.letter,
                         "first": first,
                         "second": second,
                     },
-                    assumptions=(rests_on,),
+                    rests_on,
                 )
         return None
 

@@ -67,12 +67,7 @@ class Match2(Theorem):
             else:
                 continue
             sentence = f"one full layer (layer {index + 1}) solves it: {how}"
-            return self.verdict(
-                architecture,
-                task,
-                "SOLVABLE",
-                sentence,
-                numbers={"dimensions": dimensions, "layer": index},
-                assumptions=(rests_on,),
+            return self.solved(
+                architecture, task, sentence, {"dimensions": dimensions, "layer": index}, rests_on
             )
         return None

@@ -87,11 +87,10 @@ class TwoLayerNeighbour(Theorem):
             f" ({asked if found.address else 'the offset 1'}, {task.d} bits in its values), layer"
             f" {second + 1} compares {task.d} bits ({compared} key dimensions)"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers=found.numbers(address, first=first, second=second, compared=compared),
-            assumptions=(found.rests_on,),
+            found.numbers(address, first=first, second=second, compared=compared),
+            found.rests_on,
         )

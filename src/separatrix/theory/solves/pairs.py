@@ -70,11 +70,10 @@ class TwoLayerPairs(Theorem):
             f"two full layers solve it: layer {first + 1} flags tokens that an earlier one cancels"
             f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={"value_bits": bits, "first": first, "second": second},
-            assumptions=(NEEDS_NONE,),
+            {"value_bits": bits, "first": first, "second": second},
+            NEEDS_NONE,
         )

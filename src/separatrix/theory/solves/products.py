@@ -146,12 +146,11 @@ class TheoremS(Theorem):
             f" {number(product - (not first))} letters; "
             + ("every token holds the product so far" if first else "a token behind them asks")
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={
+            {
                 "points": points,
                 **numbers_of(mlp),
                 "letters": product - (not first),
@@ -161,11 +160,9 @@ class TheoremS(Theorem):
             }
             | {f"layer_{i}": step.reader.layer for i, step in enumerate(taken, 1)}
             | {f"maps_{i}": step.words for i, step in enumerate(taken, 1)},
-            assumptions=(
-                *dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on),
-                said,
-                width_said(mlp),
-            ),
+            *dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on),
+            said,
+            width_said(mlp),
         )
 
     def _counted(self, architecture: Architecture, task: Task) -> Verdict | None:
@@ -191,13 +188,13 @@ class TheoremS(Theorem):
                     continue
                 if n > most:
                     continue
-                return self.verdict(
+                return self.solved(
                     architecture,
                     task,
-                    "SOLVABLE",
                     f"one full layer (layer {index + 1}) of equal weights counts: {said}",
-                    numbers={"layer": index, "channels": channels},
-                    assumptions=(DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
+                    {"layer": index, "channels": channels},
+                    DIVIDES_LAST,
+                    *([FIRST] if part.format == "bf16" else []),
                 )
         return None
 

@@ -74,17 +74,17 @@ class QuestionFirst(Theorem):
         if layers is None:
             return None
         first, _, last = layers[-3:]
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             (
                 f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"
                 f" {last + 1} the {number(answer)} bits of its value, whatever n"
             ),
-            numbers={"key_bits": key, "answer_bits": answer}
+            {"key_bits": key, "answer_bits": answer}
             | {f"layer_{i}": layer for i, layer in enumerate(layers, 1)},
-            assumptions=(SATURATED, *([EMBEDDED] if placed else [])),
+            SATURATED,
+            *([EMBEDDED] if placed else []),
         )
 
 

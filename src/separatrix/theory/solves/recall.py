@@ -78,18 +78,17 @@ class ConvolvedRecall(Theorem):
                     + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer"
                     " bits"
                 )
-                return self.verdict(
+                return self.solved(
                     architecture,
                     task,
-                    "SOLVABLE",
                     sentence,
-                    numbers={
+                    {
                         "key_bits": needed.code,
                         "order_bits": needed.order,
                         "payload_bits": needed.answer,
                         "layer": index,
                     },
-                    assumptions=(EMBEDDED,),
+                    EMBEDDED,
                 )
         return None
 

@@ -66,12 +66,11 @@ class Retrieval(Theorem):
                 f"one full layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
                 f" {head.dv} value dimensions"
             )
-            return self.verdict(
+            return self.solved(
                 architecture,
                 task,
-                "SOLVABLE",
                 sentence,
-                numbers=found.numbers(address, payload_bits=payload, layer=index),
-                assumptions=(found.rests_on,),
+                found.numbers(address, payload_bits=payload, layer=index),
+                found.rests_on,
             )
         return None

@@ -71,20 +71,19 @@ class SparseAveraging(Theorem):
         if len(found) < len(wanted):
             return None
         first, second = found
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             (
                 f"two full layers (layers {first + 1} and {second + 1}) solve it: {address} bits of"
                 f" a place and {payload} of a value, then {number} bits of a set's number"
             ),
-            numbers={
+            {
                 "address_bits": address,
                 "payload_bits": payload,
                 "set_bits": number,
                 "first": first,
                 "second": second,
             },
-            assumptions=(EMBEDDED,),
+            EMBEDDED,
         )

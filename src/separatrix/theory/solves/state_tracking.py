@@ -92,12 +92,11 @@ class StateTracking(Theorem):
             f"one {part.title} layer (layer {index + 1}) answers every prompt of every length:"
             f" {room.said}"
         )
-        return self.verdict(
+        return self.solved(
             architecture,
             task,
-            "SOLVABLE",
             sentence,
-            numbers={
+            {
                 "layer": index,
                 "things": moved.things,
                 "reflections": room.reflections,
@@ -105,7 +104,7 @@ class StateTracking(Theorem):
                 "value_numbers": room.values,
                 "heads": room.heads,
             },
-            assumptions=(SATURATED,),
+            SATURATED,
         )
 
 

@@ -52,12 +52,11 @@ class Tightness(Theorem):
                     f"layer {index + 1} solves it as the automaton of its prefixes' classes:"
                     f" {needed} of {machine.bits} bits, {rules} of {machine.rules} rules"
                 )
-                return self.verdict(
+                return self.solved(
                     architecture,
                     task,
-                    "SOLVABLE",
                     sentence,
-                    numbers={"layer": index, "bits": needed, "rules": rules},
-                    assumptions=(EMBEDDED,),
+                    {"layer": index, "bits": needed, "rules": rules},
+                    EMBEDDED,
                 )
         return None
