@@ -86,8 +86,8 @@ class TwoLayerLookup(Theorem):
                     task,
                     (
                         f"two layers solve it: layer {first + 1} brings every token {tokens} "
-                        f"before it, layer {second + 1} compares {wanted.key} key dimensions and reads"
-                        f" {wanted.letter} bits"
+                        f"before it, layer {second + 1} compares {wanted.key} key dimensions"
+                        f" and reads {wanted.letter} bits"
                     ),
                     {
                         "key_bits": wanted.key,
