@@ -227,13 +227,11 @@ TRIMMED = {
 }
 """Files that were cut down to sizes and do not say positions."""
 OPEN = {
-    "gpt-oss-20b": ["dtype=bf16"],
     "mamba2-2.7b": (
         [
             f"mamba2.{size}"
             for size in ("heads=80", "head_dim=64", "state=128", "groups=1", "conv=4")
         ]
-        + ["dtype=bf16"]
     ),
 }
 """What these files leave open, as the release states it elsewhere."""

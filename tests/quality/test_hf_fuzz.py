@@ -79,7 +79,7 @@ SECTIONS = (
     "sparse_attention_config",
 )
 SECTIONS += ("compress_rates", "attention_other_setting", "attn_config")
-SILENT = {"state-spaces--mamba2-2.7b": r"mamba2\.state", "openai--gpt-oss-20b": "dtype"}
+SILENT = {"state-spaces--mamba2-2.7b": r"mamba2\.state"}
 """Released files that leave sizes open, and one that each of them must name."""
 
 WORDS = [
@@ -307,7 +307,7 @@ DEFINED |= {
         "hybrid_layer_pattern",
         "attention_other_setting",
     ),
-    *("rope_scaling", "truncate"),
+    *("rope_scaling", "truncate", "dtype", "torch_dtype"),
     *("sliding_window_layout", "sparse_attention_config", "use_sparse_attention", "num_kv_heads"),
 }
 """Fields whose absence has a meaning of its own, by the definition of the model class; the

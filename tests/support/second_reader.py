@@ -50,7 +50,7 @@ def nested(config: Config) -> Config:
 
 def model_bits(c: Config) -> int:
     return {"float32": 32, "float64": 64}.get(
-        (c["dtype"] if "dtype" in c else c["torch_dtype"]).removeprefix("torch."), 16
+        (c.get("dtype") or c.get("torch_dtype") or "bfloat16").removeprefix("torch."), 16
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
@@ -37,10 +37,11 @@ class Serving:
                 f"batch is {self.batch!r}; it must be a number of sequences from 1 to"
                 f" {MOST_BATCH:,}"
             )
-        if self.memory is not None and self.memory <= (self.weights or 0):
+        if self.memory is not None and self._beside <= 0:
+            more = f", {format_bytes(-self._beside)} too little" if self._beside else ""
             raise SizeError(
                 f"weights of {format_bytes(self.weights or 0)} leave nothing of"
-                f" {format_bytes(self.memory)} of memory; give more memory, or weights in a"
+                f" {format_bytes(self.memory)} of memory{more}; give more memory, or weights in a"
                 " narrower format"
             )
 
@@ -49,22 +50,31 @@ class Serving:
         """From sizes as people write them, such as 80GiB. Raises SizeError for what is no size, and
         for weights that fill the memory.
         """
-        return cls(
-            None if memory is None else parse_bits(memory, what="memory"),
-            None if weights is None else parse_bits(weights, what="weights"),
-            batch,
+        whole, own = (
+            None if text is None else 0 if text == "0" else parse_bits(text, what=what)
+            for text, what in ((memory, "memory"), (weights, "weights"))
         )
+        return cls(whole, own, batch)
 
     @property
     def room(self) -> int | None:
-        """Bits of memory beside the weights; not above 0 where these are known not to fit."""
-        return None if self.memory is None else self.memory - (self.weights or 0)
+        """Bits of memory beside the weights, None where either is not known; not above 0 where
+        they are known not to fit.
+        """
+        return None if None in (self.memory, self.weights) else self._beside
 
-    def of(self, known: Weights | None) -> Serving:
-        """With the weights that a file tells, where nobody gives any."""
-        if self.weights is not None or known is None or known.bits is None:
+    @property
+    def _beside(self) -> int:
+        return (self.memory or 0) - (self.weights or 0)
+
+    def of(self, architecture: Architecture) -> Serving:
+        """With the weights that files tell, where nobody gives any."""
+        known, size = architecture.weights, architecture.weight_bits
+        if size is None and known is not None:
+            size = known.stored
+        if self.weights is not None or size is None:
             return self
-        return _Told(self.memory, known.total * known.bits, self.batch)
+        return _Told(self.memory, size, self.batch)
 
     def read(self, known: Weights | None) -> Fraction:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
@@ -116,8 +126,10 @@ class Costs:
     longest: int | None
     known: Weights | None
     """What the file tells of the weights."""
-    told: bool
-    """Whether `serving` has its weights from there."""
+    told: Literal["given", "files", "sizes", ""]
+    """Where `serving` has its weights from: whoever asks, the files beside the description, the
+    sizes in it; "" where they are not known.
+    """
 
     def here(self, context: int) -> CostAt:
         """Those at one of the contexts."""
@@ -129,10 +141,13 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
     near = (context // _APART, context, context * _APART)
     contexts = [t for t in near if 1 <= t <= LONGEST_CONTEXT]
     grown = _Grown.of(architecture)
-    served = serving.of(architecture.weights)
+    served = serving.of(architecture)
+    told = "given" if served is serving else "sizes"
+    told = "files" if told == "sizes" and architecture.weight_bits is not None else told
     found = tuple(_cost_at(architecture, grown, t, served) for t in contexts)
+    longest = _longest(architecture, served)
     return Costs(
-        served, found, _longest(architecture, served), architecture.weights, served is not serving
+        served, found, longest, architecture.weights, told if served.weights is not None else ""
     )
 
 
@@ -229,7 +244,7 @@ def crossings(
     if one is None or other is None:
         return ()
     known = (first.weights, second.weights)
-    served = (servings[0].of(known[0]), servings[1].of(known[1]))
+    served = (servings[0].of(first), servings[1].of(second))
     if (served[0].weights is None) != (served[1].weights is None):
         # weights of one alone would decide nothing
         served = (replace(served[0], weights=None), replace(served[1], weights=None))

@@ -14,6 +14,7 @@ _BESIDE = {
     "alibi": "ALiBi: scores fall with distance",
     "unknown": "not said in the file",
 }
+_UNREAD = "in a way that is read: "
 _KINDS = {"full": "full", "windowed": "windowed", "indexed": "indexed"}
 
 
@@ -26,7 +27,11 @@ def positions_text(architecture: Architecture) -> str:
     parts = [part for part in mixing if part.group not in ("recurrent", "convolution")]
     still = sum(part.rotation is None for part in parts)
     if still == len(parts):
-        return _BESIDE[beside]
+        # a note of the file's reader says what it found and did not read
+        why = next(
+            (note.partition(_UNREAD)[2] for note in architecture.notes if _UNREAD in note), ""
+        )
+        return f"not known: {why}" if beside == "unknown" and why else _BESIDE[beside]
     text = _rotations([part for part in parts if part.rotation is not None], parts)
     if still:
         text += f"; {still:,} of {len(parts):,} attention layers without (NoPE)"

@@ -4,15 +4,17 @@ costs of two designs cross.
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from separatrix.cards.costs import Crossing, Serving, costs, crossings
-from separatrix.core.errors import SeparatrixError, UnknownNameError
+from separatrix.core.errors import ConfigError, SeparatrixError, UnknownNameError
 from separatrix.core.numbers.growth import Since
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.hf import from_config, read_config
 from separatrix.stacks.architecture.presets import preset
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.settings import Settings
@@ -258,6 +260,79 @@ def test_weights_of_the_file_are_taken_off_the_memory() -> None:
     assert (large.here(4096).sequences, large.longest) == (0, 0)
 
 
+def test_quantised_weights_by_hand() -> None:
+    """Llama 3.1 8B: 6,979,321,856 weights of maps and MLPs, 1,050,673,152 of embedding and head."""
+    config = dict(PRESETS["llama-3.1-8b"]["config"])
+    wide, rest = 32 * (4096 * 10_240 + 3 * 4096 * 14_336), 2 * 4096 * 128_256
+    ints = {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}
+    several = {"weights": {"num_bits": 8, "type": "float"}}
+    for said, bits in (
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, 4 + 20 / 128),
+        ({"quant_method": "awq", "bits": 4, "group_size": 64}, 4 + 20 / 64),
+        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, 8),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 8),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True}, 4.5),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, 8),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, 4.5),
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, 8),
+        ({"quant_method": "compressed-tensors", "config_groups": {"group_0": ints}}, 4 + 16 / 128),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"group_0": ints, "group_1": several},
+            },
+            8,
+        ),
+    ):
+        known = from_config(config | {"quantization_config": said}).weights
+        assert known is not None
+        assert known.stored == wide * bits + 16 * rest, said
+    for strange in ({"quant_method": "gptq", "bits": "4"}, {"quant_method": "gptq"}, {}, []):
+        known = from_config(config | {"quantization_config": strange}).weights
+        assert known is not None
+        assert known.stored is None
+
+
+def test_quantised_releases_are_as_large_as_published() -> None:
+    """DeepSeek-V3: 671 G in fp8, of which 1.9 G in bf16; gpt-oss-20b: 13,761,264,768 bytes, with
+    biases and norms; Llama-3.1-405B-FP8 leaves attention in bf16.
+    """
+    for name, published, off in (("deepseek-v3", 672.9e9, 1e-3), ("gpt-oss-20b", 13.761e9, 2e-3)):
+        known = preset(name).weights
+        assert known is not None
+        assert known.stored == pytest.approx(8 * published, rel=off)
+    kept = {
+        "quant_method": "fbgemm_fp8",
+        "modules_to_not_convert": ["model.layers.0.self_attn.q_proj", "lm_head"],
+    }
+    known = from_config(PRESETS["llama-3.1-8b"]["config"] | {"quantization_config": kept}).weights
+    assert known is not None
+    assert known.bits is not None
+    assert [int(bits) for bits in known.bits] == [16, 8, 8, 16]
+
+
+def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
+    """What an index or the only file of a checkpoint weighs wins over what sizes make."""
+    config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
+    config.write_text(json.dumps(PRESETS["mamba-2.8b"]["config"]))
+    assert costs(read_config(config), 4096, Serving(80 * GIB)).told == ""
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 1000)
+    assert read_config(tmp_path).weight_bits == 8000
+    index.write_text(json.dumps({"metadata": {"total_size": 11_073_541_120.0}}))
+    found = costs(read_config(tmp_path), 4096, Serving(80 * GIB))
+    assert (found.told, found.serving.weights) == ("files", 8 * 11_073_541_120)
+    for wrong in ("1", 0, -1, 1.5, True, 10**40, float("inf")):
+        index.write_text(json.dumps({"metadata": {"total_size": wrong}}))
+        with pytest.raises(ConfigError, match="total_size"):
+            read_config(tmp_path)
+    index.write_text("{")
+    with pytest.raises(ConfigError, match="not JSON"):
+        read_config(tmp_path)
+    for silent in ({}, {"metadata": {}}, [], {"metadata": 3}):
+        index.write_text(json.dumps(silent))
+        assert read_config(tmp_path).weight_bits is None
+
+
 def test_whole_tokens_cross_elsewhere_than_mixing() -> None:
     """gpt-oss-20b has 3.6 G weights to meet, and a window in every second layer; Qwen3 8B 7.6 G."""
     found = crossed(preset("gpt-oss-20b"), preset("qwen3-8b"))
@@ -273,11 +348,15 @@ def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
     assert preset("mamba-2.8b").weights is None
     assert Architecture.parse("full").weights is None
     quantised = dict(PRESETS["llama-3.1-8b"]["config"]) | {
-        "quantization_config": {"quant_method": "gptq", "bits": 4}
+        "quantization_config": {"quant_method": "brand_new", "bits": 4}
     }
     known = from_config(quantised).weights
     assert known is not None
-    assert known.bits is None
+    assert known.bits is known.stored is None
+    # nothing is said of sequences where nothing is known to be left for them
+    found = costs(from_config(quantised), 4096, Serving(80 * GIB))
+    assert found.longest is found.here(4096).sequences is None
+    assert found.told == ""
     without = {k: v for k, v in quantised.items() if k != "intermediate_size"}
     assert from_config(without).weights is None
     strange = dict(PRESETS["qwen3-next-80b"]["config"]) | {"num_experts_per_tok": 600}

@@ -162,8 +162,9 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         whole_token = here.decode + costs.known.operations(head=True)
         mixing += f", {format_count(whole_token)} in all"
     yield "Computes", mixing
-    if costs.longest is not None and costs.serving.memory is not None:
+    if costs.serving.memory is not None:
         fits = "any number of" if here.sequences is None else f"{here.sequences:,}"
+        fits = "not known how many" if costs.longest is None else fits
         sequences = "sequence" if here.sequences == 1 else "sequences"
         memory = format_bytes(costs.serving.memory)
         yield "Serves", f"{fits} {sequences} in {memory}; {costs_notes(costs)[-1]}"

@@ -50,7 +50,10 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
         rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
     if costs.serving.memory is not None:
         within = format_bytes(costs.serving.memory)
-        rows.append((f"sequences in {within}", lambda cost: _sequences(cost)))
+        room = costs.serving.room
+        rows.append(
+            (f"sequences in {within}", lambda cost: UNKNOWN if room is None else _sequences(cost))
+        )
     return rows
 
 
@@ -68,14 +71,21 @@ def _with_maps(known: Weights) -> list[tuple[str, Callable[[CostAt], str]]]:
 def costs_notes(costs: Costs) -> list[str]:
     """What is counted, and how long the batch fits."""
     notes = [MIXING if costs.known is None else f"{MIXING}; {_whole(costs.known)}"]
-    if costs.longest is None:
+    if costs.serving.memory is None:
         return notes
     weights = costs.serving.weights
     if weights is None:
-        notes.append("weights not given, none taken off the memory: --weights")
-    elif costs.told:
-        notes.append(f"weights of {format_bytes(weights)}, by the sizes in the file; --weights")
+        return [*notes, _UNWEIGHED]
+    if costs.told != "given":
+        told = f"weights of {format_bytes(weights)}, by the {_BY[costs.told]}; --weights"
+        notes.append(told)
     return [*notes, _fits(costs)]
+
+
+_UNWEIGHED = (
+    "what the weights take is not known: --weights 16GiB, or --weights 0 for the caches alone"
+)
+_BY = {"sizes": "sizes in the file", "files": "files beside it"}
 
 
 def _whole(known: Weights) -> str:
@@ -105,6 +115,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
     return {
         "memory_bytes": _plain(serving.memory),
         "weights_bytes": _plain(serving.weights),
+        "weights_from": costs.told or None,
         "batch": serving.batch,
         "batch_fits_up_to": costs.longest,
         "weights": _weights_json(costs.known),
@@ -186,7 +197,7 @@ def _fits(costs: Costs) -> str:
     whose = "one sequence fits" if batch == 1 else f"a batch of {batch:,} fits"
     room = costs.serving.room
     if room is not None and room <= 0:
-        return "the weights alone do not fit"
+        return f"the weights alone do not fit: {format_bytes(-room)} too little"
     if not costs.longest:
         return f"not even one token of {'a sequence' if batch == 1 else 'each sequence'} fits"
     if costs.longest == LONGEST_CONTEXT:
@@ -209,7 +220,7 @@ def _weights_json(known: Weights | None) -> dict[str, Any] | None:
     return {
         "total": known.total,
         "met_by_a_token": known.read(1),
-        "bits": known.bits,
+        "bits": None if known.stored is None else _number(Fraction(known.stored, known.total)),
         "decode_flops": known.operations(head=True),
         "prefill_flops_per_token": known.operations(head=False),
     }

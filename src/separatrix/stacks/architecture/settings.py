@@ -20,6 +20,7 @@ _WAY = (
 )
 MOST = 10**12
 _SAID_OF = {
+    "number format": {"format"},
     "keys and values": {"format", "kv"},
     "convolution buffers": {"format"},
     "token shifts": {"format"},

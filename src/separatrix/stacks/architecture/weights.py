@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Mlp:
     """Whether every layer has one; else those that mix no tokens, and none beside a mixer."""
 
 
+class Bits(NamedTuple):
+    """Bits of a weight as a release stores it, with its share of the scales."""
+
+    maps: Fraction
+    mlps: Fraction
+    experts: Fraction
+    head: Fraction
+    """And of the embedding."""
+
+
 @dataclass(frozen=True)
 class Weights:
     """The weights of a released model, in numbers; norms and biases left out."""
@@ -46,8 +58,8 @@ class Weights:
     head: int
     embedding: int
     """0 where the head is the embedding."""
-    bits: int | None
-    """Of each weight; None where they are quantised."""
+    bits: Bits | None
+    """None where they are quantised in a way that is not read."""
 
     @property
     def total(self) -> int:
@@ -56,6 +68,15 @@ class Weights:
     @property
     def _experts(self) -> int:
         return sum(own.layers * own.every * own.size for own in self.experts)
+
+    @property
+    def stored(self) -> int | None:
+        """Bits of all weights as the release stores them."""
+        if self.bits is None:
+            return None
+        maps, mlps, experts, head = self.bits
+        found = self.maps * maps + self.mlps * mlps + self._experts * experts
+        return round(found + (self.head + self.embedding) * head)
 
     def read(self, tokens: int) -> int:
         """Weights that decoding so many tokens at once needs at the most; of the embedding only

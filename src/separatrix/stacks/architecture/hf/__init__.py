@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.built import built
 from separatrix.stacks.architecture.hf.causal import refuse_not_causal
@@ -21,6 +23,7 @@ from separatrix.stacks.architecture.hf.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.interpreter import read
 from separatrix.stacks.architecture.hf.kv_format import QUANTISED, STATED, stored, with_quantised
 from separatrix.stacks.architecture.hf.mlps import mlp
+from separatrix.stacks.architecture.hf.notes import format_notes
 from separatrix.stacks.architecture.hf.pattern import by_pattern
 from separatrix.stacks.architecture.hf.positions import placed
 from separatrix.stacks.architecture.hf.probe import probe
@@ -35,6 +38,7 @@ from separatrix.stacks.architecture.settings import Settings
 __all__ = ["ROWS", "from_config", "of_class", "read_config"]
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_INDEX = "model.safetensors.index.json"
 _ABOVE = (
     *("dtype", "torch_dtype", "model_type", "architectures"),
     *("quantization_config", "quantization", "compression_config", *STATED),
@@ -54,7 +58,28 @@ def read_config(
     beside = file.with_name(QUANTISED)
     if file.name == "config.json" and beside.is_file():
         data = with_quantised(data, load_json(beside))
-    return from_config(data, name, where=label(path), settings=settings, pattern=pattern)
+    found = from_config(data, name, where=label(path), settings=settings, pattern=pattern)
+    return replace(found, weight_bits=_beside(file)) if file.name == "config.json" else found
+
+
+def _beside(file: Path) -> int | None:
+    """Bits of the weights beside a config.json, as the index of a checkpoint of several files
+    tells, or its only file does. Raises ConfigError for an index that is none.
+    """
+    index, only = (file.with_name(name) for name in (_INDEX, _INDEX.removesuffix(".index.json")))
+    if not index.is_file():
+        return 8 * only.stat().st_size if only.is_file() else None
+    whole = json_object((json_object(load_json(index)) or {}).get("metadata")) or {}
+    size = whole.get("total_size")
+    if size is None:
+        return None
+    # some write it as a float
+    if type(size) not in (int, float) or not 0 < size <= LARGEST_BYTES or size != int(size):
+        raise ConfigError(
+            f"{label(index)}: 'metadata.total_size' is {shown(size)}; it must be the bytes of all"
+            " weights"
+        )
+    return 8 * int(size)
 
 
 def from_config(
@@ -82,6 +107,8 @@ def from_config(
     fields, assumed = _with_defaults(fields, row)
     reading = _reading(fields) if pattern is None else by_pattern(fields, pattern)
     reading = stored(placed(reading, fields, chosen, way, norm), fields)
+    classes = {draft.cls for layer in reading.layers for draft in layer}
+    reading = replace(reading, notes=(*reading.notes, *format_notes(fields, classes)))
     if pattern is not None:
         return built(reading, fields, name, chosen, from_config)
     refuse_unread(fields, reading, outer)

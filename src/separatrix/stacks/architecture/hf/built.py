@@ -36,7 +36,8 @@ def built(
         sizes = settings.over(draft.cls, draft.sizes, among)
         unknown = {size: value for size, value in sizes.items() if isinstance(value, Unknown)}
         missing |= {
-            "dtype" if size == "format" else f"{draft.cls.name}.{size}": value
+            # a format that the file states of keys and values, and in words that are not read
+            "kv" if size == "format" else f"{draft.cls.name}.{size}": value
             for size, value in unknown.items()
         }
         formats = {size for size in unknown if size.endswith("format") or size == "accumulator"}

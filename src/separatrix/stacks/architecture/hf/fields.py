@@ -185,10 +185,11 @@ class Fields:
             raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(FORMATS)}")
         return FORMATS[short]
 
-    def model_format(self) -> str | Unknown:
-        """The model's number format, from `dtype` or the older `torch_dtype`."""
-        name = self.number_format("dtype", "torch_dtype")
-        return Unknown((_missing("dtype", "torch_dtype"),)) if name is None else name
+    def model_format(self) -> str:
+        """The model's number format, from `dtype` or the older `torch_dtype`; bf16 where the file
+        states none, which a note says (`notes.format_notes`).
+        """
+        return self.number_format("dtype", "torch_dtype") or "bf16"
 
     def layers(self, *names: str) -> int:
         """Number of layers, from `num_hidden_layers` or the spellings given. Raises ConfigError

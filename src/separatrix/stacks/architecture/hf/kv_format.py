@@ -22,6 +22,8 @@ _NAMES: dict[str, str | None] = {
     **dict.fromkeys(("float8_e5m2", "e4m3", "e5m2"), "fp8"),
     **FORMATS,
     **{name: name for name in ("int8", "bf16", "fp16", "fp32")},
+    # one scale for the whole cache, of fp8 numbers, as AutoFP8 writes it
+    "static": "fp8",
     **dict.fromkeys(("auto", "none", "")),
 }
 """What files write -> format; None where it is the model's own."""
@@ -38,7 +40,8 @@ def with_quantised(data: Any, beside: Any) -> Any:
     section = None if whole is None else json_object(whole.get("quantization"))
     if fields is None or section is None or fields.get("quantization") is not None:
         return data
-    said = {name: section[name] for name in STATED if section.get(name) is not None}
+    names = (*STATED, "quant_algo", "exclude_modules")
+    said = {name: section[name] for name in names if section.get(name) is not None}
     return {**fields, "quantization": said} if said else data
 
 
@@ -79,6 +82,7 @@ def _found(
         inner = json_object(value)
         if key in _SECTIONS and inner is not None:
             yield from _found(inner, fields, f"{name}.")
+            yield from _of_quark(inner, name)
         elif key in STATED:
             fields.harmless(name)
             format_ = _scheme(name, inner) if inner is not None else _named(name, value)
@@ -86,6 +90,18 @@ def _found(
                 yield name, format_
         elif prefix and isinstance(key, str) and _OF_CACHE.search(key) and not _empty(value):
             yield name, _unknown(name, value)
+
+
+def _of_quark(section: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, str | Unknown]]:
+    """Quark names the maps whose outputs are cached, and gives their format beside them."""
+    listed = (json_object(section.get("export")) or {}).get("kv_cache_group")
+    layers = json_object(section.get("layer_quant_config")) or {}
+    for pattern in json_list(listed) or []:
+        outputs = (json_object(layers.get(str(pattern))) or {}).get("output_tensors")
+        of_one = (json_object(outputs) or {}).get("dtype")
+        name = f"{prefix}.export.kv_cache_group"
+        format_ = _named(name, of_one)
+        yield name, _unknown(name, listed) if format_ is None else format_
 
 
 def _scheme(name: str, scheme: Mapping[str, Any]) -> str | Unknown:

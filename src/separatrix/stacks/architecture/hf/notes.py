@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from separatrix.stacks.architecture.hf.draft import Unknown
+from collections.abc import Iterable
+
 from separatrix.stacks.architecture.hf.fields import Fields
+from separatrix.stacks.mechanisms import DSA, Mechanism
 
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
 ACCUMULATORS = (
@@ -22,22 +24,37 @@ def state_note(dtype: str, stated_by: str | None = None) -> str:
     )
 
 
-def convolution_note(dtype: str | Unknown) -> str:
+def convolution_note(dtype: str) -> str:
     return (
-        f"convolution buffers {_said(dtype)} (assumed), the last K-1 inputs: transformers and vLLM"
-        " keep them in the model's dtype"
+        f"convolution buffers {dtype} (assumed), the last K-1 inputs: transformers and vLLM keep"
+        " them in the model's dtype"
     )
 
 
-def cache_note(dtype: str | Unknown) -> str:
+def cache_note(dtype: str) -> str:
     return (
-        f"keys and values {_said(dtype)} (assumed): transformers and vLLM keep them in the model's"
-        " dtype unless told to quantise"
+        f"keys and values {dtype} (assumed): transformers and vLLM keep them in the dtype they"
+        " compute in, the file's unless told otherwise"
     )
 
 
-def _said(dtype: str | Unknown) -> str:
-    return "in the model's dtype" if isinstance(dtype, Unknown) else dtype
+def format_notes(fields: Fields, classes: Iterable[type[Mechanism]]) -> list[str]:
+    """Where engines store other than in the dtype that the file states, or it states none."""
+    stated = fields.number_format("dtype", "torch_dtype")
+    said: list[str] = []
+    if stated is None:
+        said.append(
+            "number format bf16 (assumed): the file states no 'dtype'; --set dtype=... where the"
+            " weights are in another"
+        )
+    if stated == "fp32":
+        said.append("number format fp32, as the file states; vLLM runs such files in 16 bits")
+    if DSA in classes:
+        said.append(
+            "an indexed latent in fp8 takes 656 bytes in vLLM (fp8_ds_mla: scales, and rotated"
+            " numbers in bf16), and its indexer's key 1 byte a number and 4 for each 128"
+        )
+    return said
 
 
 def predicted_notes(fields: Fields) -> list[str]:

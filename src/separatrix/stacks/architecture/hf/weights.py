@@ -6,17 +6,19 @@ said. `tests/peers/test_weights.py` compares with transformers' own modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import ConfigError
-from separatrix.core.evidence.canonical import json_list
+from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.draft import Unknown
 from separatrix.stacks.architecture.hf.fields import Fields
 from separatrix.stacks.architecture.hf.row import Row
-from separatrix.stacks.architecture.weights import Experts, Weights
+from separatrix.stacks.architecture.weights import Bits, Experts, Weights
 from separatrix.stacks.mechanisms import DSA, Full, GatedDeltaNet, Latent, Mechanism, Window
 
 _QUANTISED = ("quantization_config", "quantization", "compression_config")
@@ -52,12 +54,64 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
     return Weights(maps, mlp.every, mlp.experts, head, embedding, _bits(fields))
 
 
-def _bits(fields: Fields) -> int | None:
-    """Bits of a weight in the model's own format."""
-    named = fields.model_format()
-    if isinstance(named, Unknown) or any(fields.has(name) for name in _QUANTISED):
+def _bits(fields: Fields) -> Bits | None:
+    """Of the model's own format, or narrower where a release is quantised: attention, routers and
+    what else the file leaves out are not.
+    """
+    own = Fraction(NumberFormat(fields.model_format()).bits)
+    name = fields.find(*_QUANTISED)
+    if name is None:
+        return Bits(own, own, own, own)
+    said = json_object(fields.data[name]) or {}
+    narrow = _narrow(said)
+    if narrow is None:
         return None
-    return NumberFormat(named).bits
+    kept = [str(each) for key in _KEPT for each in json_list(said.get(key)) or []]
+    attention = any(_ATTENTION.search(each) for each in kept)
+    # MXFP4 is of experts alone
+    mlps = own if str(said.get("quant_method")) == "mxfp4" else narrow
+    return Bits(own if attention else narrow, mlps, narrow, own)
+
+
+_KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
+"""How quantised files call the modules that they leave alone."""
+_ATTENTION = re.compile(r"attn(\W|$)|attention(\W|$)|[qkvo]_proj|qkv")
+_EIGHT = frozenset(("fp8", "fbgemm_fp8", "w8a8_fp8", "ptpc_fp8", "int8", "fp8_e4m3"))
+_FOUR = {"mxfp4": Fraction(17, 4), "fp4": Fraction(17, 4), "nvfp4": Fraction(9, 2)}
+"""With a scale of 8 bits for 32 numbers, or for 16."""
+
+
+def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
+    """Bits of a quantised weight and its share of the scales; None for a way that is not read."""
+    method = str(said.get("quant_method") or said.get("quant_algo")).lower()
+    if method == "modelopt":
+        method = str(said.get("quant_algo")).lower()
+    if method == "quark":
+        own = json_object((json_object(said.get("global_quant_config")) or {}).get("weight")) or {}
+        method = str(own.get("dtype")).lower()
+    if method == "compressed-tensors":
+        groups = (json_object(said.get("config_groups")) or {}).values()
+        kinds = [json_object((json_object(group) or {}).get("weights")) or {} for group in groups]
+        found = [_grouped(kind.get("num_bits"), kind.get("group_size")) for kind in kinds]
+        return None if not found or None in found else max(filter(None, found))
+    if method in ("gptq", "awq", "gptq_marlin", "awq_marlin", "auto-round"):
+        bits, group = (said.get(name) for name in ("bits", "group_size"))
+        # and a zero for every group
+        return _grouped(bits, group, more=bits)
+    if method == "bitsandbytes":
+        four = said.get("load_in_4bit", said.get("_load_in_4bit")) is True
+        # a scale of 32 bits for 64 numbers, itself in 8 bits where it is quantised too
+        scale = Fraction(1, 8) if said.get("bnb_4bit_use_double_quant") is True else Fraction(1, 2)
+        return 4 + scale if four else Fraction(8)
+    return Fraction(8) if method in _EIGHT else _FOUR.get(method)
+
+
+def _grouped(bits: Any, group: Any, more: Any = 0) -> Fraction | None:
+    """Weights of so many bits with a scale of 16 for each group."""
+    if type(bits) is not int or not 1 <= bits <= 16:
+        return None
+    scales = Fraction(16 + more, group) if type(group) is int and group > 0 else 0
+    return bits + Fraction(scales)
 
 
 def _maps(fields: Fields, architecture: Architecture, width: int) -> int | None:

@@ -412,7 +412,6 @@ def test_contradictions_and_what_is_not_read(config: dict[str, Any], said: str) 
         (without(GEMMA4, "global_head_dim"), "full.head_dim"),
         (without(DEEPSEEK_INDEXED, "index_topk"), "dsa.topk"),
         (without(DEEPSEEK_V4_TYPED, "compress_rates"), "compressed.ratio"),
-        (without(LLAMA, "torch_dtype"), "dtype"),
         (without(UNKNOWN["conv"], "conv_L_cache"), "shortconv.conv"),
     ],
 )

@@ -96,10 +96,10 @@ def test_too_many_layers(value: int) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_missing_or_unknown_dtype_is_named(family: str) -> None:
-    assert "'dtype' is missing (also looked for torch_dtype)" in refusal(
-        without(FAMILIES[family], "torch_dtype")
-    )
+def test_a_missing_dtype_is_assumed_and_an_unknown_one_named(family: str) -> None:
+    silent = from_config(without(FAMILIES[family], "torch_dtype"))
+    assert silent == from_config(FAMILIES[family])
+    assert any(note.startswith("number format bf16 (assumed)") for note in silent.notes)
     for value in ("auto", "bf16", 16, ["bfloat16"], True):
         assert "'torch_dtype' is" in refusal(FAMILIES[family] | {"torch_dtype": value})
     assert "disagree" in refusal(FAMILIES[family] | {"dtype": "float32"})

@@ -567,12 +567,12 @@ def test_phi4flash_is_refused_with_the_reason() -> None:
 
 
 @each("family", RECURRENT)
-def test_a_missing_or_unknown_dtype_is_named(family: str) -> None:
+def test_a_missing_dtype_is_assumed_and_an_unknown_one_named(family: str) -> None:
     config = RECURRENT[family]
     silent = without(config, "dtype", "torch_dtype")
     if "text_config" in silent:
         silent["text_config"] = without(silent["text_config"], "dtype", "torch_dtype")
-    assert "'dtype' is missing" in refusal(silent)
+    assert any("bf16 (assumed): the file states no" in note for note in from_config(silent).notes)
     for value in ("auto", 16, ["bfloat16"]):
         assert "'torch_dtype' is" in refusal(silent | {"torch_dtype": value})
     assert (
