@@ -54,7 +54,7 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
         longer=tuple(
             _longer(run, other, place, outcomes) for place, other in enumerate(run.longer_tasks)
         ),
-        repeats=repeats(task, drawn(run, outcomes)),
+        repeats=repeats(task, drawn(run, [one.steps_done for one in outcomes if not one.diverged])),
         answers=_answers(run, outcomes),
     )
 
@@ -148,9 +148,10 @@ def _longer(run: Run, task: Task, place: int, outcomes: Sequence[Outcome]) -> di
     }
 
 
-def drawn(run: Run, outcomes: Sequence[Outcome]) -> int:
-    """Prompts of the task itself that every seed that was tested has trained on, at least."""
-    steps = [outcome.steps_done for outcome in outcomes if not outcome.diverged]
+def drawn(run: Run, steps: Sequence[int]) -> int:
+    """Prompts of the task itself that every seed that was tested has trained on, at least, from the
+    steps of each.
+    """
     # the stack may be of a mixer that is not imported here
     stages = read_stages(parse_task(run.task), run.curriculum)
     before = stages[-1].until if stages else 0

@@ -168,11 +168,10 @@ def runs_summary(
         raise SpecError("--markdown and --json are two forms of the same tables; give one")
     with opened(store, sweep) as kept:
         name = sweep if sweep is not None else _only_sweep(kept)
-        rows = kept.rows(name)
     from separatrix.cli.report import sweeps as tables
-    from separatrix.training.sweeps.statistics import summary
+    from separatrix.training.sweeps.statistics import stored_summary
 
-    found = summary(name, rows)
+    found = stored_summary(name, store)
     if markdown:
         typer.echo(tables.markdown(found), nl=False)
     else:
@@ -188,8 +187,9 @@ def print_summary(found: Summary, as_json: bool) -> None:
         return
     print_rows(tables.best_rows(found), False)
     typer.echo()
-    print_rows(tables.seed_rows(found), False)
-    typer.echo()
+    if rows := tables.seed_rows(found):
+        print_rows(rows, False)
+        typer.echo()
     print_text("\n".join(tables.notes(found)))
 
 

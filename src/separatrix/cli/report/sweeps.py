@@ -17,6 +17,8 @@ from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summ
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""
+_MOST_SEEDS = 100
+"""Of a table with a column for each."""
 _NAMED = 5
 """Damaged runs that a note names."""
 Row = dict[str, str]
@@ -78,9 +80,13 @@ def ceiling(cell: Measured) -> int | None:
 
 
 def seed_rows(summary: Summary) -> list[Row]:
-    """A row for each cell and learning rate: what every seed gave, with its own interval."""
-    seeds = sorted({t.seed for cell in summary.cells for rate in cell.rates for t in rate.trials})
-    found = []
+    """A row for each cell and learning rate: what every seed gave, with its own interval. None
+    where there are more seeds than anybody reads.
+    """
+    seeds = _seeds_of(summary)
+    if len(seeds) > _MOST_SEEDS:
+        return []
+    found: list[Row] = []
     for cell in summary.cells:
         for place, rate in enumerate(cell.rates):
             trials = {trial.seed: trial for trial in rate.trials}
@@ -93,6 +99,14 @@ def seed_rows(summary: Summary) -> list[Row]:
             }
             found.append(row)
     return found
+
+
+def _seeds_of(summary: Summary) -> list[int]:
+    """In order. Of many seeds, all that one rate has."""
+    rates = [rate.counts.seeds for cell in summary.cells for rate in cell.rates]
+    longest = max(rates, key=len, default=[])
+    every = rates if len(longest) <= _MOST_SEEDS else [longest]
+    return sorted({int(seed) for seeds in every for seed in seeds})
 
 
 def notes(summary: Summary) -> list[str]:
@@ -115,11 +129,10 @@ def notes(summary: Summary) -> list[str]:
             " prompt depend on each other; whole prompts: those of which every answer is right."
         )
     earlier = sum(
-        trial.tested > 0 and not trial.due
+        int(((rate.ended.tested > 0) & (rate.ended.due == 0)).sum())
         for cell in summary.cells
         if cell.several
         for rate in cell.rates
-        for trial in rate.trials
     )
     if earlier:
         found.append(
@@ -142,6 +155,16 @@ def notes(summary: Summary) -> list[str]:
             " out of every other number"
             f"{'.' if summary.complete else ', and the choice may still change.'}"
         )
+    if len(_seeds_of(summary)) > _MOST_SEEDS:
+        found.append(
+            f"More than {_MOST_SEEDS} seeds: `separatrix runs export` and --json have each of them."
+        )
+    found += [
+        f"{cell.label}: {cell.run.steps:,} steps, and the rule of stopping asks for"
+        f" {cell.needed:,}: what is not solved says nothing yet."
+        for cell in summary.cells
+        if cell.needed
+    ]
     if damaged := summary.damaged:
         named = ", ".join(key[:12] for key in damaged[:_NAMED])
         more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
@@ -188,8 +211,7 @@ def markdown(summary: Summary) -> str:
     parts = [
         f"## {plain(summary.name)}",
         _table(best_rows(summary)),
-        "### Every seed",
-        _table(seed_rows(summary)),
+        *(["### Every seed", _table(rows)] if (rows := seed_rows(summary)) else []),
         "\n".join(f"- {plain(note)}" for note in notes(summary)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -251,7 +273,7 @@ def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
         "learning_rate": rate.learning_rate,
         "accuracy": _spread_data(rate.accuracy),
         "solved": rate.solved,
-        "ended": len(rate.ended),
+        "ended": rate.seeds,
         "solved_interval": _listed(rate.solved_interval),
         "diverged": rate.count("diverged"),
         "failed": rate.count("failed"),
@@ -284,16 +306,16 @@ def _listed(interval: Interval | None) -> list[str] | None:
 def _seeds(best: Rate | None, cell: Measured) -> str:
     """The least and the most over seeds, and how many of them ended."""
     if best is None or best.accuracy is None:
-        return f"0 of {sum(len(rate.trials) for rate in cell.rates)}"
+        return f"0 of {sum(len(rate.counts.seeds) for rate in cell.rates)}"
     span = f"{_percent(best.accuracy.least)} to {_percent(best.accuracy.most)}"
-    return f"{span} ({len(best.ended)} of {len(best.trials)})"
+    return f"{span} ({best.seeds} of {len(best.counts.seeds)})"
 
 
 def _solved(best: Rate | None) -> str:
     interval = None if best is None else best.solved_interval
     if best is None or interval is None:
         return NONE
-    return f"{best.solved} of {len(best.ended)} ({_span(interval)})"
+    return f"{best.solved} of {best.seeds} ({_span(interval)})"
 
 
 def _trial(trial: Trial) -> str:

@@ -11,11 +11,13 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
+from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.training.slices import Metric
-from separatrix.training.sweeps.schema import DAMAGED, STATUSES
+from separatrix.training.sweeps.schema import DAMAGED, SEALED, STATUSES
+from separatrix.training.sweeps.sealing import seals
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 if TYPE_CHECKING:
@@ -75,6 +77,8 @@ class Asked(NamedTuple):
     limit: int = 0
 
 
+HASHED = 100_000
+"""So many runs are hashed for a summary, too: a sixth of a second."""
 _AMBIGUOUS = 3
 _SHORTEST_SHOWN = 12
 
@@ -254,3 +258,84 @@ def _run(connection: sqlite3.Connection, key: str) -> Run:
         "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
     ).fetchone()[0]
     return Run.from_json(json.loads(text))
+
+
+def numbered(connection: sqlite3.Connection, ids: Sequence[int]) -> list[tuple[int, Stored]]:
+    """The runs of these rows, by number."""
+    where = "id IN (SELECT value FROM json_each(?))"
+    rows = View(connection, where, (json.dumps(list(ids)),)).rows()
+    return list(zip(sorted(ids), rows, strict=True))
+
+
+def shown(connection: sqlite3.Connection, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
+    """What a sweep's summary is made of, from the index `shown` alone: for each cell (in the order
+    of their first runs) and rate its text, the rate, the rows' numbers, and columns of seeds,
+    statuses (the place in STATUSES, and behind them damaged), steps, and right answers of those
+    due, by seed. With the versions that ended its runs.
+
+    A changed number breaks its seal. Where it is a matter of a moment the texts are looked at, too.
+    """
+    import numpy as np
+
+    texts: dict[int, str] = dict(connection.execute("SELECT id, specification FROM cells"))
+    (text,) = connection.execute(
+        "SELECT group_concat(run) FROM (SELECT run FROM members WHERE sweep = ? ORDER BY position)",
+        (sweep,),
+    ).fetchone()
+    members = np.fromstring(text or "", np.int64, sep=",")
+    broken: list[int] = []
+    if len(members) <= HASHED:
+        query = f"SELECT id FROM runs WHERE replaced = 0 AND {BROKEN}"
+        broken = [number for (number,) in connection.execute(query)]
+    order = np.argsort(members)
+    words = " ".join(f"WHEN '{word}' THEN {place}" for place, word in enumerate(STATUSES))
+    # a word that is none has been changed
+    columns = {name: f"coalesce({name}, 0)" for name in (*SEALED, "seal")}
+    columns["status"] = f"CASE status {words} ELSE {len(STATUSES)} END"
+    del columns["cell"], columns["learning_rate"]
+    asked = ", ".join(f"group_concat({column})" for column in ("id", *columns.values()))
+    found: list[tuple[int, tuple[Any, ...]]] = []
+    for cell, rate, *lists in connection.execute(
+        f"SELECT cell, learning_rate, {asked} FROM runs INDEXED BY shown WHERE replaced = 0"
+        " GROUP BY cell, learning_rate"
+    ):
+        ids, *numbers = (np.fromstring(each, np.int64, sep=",") for each in lists)
+        at = np.searchsorted(members, ids, sorter=order)
+        own = np.flatnonzero(members[order[np.minimum(at, len(order) - 1)]] == ids)
+        if not len(own):
+            continue
+        first = int(order[at[own]].min())
+        ids, seeds, status, *counts, kept = (each[own] for each in (ids, *numbers))
+        same = np.full(len(ids), cell), np.full(len(ids), rate or 0.0).view(np.int64)
+        ended = (status == STATUSES.index("done")) | (status == STATUSES.index("diverged"))
+        right = np.where(ended, seals([*same, seeds, status, *counts]), 0)
+        sound = (right == kept) & ~np.isin(ids, broken)
+        status = np.where(sound, status, len(STATUSES))
+        counts = [np.where(sound, each, 0) for each in counts]
+        for place in np.flatnonzero(sound)[:1]:
+            _check_cell(connection, texts.get(cell, ""), rate, int(seeds[place]), int(ids[place]))
+        found.append((first, (texts.get(cell, "{}"), rate, ids, seeds, status, *counts)))
+    found.sort(key=lambda one: one[0])
+    alone = connection.execute("SELECT count(DISTINCT sweep) FROM members").fetchone()[0] == 1
+    joined = "" if alone else " JOIN members ON members.run = runs.id AND members.sweep = ?"
+    versions = connection.execute(
+        f"SELECT DISTINCT version FROM runs INDEXED BY shown{joined} WHERE replaced = 0",
+        () if alone else (sweep,),
+    )
+    return [row for _, row in found], {version for (version,) in versions}
+
+
+def _check_cell(
+    connection: sqlite3.Connection, text: str, rate: float, seed: int, number: int
+) -> None:
+    """Raises StoreError where the text of a cell is not that of one of its runs."""
+    (key,) = connection.execute("SELECT key FROM runs WHERE id = ?", (number,)).fetchone()
+    try:
+        run = json_object(json.loads(text)) or {}
+    except ValueError:
+        run = {}
+    if sha256(canonical({**run, "seed": seed, "learning_rate": rate})) != key:
+        raise StoreError(
+            f"run {str(key)[:12]}: the store is damaged: the text of its cell is another; restore a"
+            " copy of it"
+        )

@@ -68,7 +68,7 @@ CREATE TABLE runs (
     replaced INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX run_of_key ON runs (key) WHERE replaced = 0;
-CREATE INDEX shown ON runs ({", ".join(SEALED)}, seal) WHERE replaced = 0;
+CREATE INDEX shown ON runs ({", ".join(SEALED)}, seal, version) WHERE replaced = 0;
 CREATE INDEX runs_of_pack ON runs (pack) WHERE pack IS NOT NULL;
 CREATE INDEX runs_of_owner ON runs (owner) WHERE owner IS NOT NULL;
 

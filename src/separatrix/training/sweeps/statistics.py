@@ -17,16 +17,23 @@ left out of every other number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from math import lcm
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.outcome import FormatOutcome
 from separatrix.core.evidence.records import SOLVED
-from separatrix.core.numbers.seeds import Spread, best_rate
+from separatrix.core.evidence.rule import comparison, needed
+from separatrix.core.numbers.seeds import Spread
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.tasks.repeats import repeats
@@ -35,9 +42,14 @@ from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import Cell, cells, varied
 from separatrix.training.sweeps.comparing import Tried, Unequal, differences
 from separatrix.training.sweeps.proved import Proved, proved
+from separatrix.training.sweeps.schema import DAMAGED, STATUSES
+from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Status, Stored
 
 Interval = tuple[str, str]
+Numbers = NDArray[np.int64]
+WORDS = (*STATUSES, DAMAGED)
+_DONE, _DIVERGED = WORDS.index("done"), WORDS.index("diverged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,49 +124,123 @@ def _share(right: int, due: int) -> Fraction:
     return Fraction(right, due) if due else Fraction(0)
 
 
+class Counts(NamedTuple):
+    """Runs at one rate, a place each, by seed."""
+
+    seeds: Numbers
+    status: Numbers
+    """The place in `WORDS`."""
+    step: Numbers
+    correct: Numbers
+    tested: Numbers
+    right: Numbers
+    due: Numbers
+
+    def at(self, places: Any) -> Counts:
+        return Counts(*(column[places] for column in self))
+
+    @property
+    def ended(self) -> Counts:
+        return self.at((self.status == _DONE) | (self.status == _DIVERGED))
+
+    @property
+    def answers(self) -> tuple[Numbers, Numbers]:
+        """Right and due: prompts where single answers were not counted, and 0 of 1 where a run
+        diverged.
+        """
+        single = self.due > 0
+        due = np.where(single, self.due, self.tested)
+        return np.where(single, self.right, self.correct), np.maximum(due, 1)
+
+
+Load = Callable[[Sequence[int]], Sequence[Trial]]
+"""The trials at some places of a rate's counts."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rate:
     """A learning rate of a cell, with its seeds in order."""
 
     learning_rate: float
-    trials: tuple[Trial, ...]
+    counts: Counts
+    load: Load
+
+    @classmethod
+    def of(cls, learning_rate: float, trials: Iterable[Trial]) -> Rate:
+        own = sorted(trials, key=lambda trial: trial.seed)
+        rows = [
+            (t.seed, WORDS.index(t.status), t.steps_done, t.correct, t.tested, t.right, t.due)
+            for t in own
+        ]
+        return cls(
+            learning_rate=learning_rate,
+            counts=Counts(*np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T),
+            load=lambda places: [own[place] for place in places],
+        )
 
     @cached_property
-    def ended(self) -> tuple[Trial, ...]:
-        return tuple(trial for trial in self.trials if trial.ended)
+    def trials(self) -> tuple[Trial, ...]:
+        return tuple(self.load(range(len(self.counts.seeds))))
+
+    @cached_property
+    def ended(self) -> Counts:
+        return self.counts.ended
+
+    @property
+    def seeds(self) -> int:
+        """How many of them have ended."""
+        return len(self.ended.seeds)
 
     @cached_property
     def accuracy(self) -> Spread | None:
-        return Spread.of([trial.accuracy for trial in self.ended])
+        return _spread(*self.ended.answers)
 
     @property
     def whole(self) -> Spread | None:
         """The accuracy of prompts as a whole."""
-        return Spread.of([trial.whole for trial in self.ended])
+        return _spread(self.ended.correct, np.maximum(self.ended.tested, 1))
 
     def rounded(self, name: str) -> Spread | None:
         """The accuracy with states rounded to a format."""
-        return Spread.of([trial.rounded_accuracy(name) for trial in self.ended])
+        return Spread.of([trial.rounded_accuracy(name) for trial in self.trials if trial.ended])
 
     def longer(self, place: int) -> Spread | None:
         """The accuracy at the longer size of this place."""
-        return Spread.of([trial.longer_accuracy(place) for trial in self.ended])
+        return Spread.of([trial.longer_accuracy(place) for trial in self.trials if trial.ended])
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Which of those that ended are right on almost all answers."""
+        right, due = self.ended.answers
+        return right * SOLVED.denominator >= due * SOLVED.numerator
 
     @property
     def solved(self) -> int:
-        return sum(trial.accuracy >= SOLVED for trial in self.ended)
+        return int(self.right.sum())
 
     @property
     def solved_interval(self) -> Interval | None:
         """95 %, Wilson: among how many of all seeds it would be solved."""
-        return wilson(self.solved, len(self.ended)) if self.ended else None
+        return wilson(self.solved, self.seeds) if self.seeds else None
 
     def count(self, status: Status) -> int:
-        return sum(trial.status == status for trial in self.trials)
+        return int((self.counts.status == WORDS.index(status)).sum())
 
     @property
     def unfinished(self) -> int:
         return self.count("waiting") + self.count("running")
+
+
+def _spread(right: Numbers, due: Numbers) -> Spread | None:
+    if not len(right):
+        return None
+    # quotients of numbers below 2^26 are in order as floats, too, and equal where they are
+    order = np.argsort(right / due, kind="stable")
+    middle = order[[(len(order) - 1) // 2, len(order) // 2]]
+    least, low, high, most = (
+        Fraction(int(right[place]), int(due[place])) for place in (order[0], *middle, order[-1])
+    )
+    return Spread(median=(low + high) / 2, least=least, most=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +250,15 @@ class HeldOut:
     seed: int
     learning_rate: float
     accuracy: Fraction
+
+
+class _Chosen(NamedTuple):
+    """For each seed the place of the rate that the other seeds chose, and its answers there."""
+
+    seeds: Numbers
+    rates: Numbers
+    right: Numbers
+    due: Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,51 +276,82 @@ class Measured:
     """A sentence where test prompts had been trained on; "" where hardly any had."""
     unequal: Unequal | None = None
     """In what its training differs from that of the stack that it is compared with."""
+    needed: int = 0
+    """The steps that the rule of stopping asks for, where seeds are unsolved that had fewer."""
 
     @cached_property
     def best(self) -> Rate | None:
         """The rate with the highest median, on these same seeds; None where no seed has ended."""
-        return best([rate for rate in self.rates if rate.ended])
+        return best([rate for rate in self.rates if rate.seeds])
 
-    @cached_property
+    @property
     def held_out(self) -> tuple[HeldOut, ...]:
         """For each seed, the rate that the other seeds would have chosen. Empty where there is
         nothing to choose, or only one seed to choose with.
         """
-        if len(self.rates) < 2:
-            return ()
-        seeds = sorted({trial.seed for rate in self.rates for trial in rate.ended})
-        found = (self._without(seed) for seed in seeds)
-        return tuple(one for one in found if one is not None)
-
-    def _without(self, seed: int) -> HeldOut | None:
-        others = [
-            Rate(
-                learning_rate=rate.learning_rate,
-                trials=tuple(trial for trial in rate.ended if trial.seed != seed),
+        return tuple(
+            HeldOut(
+                seed=seed,
+                learning_rate=self.rates[rate].learning_rate,
+                accuracy=Fraction(right, due),
             )
-            for rate in self.rates
-        ]
-        chosen = best([rate for rate in others if rate.ended])
-        if chosen is None:
-            return None
-        for rate in self.rates:
-            for trial in rate.ended:
-                if rate.learning_rate == chosen.learning_rate and trial.seed == seed:
-                    return HeldOut(
-                        seed=seed, learning_rate=rate.learning_rate, accuracy=trial.accuracy
-                    )
-        # that rate has not ended with this seed
-        return None
+            for seed, rate, right, due in zip(
+                *(column.tolist() for column in self._held_out), strict=True
+            )
+        )
 
     @property
     def held_out_accuracy(self) -> Spread | None:
-        return Spread.of([one.accuracy for one in self.held_out])
+        return _spread(self._held_out.right, self._held_out.due)
+
+    @cached_property
+    def _held_out(self) -> _Chosen:
+        """In exact integers: accuracies over their common denominator, twice the median, and means
+        over the common multiple of their counts.
+        """
+        found = [rate.ended for rate in self.rates]
+        seeds = np.unique(np.concatenate([each.seeds for each in found]))
+        shape = (len(self.rates), len(seeds))
+        right, due = np.zeros(shape, np.int64), np.ones(shape, np.int64)
+        there = np.zeros(shape, bool)
+        for row, each in enumerate(found):
+            columns = np.searchsorted(seeds, each.seeds)
+            right[row, columns], due[row, columns] = each.answers
+            there[row, columns] = True
+        common = lcm(*map(int, np.unique(due)))
+        exact = object if common * 2 * len(seeds) ** 2 >= 2**62 else np.int64
+        values = right.astype(exact) * (common // due.astype(exact))
+        counts = there.sum(1, keepdims=True) - there
+        some = counts > 0
+        medians = np.stack(
+            [_twice_the_median_of_others(*row) for row in zip(values, there, strict=True)]
+        )
+        sums = values.sum(1, keepdims=True) - values
+        means = sums * (lcm(*map(int, np.unique(counts[some]))) // np.maximum(counts, 1))
+        chosen = np.zeros(len(seeds), np.int64)
+        for row in range(1, len(self.rates)):
+            place = np.arange(len(seeds))
+            before = (some[chosen, place], medians[chosen, place], means[chosen, place])
+            same = some[row] == before[0]
+            equal = same & (medians[row] == before[1])
+            better = (some[row] & ~before[0]) | (same & (medians[row] > before[1]))
+            better |= equal & (means[row] > before[2])
+            # of equals the smallest rate
+            chosen = np.where(some[row] & better, row, chosen)
+        place = np.arange(len(seeds))
+        # where there is nothing to choose with, or where that rate has not ended with this seed
+        kept = some[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
+        pairs = chosen[kept], place[kept]
+        return _Chosen(seeds[kept], chosen[kept], right[pairs], due[pairs])
 
     @property
     def parameters(self) -> int | None:
         """None before a seed has ended."""
-        return next((trial.parameters for rate in self.rates for trial in rate.ended), None)
+        for rate in self.rates:
+            places = np.flatnonzero(np.isin(rate.counts.status, (_DONE, _DIVERGED)))
+            if len(places):
+                return rate.load([int(places[0])])[0].parameters
+        return None
 
     @property
     def chance(self) -> Fraction:
@@ -255,29 +381,94 @@ class Summary:
     @property
     def damaged(self) -> list[str]:
         """The keys of damaged runs."""
-        trials = (trial for cell in self.cells for rate in cell.rates for trial in rate.trials)
-        return [trial.key for trial in trials if trial.status == "damaged"]
+        found: list[str] = []
+        for rate in (rate for cell in self.cells for rate in cell.rates):
+            places = np.flatnonzero(rate.counts.status == WORDS.index("damaged")).tolist()
+            found += [trial.key for trial in rate.load(places)] if places else []
+        return found
 
     @property
     def complete(self) -> bool:
         return not any(rate.unfinished for cell in self.cells for rate in cell.rates)
 
 
+def _twice_the_median_of_others(values: NDArray[Any], there: NDArray[np.bool_]) -> NDArray[Any]:
+    """For each value twice the median of the others that are there; 0 where there is none."""
+    places = np.flatnonzero(there)
+    order = places[np.argsort(values[places], kind="stable")]
+    ordered = values[order]
+    count = len(order)
+    found = np.zeros_like(values)
+    if not count:
+        return found
+    found[:] = ordered[(count - 1) // 2] + ordered[count // 2]
+    if count == 1:
+        found[order] = 0
+        return found
+    # without the one at a place of the order, what stands behind it moves up
+    rank = np.arange(count)
+    low, high = (count - 2) // 2, (count - 1) // 2
+    found[order] = ordered[low + (rank <= low)] + ordered[high + (rank <= high)]
+    return found
+
+
 def best(rates: Sequence[Rate]) -> Rate | None:
-    """The rate that `best_rate` chooses. None of none."""
-    found = {rate.learning_rate: rate for rate in rates}
-    chosen = best_rate(
-        {value: [trial.accuracy for trial in rate.ended] for value, rate in found.items()}
-    )
-    return None if chosen is None else found[chosen]
+    """The rate with the highest median accuracy over its seeds; of equals the one with the highest
+    mean, and of those the smallest. None of none.
+    """
+    medians = [(rate.accuracy.median, rate) for rate in rates if rate.accuracy is not None]
+    highest = max((median for median, _ in medians), default=None)
+    equal = [rate for median, rate in medians if median == highest]
+    if len(equal) < 2:
+        return equal[0] if equal else None
+    return max(equal, key=lambda rate: (_mean(*rate.ended.answers), -rate.learning_rate))
+
+
+def _mean(right: Numbers, due: Numbers) -> Fraction:
+    sums = (Fraction(int(right[due == d].sum()), int(d)) for d in np.unique(due))
+    return sum(sums, Fraction(0)) / len(right)
 
 
 def summary(name: str, rows: Iterable[Stored]) -> Summary:
     """What runs of a store show, cells in the order of their first runs."""
     stored = {row.run: row for row in rows}
-    found = cells(row.run for row in stored.values())
-    names = varied(found)
-    measured = [_measured(cell, stored, cell.label(names)) for cell in found]
+    found: list[tuple[Run, dict[float, Rate]]] = []
+    for cell in cells(stored):
+        trials: dict[float, list[Trial]] = {}
+        for run in cell.runs:
+            trials.setdefault(run.learning_rate, []).append(_trial(stored[run]))
+        found.append((cell.run, {rate: Rate.of(rate, own) for rate, own in trials.items()}))
+    return _summary(name, found, {row.version for row in stored.values()})
+
+
+def stored_summary(name: str, path: Path) -> Summary:
+    """The same of a sweep of a store, read cell by cell from what is sealed: of a million runs in
+    seconds. Trials are read when they are asked for. Raises StoreError.
+    """
+    with Store.read(path) as store:
+        columns, versions = store.shown(name)
+
+    def load(ids: Numbers, places: Sequence[int]) -> list[Trial]:
+        with Store.read(path) as store:
+            rows = {number: _trial(row) for number, row in store.numbered(ids[[*places]].tolist())}
+        return [rows[number] for number in ids[[*places]].tolist()]
+
+    found: dict[Run, dict[float, Rate]] = {}
+    for text, rate, ids, *numbers in columns:
+        run = Run.from_json(json.loads(text) | {"seed": 0, "learning_rate": 1.0})
+        own = Rate(learning_rate=rate, counts=Counts(*numbers), load=partial(load, ids))
+        found.setdefault(run, {})[rate] = own
+    return _summary(name, list(found.items()), versions)
+
+
+def _summary(
+    name: str, found: Sequence[tuple[Run, Mapping[float, Rate]]], versions: Iterable[str]
+) -> Summary:
+    names = varied([Cell(run, ()) for run, _ in found])
+    measured = [
+        _measured(run, tuple(rates[rate] for rate in sorted(rates)), Cell(run, ()).label(names))
+        for run, rates in found
+    ]
     unequal = differences(
         [
             Tried(
@@ -285,37 +476,48 @@ def summary(name: str, rows: Iterable[Stored]) -> Summary:
                 run=cell.run,
                 parameters=cell.parameters,
                 rates=len(cell.rates),
-                seeds=max(len(rate.trials) for rate in cell.rates),
+                seeds=max(len(rate.counts.seeds) for rate in cell.rates),
             )
             for cell in measured
         ]
     )
+    needed = _needed(measured)
     return Summary(
         name=name,
         cells=tuple(
-            replace(cell, unequal=points) for cell, points in zip(measured, unequal, strict=True)
+            replace(cell, unequal=points, needed=steps)
+            for cell, points, steps in zip(measured, unequal, needed, strict=True)
         ),
-        versions=tuple(sorted({row.version for row in stored.values() if row.version})),
+        versions=tuple(sorted(filter(None, versions))),
     )
 
 
-def _measured(cell: Cell, stored: Mapping[Run, Stored], label: str) -> Measured:
-    rates: dict[float, list[Trial]] = {}
-    for run in cell.runs:
-        rates.setdefault(run.learning_rate, []).append(_trial(stored[run]))
-    outcomes = [row.outcome for run in cell.runs if (row := stored[run]).outcome is not None]
+def _needed(cells: Sequence[Measured]) -> list[int]:
+    """For each cell under the rule of stopping the steps that it asks for, where seeds are not
+    solved that had fewer; else 0.
+    """
+    slowest: dict[str, int] = {}
+    held = [comparison(cell.run.to_json()) if cell.run.rule == "study" else "" for cell in cells]
+    for cell, key in zip(cells, held, strict=True):
+        # who is solved ends before the last step, or at it
+        steps = [rate.ended.step[rate.right].max(initial=0) for rate in cell.rates]
+        slowest[key] = max(slowest.get(key, 0), *map(int, steps))
+    found: list[int] = []
+    for cell, key in zip(cells, held, strict=True):
+        steps = needed([slowest[key]]) if key else 0
+        missed = any(not rate.right.all() for rate in cell.rates)
+        found.append(steps if missed and cell.run.steps < steps else 0)
+    return found
+
+
+def _measured(run: Run, rates: tuple[Rate, ...], label: str) -> Measured:
+    done = [counts.step[counts.status == _DONE] for counts in (rate.counts for rate in rates)]
     return Measured(
         label=label,
-        run=cell.run,
-        rates=tuple(
-            Rate(
-                learning_rate=rate,
-                trials=tuple(sorted(rates[rate], key=lambda trial: trial.seed)),
-            )
-            for rate in sorted(rates)
-        ),
-        proved=_proved(cell.run),
-        repeats=repeats(parse_task(cell.run.task), drawn(cell.run, outcomes)),
+        run=run,
+        rates=rates,
+        proved=_proved(run),
+        repeats=repeats(parse_task(run.task), drawn(run, np.concatenate(done).tolist())),
     )
 
 

@@ -344,6 +344,14 @@ class Store:
         """The sweeps, the first of them first, with how many runs each has."""
         return self._read(reading.sweeps)
 
+    def shown(self, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
+        """What a sweep's summary is made of: `reading.shown`."""
+        return self._read(reading.shown, sweep)
+
+    def numbered(self, ids: Sequence[int]) -> list[tuple[int, Stored]]:
+        """The runs of these rows, by number."""
+        return self._read(reading.numbered, ids)
+
     def _read(
         self,
         what: Callable[Concatenate[Connection, Wanted], Found],

@@ -4,19 +4,31 @@ cases.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import pytest
+from support.toy_runs import update
 
 from separatrix.cli.report import sweeps as tables
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.core.numbers.seeds import Spread
+from separatrix.core.numbers.seeds import Spread, best_rate
+from separatrix.training.packs import Pack
 from separatrix.training.run import Run
-from separatrix.training.sweeps.statistics import Measured, Rate, Summary, Trial, summary
+from separatrix.training.sweeps.statistics import (
+    Measured,
+    Rate,
+    Summary,
+    Trial,
+    stored_summary,
+    summary,
+)
+from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
 
 RUN = Run(architecture="full", task="eva:n=64,V=128", seed=0, tested=100)
@@ -101,7 +113,7 @@ def test_seeds_that_diverged_failed_or_wait() -> None:
     (low, high) = cell.rates
     # a diverged seed is right about nothing: 0, 98, 99, 100
     assert hundredths(low.accuracy) == (Fraction(197, 2), 0, 100)
-    assert (low.solved, len(low.ended), low.count("failed")) == (2, 4, 1)
+    assert (low.solved, low.seeds, low.count("failed")) == (2, 4, 1)
     assert low.trials[1].interval is None
     assert (high.accuracy, high.solved_interval, high.unfinished) == (None, None, 2)
     assert cell.best is low
@@ -136,7 +148,7 @@ def test_no_choice_flatters_what_is_held_out() -> None:
             label="",
             run=RUN,
             rates=tuple(
-                Rate(learning_rate=rate, trials=tuple(map(trial, range(3), given)))
+                Rate.of(rate, map(trial, range(3), given))
                 for rate, given in ((1e-3, case[:3]), (1e-2, case[3:]))
             ),
             proved=None,
@@ -148,6 +160,108 @@ def test_no_choice_flatters_what_is_held_out() -> None:
         apart += sum((one.accuracy for one in cell.held_out), Fraction(0)) / 3
     assert apart / len(cases) == Fraction(1, 2)
     assert shown / len(cases) > Fraction(3, 5)
+
+
+def of_answers(seed: int, rng: random.Random) -> Trial:
+    """Of 0 to 4 answers in 4, or in 6; now and then diverged, failed or without single answers."""
+    due = rng.choice((4, 6, 0))
+    status = rng.choice(("done",) * 6 + ("diverged", "failed"))
+    correct = rng.randint(0, 4)
+    done = status == "done"
+    return replace(
+        trial(seed, correct if done else 0),
+        status=status,
+        tested=4 if done else 0,
+        right=rng.randint(0, due) if done else 0,
+        due=due if done else 0,
+    )
+
+
+def held_out_by_definition(cell: Measured) -> list[tuple[int, float, Fraction]]:
+    """For each seed every rate's median and mean without it, one after another."""
+    found: list[tuple[int, float, Fraction]] = []
+    ended = {
+        rate.learning_rate: {t.seed: t.accuracy for t in rate.trials if t.ended}
+        for rate in cell.rates
+    }
+    for seed in sorted({seed for own in ended.values() for seed in own}):
+        others = {
+            rate: [value for other, value in own.items() if other != seed]
+            for rate, own in ended.items()
+        }
+        chosen = best_rate(others)
+        if chosen is not None and seed in ended[chosen]:
+            found.append((seed, chosen, ended[chosen][seed]))
+    return found
+
+
+def test_what_is_held_out_by_definition() -> None:
+    """Draws with few answers: many ties of medians and of means, and seeds that are missing."""
+    rng = random.Random(0)
+    for _ in range(400):
+        rates = tuple(
+            Rate.of(
+                rate,
+                [of_answers(s, rng) for s in range(rng.randint(1, 6)) if rng.random() < 0.9],
+            )
+            for rate in (1e-3, 3e-3, 1e-2)[: rng.randint(2, 3)]
+        )
+        cell = Measured(label="", run=RUN, rates=rates, proved=None, repeats="")
+        expected = held_out_by_definition(cell)
+        found = [(one.seed, one.learning_rate, one.accuracy) for one in cell.held_out]
+        assert found == expected
+        assert cell.held_out_accuracy == Spread.of([value for *_, value in expected])
+        for rate in rates:
+            ended = [t for t in rate.trials if t.ended]
+            assert rate.accuracy == Spread.of([t.accuracy for t in ended])
+            assert rate.whole == Spread.of([t.whole for t in ended])
+            assert rate.solved == sum(t.accuracy >= Fraction(99, 100) for t in ended)
+        values = {r.learning_rate: [t.accuracy for t in r.trials if t.ended] for r in rates}
+        assert (cell.best and cell.best.learning_rate) == best_rate(values)
+
+
+def test_a_summary_of_a_store_is_that_of_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    runs = [
+        replace(RUN, seed=seed, learning_rate=rate, width=width)
+        for width in (32, 16)
+        for rate in (1e-2, 1e-3)
+        for seed in (3, 0, 1)
+    ]
+    with Store.create(path, version="1") as store:
+        store.add("other", [replace(RUN, seed=9), runs[0]])
+        store.add("s", runs)
+        for place, run in enumerate(runs):
+            alone = Pack((run,))
+            store.claim(alone.keys, "me")
+            if place % 5 == 3:
+                store.fail(alone.keys, "no luck", "me")
+            elif place % 5:
+                row = stored(run, "diverged" if place % 5 == 2 else 80 + place)
+                assert row.outcome is not None
+                last = replace(
+                    update(alone, 9, checkpoint=None), finished=((run.key, row.outcome),)
+                )
+                store.tell(alone, last, "me")
+    with Store.read(path) as store:
+        rows = store.rows("s")
+    assert tables.data(stored_summary("s", path)) == tables.data(summary("s", rows))
+
+
+def test_the_rule_of_stopping_asks_for_steps() -> None:
+    """The slowest seed that is solved took 300 of 1,000 steps: four times that is more."""
+    run = replace(RUN, rule="study", warmup=10)
+    rows = [
+        replace(row, result=canonical(outcome.to_json() | {"steps_done": steps}))
+        for row, steps in zip(one({1e-3: (100, 99, 40)}, run), (200, 300, 1000), strict=True)
+        if (outcome := row.outcome) is not None
+    ]
+    found = summary("s", rows)
+    assert found.cells[0].needed == 1200
+    assert any("asks for 1,200" in note for note in tables.notes(found))
+    solved = summary("s", rows[:2])
+    assert solved.cells[0].needed == 0
+    assert only(one({1e-3: (100, 99, 40)})).needed == 0
 
 
 def trial(seed: int, correct: int) -> Trial:
