@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_805, 2_600),
     "stacks": (11_777, 5_600),
     "tasks": (17_327, 8_600),
-    "theory": (10_031, 6_000),
+    "theory": (9_989, 6_000),
     "protocols": (923, 923),
     "cards": (5_177, 3_600),
     "mixers": (10_102, 7_200),

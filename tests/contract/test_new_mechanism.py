@@ -161,14 +161,13 @@ ROOMS = (
 ABOUT_ONE = {
     f"theory/solves/{name}.py"
     for name in (
-        "block_retrieval",
         "counting",
         "encoder",
         "fan_in",
-        "indexed_retrieval",
         "last_layer",
         "products",
         "recall",
+        "retrieval",
     )
 }
 """Constructions about one mechanism, which they name."""

@@ -13,7 +13,7 @@ from separatrix.theory.fails.iii_one_reading_layer import (
     Sizes,
     TheoremIII,
 )
-from separatrix.theory.fails.spelling import Spelling
+from separatrix.theory.fails.reading_layers import Spelling
 from separatrix.theory.search.driver import shortest
 
 III = TheoremIII()

@@ -22,16 +22,14 @@ from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
-from separatrix.theory.fails.lifting import Lifting
 from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_depth import TheoremRDepth
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
+from separatrix.theory.fails.reading_layers import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
-from separatrix.theory.fails.vii_prime_closed_form import TheoremVIIPrime
-from separatrix.theory.fails.vii_steps_as_readers import TheoremVII
+from separatrix.theory.fails.vii_steps_as_readers import TheoremVII, TheoremVIIPrime
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.block_retrieval import BlockRetrieval
 from separatrix.theory.solves.brackets import Brackets
 from separatrix.theory.solves.chain_of_thought import Thought
 from separatrix.theory.solves.composition import Composition
@@ -39,7 +37,6 @@ from separatrix.theory.solves.copying import TwoLayerCopying
 from separatrix.theory.solves.counting import StartTokenCounts
 from separatrix.theory.solves.encoder import Encoder
 from separatrix.theory.solves.equality import TwoLayerEquality
-from separatrix.theory.solves.indexed_retrieval import IndexedRetrieval
 from separatrix.theory.solves.khop import DoubledHops
 from separatrix.theory.solves.last_layer import LastLayer
 from separatrix.theory.solves.lookup import TwoLayerLookup
@@ -49,7 +46,7 @@ from separatrix.theory.solves.pairs import TwoLayerPairs
 from separatrix.theory.solves.products import TheoremS
 from separatrix.theory.solves.question_first import QuestionFirst
 from separatrix.theory.solves.recall import ConvolvedRecall
-from separatrix.theory.solves.retrieval import Retrieval
+from separatrix.theory.solves.retrieval import BlockRetrieval, IndexedRetrieval, Retrieval
 from separatrix.theory.solves.sparse_averaging import SparseAveraging
 from separatrix.theory.solves.state_tracking import StateTracking
 from separatrix.theory.solves.tightness import Tightness

@@ -37,7 +37,7 @@ from separatrix.stacks.mechanisms import mechanism
 from separatrix.tasks import Eva, TwoSum
 from separatrix.theory import judge
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
-from separatrix.theory.solves.block_retrieval import BlockRetrieval
+from separatrix.theory.solves.retrieval import BlockRetrieval
 
 SPARSE_OPTIONS = ["window=5", "gates=true", "rope=true", "conv=3"]
 

@@ -17,7 +17,7 @@ from separatrix.core.errors import SizeError
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.fails.spelling import Spelling
+from separatrix.theory.fails.reading_layers import Spelling
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
 from separatrix.theory.search.driver import ProofParameters
 

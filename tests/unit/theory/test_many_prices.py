@@ -15,7 +15,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.spelling import Spelling
+from separatrix.theory.fails.reading_layers import Spelling
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:

@@ -20,7 +20,7 @@ from separatrix.theory.fails.many_search import (
     at_size_of,
     shortest_of,
 )
-from separatrix.theory.fails.spelling import Spelling
+from separatrix.theory.fails.reading_layers import Spelling
 from separatrix.theory.search import driver
 from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
 from separatrix.theory.search.reals import Real, whole

@@ -9,8 +9,14 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
-from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.fails.reading_layers import (
+    IN_ORDER,
+    PLAIN,
+    CacheSizes,
+    DrivenTheorem,
+    Spelling,
+    open_bits,
+)
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
 from separatrix.theory.search.driver import CountingSearch, Derived, ProofParameters
 from separatrix.theory.search.evolve import Grid, Point

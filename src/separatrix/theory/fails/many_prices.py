@@ -13,8 +13,7 @@ from functools import reduce
 from operator import mul
 from typing import Generic
 
-from separatrix.theory.fails.reading_layers import CacheSizes
-from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.fails.reading_layers import PLAIN, CacheSizes, Spelling
 from separatrix.theory.inequalities import N, smaller
 
 

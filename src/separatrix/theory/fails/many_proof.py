@@ -12,7 +12,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
-from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides
 from separatrix.theory.search.driver import ProofParameters
 

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar
 from separatrix.core.errors import SizeError
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.inequalities import N, certainly, smaller
 from separatrix.theory.search.driver import Search
 from separatrix.theory.search.evolve import LogGrid, Point

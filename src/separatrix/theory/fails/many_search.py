@@ -11,7 +11,7 @@ from itertools import product
 from separatrix.theory.fails.many_prices import Choice, Sizes, prices
 from separatrix.theory.fails.many_proof import Parameters
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
-from separatrix.theory.fails.spelling import PLAIN, Spelling
+from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.search.driver import at_size, nearby, shortest
 
 MOST_READERS = 6

@@ -16,7 +16,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.base import FAILS, Sees, Theorem, sized
+from separatrix.theory.base import FAILS, NEITHER, Sees, Theorem, sized
 from separatrix.theory.search.driver import CountingSearch, P, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
@@ -45,6 +45,22 @@ class CacheSizes:
     def readers(self) -> int:
         """How many reading layers they are of: each has its h."""
         return sum(name[0] == "h" for name in self.numbers)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the values of a composition are written (theory.md, sections 1, 5 and 11): e_1 tokens per
+    entry of a function, s_0 prompt tokens after z_1 before w, s_w from w on, and K answers with
+    different first tokens (None: one token per answer).
+    """
+
+    e_1: int = 1
+    s_0: int = 1
+    s_w: int = 1
+    K: int | None = None
+
+
+PLAIN = Spelling()
 
 
 S = TypeVar("S", bound=CacheSizes)
@@ -360,3 +376,31 @@ def open_bits(architecture: Architecture, index: int, t: int) -> int:
 
 def _listed(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
+
+
+class Lifting(Theorem):
+    key = "lifting"
+    title = (
+        "from L steps to L+k: III and IV hold for L >= 2, V for L >= 3, VI and VII from R+1, R on"
+    )
+    statement = (
+        "If the arguments of III, IV, V, VI or VII show failure on L-SeqComp at (m, n_1..n_{L-1}),"
+        " the same architecture fails (L+k)-SeqComp at (m, n_1..n_{L-1}, 1, .., 1), with k N_{L-1}"
+        " more tokens; and at any further n_l, with the tokens these take. The identities may also"
+        " stand right below the last function: failure at (m, n_1..n_{L-2}, n) is failure wherever"
+        " n is one of the further n_l. So III and IV hold for every L >= 2, V for every L >= 3, VI"
+        " for every L >= R + 1 and VII for every L >= R."
+    )
+    premises = ("those of the theorem that is lifted, with caches sized for the longer prompt",)
+    source = "theory.md, sections 5 and 11, Lifting"
+    proof_sketch = (
+        "Let the first row of each further function be the identity and w ask for it. Behind the"
+        " last function or right below it they are constants of the prefix, so they change only the"
+        " first caches and each query's first accumulator, and the answer is i_L."
+    )
+
+    shows = NEITHER
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """None: Theorems III to VII apply themselves at every L."""
+        return None
