@@ -226,7 +226,9 @@ def _solved(architecture: Architecture, line: CardLine) -> str:
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
     words = SOLVED.get(line.theorem)
-    return line.text if words is None else words.format_map(numbers)
+    if words is None:
+        return line.text
+    return words.format_map(numbers).replace("its 1 full layers", "its one full layer")
 
 
 def _multiplied(architecture: Architecture, verdict: Verdict, numbers: dict[str, int]) -> str:

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
+from separatrix.cards.design.space import NAMED
 from separatrix.cli.report.statuses import theorem_name, where
+from separatrix.cli.report.tried import trial_command
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
 
 _SHOWN = 12
+_TRIED = "no recorded run is of these layouts; this trains small ones beside each other:"
 PROVED = "proved sufficient"
 OPEN = "not excluded"
 
@@ -102,7 +105,14 @@ def design_document(
         ),
         _front(left, everything) if left else Line("  nothing that costs less than what is proved"),
     )
-    for heading, lines in (("Excluded", excluded(result)), ("Assumptions", assumptions(result))):
+    command = trial_command(result)
+    tried = [_TRIED, f"  {command}"] if command else []
+    sections = {
+        "Excluded": excluded(result),
+        "Not measured": tried,
+        "Assumptions": assumptions(result),
+    }
+    for heading, lines in sections.items():
         if lines:
             found += Document(Heading(heading), *_lines(lines))
     return found
@@ -155,8 +165,10 @@ def _places(point: Point) -> str:
     k = layout.arrangement.reading
     if not k:
         return "no reading layer"
+    # where one stands alone, its share of the others lies before it
+    place = "at the end" if k == 1 and layout.place == NAMED["even"] else layout.place
     text = (
-        f"{k:,} reading layer{'s' if k > 1 else ''} {layout.place}"
+        f"{k:,} reading layer{'s' if k > 1 else ''} {place}"
         if layout.arrangement.bounded
         else f"all {k:,} layers read"
     )
