@@ -78,7 +78,8 @@ def test_recurrentgemma_card() -> None:
     # 18 convolutions of 3 tokens before and 8 windows of 2,047 reach back 16,430 tokens
     assert "Forgets all but 1,474,560 bits of state after 16,430 tokens" in said
     assert "one of n facts of 1 token OPEN fails from n = 98,507 on" in said
-    assert "two strings equal OPEN fails from n = 137,904,129 on (I)" in said
+    # more bits than the states hold must be before the reach: 1,474,560 + 16,430 + 1
+    assert "two strings equal OPEN fails from n = 1,490,991 on (R)" in said
     assert "FAILS from" not in card
     memory = text(preset("recurrentgemma-2b"), 8192, why="memory")
     assert row(memory, "Memory of the past")[1:] == ["8,192 tokens", "any length"]
