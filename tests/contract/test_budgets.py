@@ -23,9 +23,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "constructions": (6_181, 4_000),
     "proofs": (11_515, 6_200),
     "checks": (3_162, 2_600),
-    "training": (8_833, 3_800),
+    "training": (8_750, 3_800),
     "findings": (1_898, 1_800),
-    "cli": (9_631, 4_000),
+    "cli": (9_634, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".js", ".css"}

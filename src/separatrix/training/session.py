@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from separatrix.core.errors import EvidenceError, OutputError
 from separatrix.core.evidence.atomic import write_atomic
@@ -16,6 +12,7 @@ from separatrix.core.evidence.code import code_version
 from separatrix.training.checkpoint import unpacked
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
+from separatrix.training.sweeps.stopping import Stopping
 
 SAVE_EVERY = 10.0
 """Seconds of training that whoever kills the process loses at most."""
@@ -41,7 +38,7 @@ def saved(
         write_atomic(file, trainer.checkpoint())
     last = time.monotonic()
     steps = 1
-    with _stoppable() as stopped:
+    with Stopping() as stopping:
         while trainer.active:
             before = time.monotonic()
             trainer.advance(steps)
@@ -49,14 +46,10 @@ def saved(
             steps = max(1, min(100, round(steps * _LOOK_EVERY / max(took, 1e-3))))
             if told is not None:
                 told(trainer)
-            if stopped() or before + took - last >= SAVE_EVERY:
+            if stopping.asked or before + took - last >= SAVE_EVERY:
                 write_atomic(file, trainer.checkpoint())
                 last = time.monotonic()
-            if (number := stopped()) == signal.SIGTERM:
-                # a worker that its parent ends has nothing to say
-                raise SystemExit(128 + number)
-            if number:
-                raise KeyboardInterrupt
+            stopping.heed()
     # tested already: what comes next is not done twice either
     write_atomic(file, trainer.checkpoint())
     return trainer
@@ -84,30 +77,3 @@ def _begun(pack: Pack, file: Path, device: str, compile: bool) -> Trainer:
             f" ({str(state.get('version'))[:40]}, this is {code_version()}); --fresh begins anew"
         )
     return Trainer.resumed(pack, data, device=device, compile=compile)
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], int]]:
-    """The signal of Ctrl-C, or that tells the process to end, that came since the block began; 0
-    for none. The second one interrupts at once.
-    """
-    pressed: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        # only the main thread hears of signals
-        yield lambda: 0
-        return
-
-    def note(number: int, _: FrameType | None) -> None:
-        if pressed:
-            raise KeyboardInterrupt
-        pressed.append(number)
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
-    for number in heard:
-        signal.signal(number, note)
-    try:
-        yield lambda: pressed[0] if pressed else 0
-    finally:
-        for number in heard:
-            signal.signal(number, before[number])

@@ -286,13 +286,16 @@ def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
 
 
 def _trial_data(trial: Trial) -> dict[str, Any]:
-    lists = ("longer", "longer_right", "longer_due")
-    return vars(trial) | {
-        **{name: list(getattr(trial, name)) for name in lists},
-        "formats": [vars(one) for one in trial.formats],
-        "accuracy": float(trial.accuracy) if trial.ended else None,
-        "interval": _listed(trial.interval),
-    }
+    return (
+        {"key": trial.key}
+        | trial.outcome.to_json()
+        | {
+            "status": trial.status,
+            "stopped": trial.outcome.stopped if trial.ended else "",
+            "accuracy": float(trial.accuracy) if trial.ended else None,
+            "interval": _listed(trial.interval),
+        }
+    )
 
 
 def _spread_data(spread: Spread | None) -> dict[str, float] | None:
@@ -321,7 +324,7 @@ def _solved(best: Rate | None) -> str:
 def _trial(trial: Trial) -> str:
     interval = trial.interval
     if trial.status == "diverged":
-        return f"diverged at {trial.steps_done:,}"
+        return f"diverged at {trial.outcome.steps_done:,}"
     if interval is None:
         return trial.status
     return f"{_percent(trial.accuracy)} ({_span(interval)})"

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import SeparatrixError
-from separatrix.core.evidence.outcome import FormatOutcome
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.evidence.rule import comparison, needed
 from separatrix.core.numbers.seeds import Spread
@@ -52,72 +52,43 @@ WORDS = (*STATUSES, DAMAGED)
 _DONE, _DIVERGED = WORDS.index("done"), WORDS.index("diverged")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Trial:
     """One seed at one learning rate."""
 
     key: str
-    seed: int
     status: Status
-    stopped: str
-    """What ended its training; "" where it has not ended."""
-    correct: int
-    """Prompts of which every answer is right."""
-    tested: int
-    """Test prompts, drawn from the seed: no two seeds share a stream. 0 where there is no model
-    to test.
-    """
-    longer: tuple[int, ...]
-    """Right prompts at each longer size, of as many."""
-    steps_done: int
-    parameters: int
-    seconds: float
-    right: int = 0
-    """Right answers, of all `due` in the test prompts; none where an earlier version did not count
-    them.
-    """
-    due: int = 0
-    bits: float = 0.0
-    """Mean of -log2 p of the right answers."""
-    bits_squares: float = 0.0
-    longer_right: tuple[int, ...] = ()
-    longer_due: tuple[int, ...] = ()
-    formats: tuple[FormatOutcome, ...] = ()
-    """The same test with rounded states."""
+    outcome: Outcome
+    """Of one that has not ended its steps and seconds so far, and nothing right."""
+
+    @property
+    def seed(self) -> int:
+        return self.outcome.seed
 
     @property
     def ended(self) -> bool:
         return self.status in ("done", "diverged")
 
     @property
-    def answers(self) -> tuple[int, int]:
-        """Answers right and due; prompts where single answers were not counted."""
-        return (self.right, self.due) if self.due else (self.correct, self.tested)
-
-    @property
     def accuracy(self) -> Fraction:
         """Of answers; 0 where it diverged."""
-        return _share(*self.answers)
-
-    @property
-    def whole(self) -> Fraction:
-        """Of prompts as a whole."""
-        return _share(self.correct, self.tested)
+        return _share(*self.outcome.answers)
 
     def longer_accuracy(self, place: int) -> Fraction:
-        if self.due:
-            return _share(self.longer_right[place], self.longer_due[place])
-        return _share(self.longer[place], self.tested)
+        return _share(*self.outcome.longer_answers(place))
 
     def rounded_accuracy(self, name: str) -> Fraction:
         """With states rounded to a format; 0 where it diverged."""
-        found = next((one for one in self.formats if one.format == name), None)
+        found = next((one for one in self.outcome.formats if one.format == name), None)
         return Fraction(0) if found is None else _share(found.right, found.due)
 
     @property
     def interval(self) -> Interval | None:
-        """95 %, Wilson, over its test prompts; None where there are none."""
-        return wilson_of_answers(*self.answers, self.tested) if self.tested else None
+        """95 %, Wilson, over its test prompts, which are drawn from the seed: no two seeds share a
+        stream. None where there is no model to test.
+        """
+        tested = self.outcome.tested
+        return wilson_of_answers(*self.outcome.answers, tested) if tested else None
 
 
 def _share(right: int, due: int) -> Fraction:
@@ -169,8 +140,9 @@ class Rate:
     def of(cls, learning_rate: float, trials: Iterable[Trial]) -> Rate:
         own = sorted(trials, key=lambda trial: trial.seed)
         rows = [
-            (t.seed, WORDS.index(t.status), t.steps_done, t.correct, t.tested, t.right, t.due)
+            (o.seed, WORDS.index(t.status), o.steps_done, o.correct, o.tested, o.right, o.due)
             for t in own
+            for o in [t.outcome]
         ]
         return cls(
             learning_rate=learning_rate,
@@ -350,7 +322,7 @@ class Measured:
         for rate in self.rates:
             places = np.flatnonzero(np.isin(rate.counts.status, (_DONE, _DIVERGED)))
             if len(places):
-                return rate.load([int(places[0])])[0].parameters
+                return rate.load([int(places[0])])[0].outcome.parameters
         return None
 
     @property
@@ -522,36 +494,15 @@ def _measured(run: Run, rates: tuple[Rate, ...], label: str) -> Measured:
 
 
 def _trial(row: Stored) -> Trial:
-    outcome = row.outcome
-    common: dict[str, Any] = {"key": row.key, "seed": row.run.seed, "status": row.status}
-    if outcome is None:
-        return Trial(
-            **common,
-            stopped="",
-            correct=0,
-            tested=0,
-            longer=(),
-            steps_done=row.step,
-            parameters=0,
-            seconds=row.seconds,
-        )
-    return Trial(
-        **common,
-        stopped=outcome.stopped,
-        correct=outcome.correct,
-        tested=outcome.tested,
-        longer=outcome.longer,
-        right=outcome.right,
-        due=outcome.due,
-        bits=outcome.bits,
-        bits_squares=outcome.bits_squares,
-        longer_right=outcome.longer_right,
-        longer_due=outcome.longer_due,
-        formats=outcome.formats,
-        steps_done=outcome.steps_done,
-        parameters=outcome.parameters,
-        seconds=outcome.seconds,
+    unknown = Outcome(
+        seed=row.run.seed,
+        correct=0,
+        tested=0,
+        steps_done=row.step,
+        parameters=0,
+        seconds=row.seconds,
     )
+    return Trial(row.key, row.status, row.outcome or unknown)
 
 
 def _proved(run: Run) -> Proved | None:

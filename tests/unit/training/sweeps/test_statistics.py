@@ -167,14 +167,13 @@ def of_answers(seed: int, rng: random.Random) -> Trial:
     due = rng.choice((4, 6, 0))
     status = rng.choice(("done",) * 6 + ("diverged", "failed"))
     correct = rng.randint(0, 4)
-    done = status == "done"
-    return replace(
-        trial(seed, correct if done else 0),
-        status=status,
-        tested=4 if done else 0,
-        right=rng.randint(0, due) if done else 0,
-        due=due if done else 0,
-    )
+    right = rng.randint(0, due)
+    if status != "done":
+        return Trial(
+            "", status, Outcome(seed=seed, correct=0, tested=0, steps_done=1, parameters=1)
+        )
+    ended = trial(seed, correct).outcome
+    return Trial("", "done", replace(ended, tested=4, right=right, due=due))
 
 
 def held_out_by_definition(cell: Measured) -> list[tuple[int, float, Fraction]]:
@@ -214,7 +213,9 @@ def test_what_is_held_out_by_definition() -> None:
         for rate in rates:
             ended = [t for t in rate.trials if t.ended]
             assert rate.accuracy == Spread.of([t.accuracy for t in ended])
-            assert rate.whole == Spread.of([t.whole for t in ended])
+            assert rate.whole == Spread.of(
+                [Fraction(o.correct, max(o.tested, 1)) for o in (t.outcome for t in ended)]
+            )
             assert rate.solved == sum(t.accuracy >= Fraction(99, 100) for t in ended)
         values = {r.learning_rate: [t.accuracy for t in r.trials if t.ended] for r in rates}
         assert (cell.best and cell.best.learning_rate) == best_rate(values)
@@ -265,18 +266,8 @@ def test_the_rule_of_stopping_asks_for_steps() -> None:
 
 
 def trial(seed: int, correct: int) -> Trial:
-    return Trial(
-        key="",
-        seed=seed,
-        status="done",
-        stopped="steps",
-        correct=correct,
-        tested=100,
-        longer=(),
-        steps_done=1,
-        parameters=1,
-        seconds=0.0,
-    )
+    ended = Outcome(seed=seed, correct=correct, tested=100, steps_done=1, parameters=1)
+    return Trial("", "done", ended)
 
 
 def test_longer_sizes_stand_apart() -> None:
