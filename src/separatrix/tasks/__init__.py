@@ -88,6 +88,9 @@ SHORTCUTS: dict[str, str] = {
     "modes": "the most frequent value of the last function, of the row asked for, of compositions",
     "grams": "how often every two or more neighbours occur (logistic regression)",
     "halves": "whether two halves have the same bag of r neighbours, r up to log2 n",
+    "moduli": "ones at the places of each residue, in either half, modulo what the draw hides",
+    "larger moduli": "the same modulo what it does not hide, up to 16",
+    "compared": "whether the two strings differ at the best single place",
     "quarters": (
         "how many ones each quarter of either half has, and how many more at odd places than at"
         " even ones"

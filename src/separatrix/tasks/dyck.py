@@ -54,7 +54,8 @@ WORDS = Words(
         neighbours tell.
 
         At other sizes nothing is drawn: prompts would be too few, or a few brackets give the answer
-        away. From these on there are more than 10^6.
+        away. From these on there are more than 10^6. Shifts, which promise nothing, are drawn from
+        n = 26 and D = 5 on (k = 1, and shift=beyond: D = 3 and n = 2D + 22).
     """,
     counted="""
         1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
@@ -70,6 +71,8 @@ _ROOM = 10
 """Brackets of the two places of `_nested`."""
 LEAST = 96
 """Fewest brackets of prompts of several kinds: of 64, trees learn where what matters stands."""
+LEAST_CROSSED = 26
+"""Fewest brackets of several kinds that have room for the two runs at all."""
 LEAST_OF_ONE_KIND = 42
 """Fewest brackets of prompts of one kind, beside twice the depth: then there are 10^6 prompts."""
 
@@ -84,7 +87,7 @@ class Dyck(Decision):
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"
     )
-    usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep"
+    usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep|beyond"
     source: ClassVar[str] = "[Bha24]"
     shortcuts: ClassVar[tuple[str, ...]] = ("counters", "grams")
     shifts: ClassVar[dict[str, str]] = {
@@ -203,8 +206,12 @@ class Dyck(Decision):
 
     @property
     def _least(self) -> int:
-        """The smallest n that is drawn."""
-        return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
+        """The smallest n that is drawn. A shift promises nothing, and takes what has room."""
+        if self.shift == PLAIN:
+            return LEAST if self.k > 1 else 2 * self.D + LEAST_OF_ONE_KIND
+        nested = 2 * (self.D + _ROOM + 1)
+        crossed = LEAST_CROSSED if self.k > 1 else 0
+        return max(crossed, nested if self._too_deep else 0)
 
     @property
     def _drops(self) -> int:

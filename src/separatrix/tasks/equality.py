@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -32,31 +33,33 @@ WORDS = Words(
     drawn="""
         n >= 1. Sampled so that both answers have probability 1/2 exactly.
 
-        n >= 8: u holds p10s at one place and p01s at another, either first, with p and s of r
-        uniform bits each; places and all other bits are uniform. r is as large as can be up to log2
-        n - 1, rounded down, while the two take at most two thirds of the string, r <= n/6 - 1.
-        Their distance is a multiple of D, the largest of 27720, 2520, 840, 420, 60, 12, 6, 4, 2
-        that leaves two distances at least. v is u, or u with the two exchanged, so that v is
-        distributed like u, and u and v together say nothing but whether they are equal: under both
-        answers they have the same ones, the same ones at places that agree modulo D, the same sum
-        of i u_i, and the same number of every r + 1 neighbours, which for n >= 24 is log2 n rounded
-        down, and so (from r = 1, n = 12, on) the same runs. (D is 4 at n = 24, 12 from n = 34 and
-        60 from n = 134 on. Counts of ones at places modulo 3 give 0.7 where 3 does not divide D.)
+        n >= 8: u holds fragments p10s and p01s, with p and s of r uniform bits each, which v holds
+        exchanged under answer 0: p01s for p10s, and back. There are 2^f of them, at the sums of the
+        subsets of f numbers, beside a uniform first place; subsets of even size hold the one kind,
+        either one, the others the other. All other bits are uniform. So v - u is, as a polynomial,
+        +-x^s (1 - x) times the product of the (1 - x^a), v is distributed like u, and under both
+        answers the two have the same ones, the same ones at places that agree modulo every divisor
+        of an a, the same sums of i^p u_i for p <= f, and the same number of every r + 1
+        neighbours, which for n >= 24 is log2 n rounded down, and so (from r = 1, n = 12, on) the
+        same runs.
 
-        What remains are other fingerprints, which no sampler avoids: bags of more neighbours, of
-        which there are more kinds than places; log2 n random bits and as many of memory check
-        equality nearly always, and so do fixed sums such as that of i^2 u_i. Four places differ, so
-        comparing one u_i with v_i is right with probability 1/2 + 2/n on average.
+        The numbers are those of a list that hide all moduli up to the largest M and take at most
+        two thirds of the string: 6 (M = 3), 12 (4), 8 and 15 (5), 12 and 20 (6), 12 and 35 (7), 24
+        and 35 (8), 18, 40 and 77 (11), 72, 91 and 110 (13), 72, 130 and 154 (14). M
+        is 3 at n = 24, 4 at 48, 5 at 64, 7 at 96, 8 at 128, 11 at 256, 14 at 1024.
+
+        What remains are other fingerprints, which no sampler avoids: ones at places modulo M + 1
+        ("larger moduli"); bags of more neighbours, of which there are more kinds than places; log2
+        n random bits and as many of memory check equality nearly always, and so do fixed sums such
+        as that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i ("compared")
+        is right with probability 1/2 + 2^f/n on average, and at the best place with that of its
+        level.
 
         n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair
         of unequal bits exchanged. So v is as uniform as u, both have the same ones under both
         answers, and counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite;
         the two tokens are all there is, and one zero beside one one says that they differ. So
         "counts" and "last tokens" see the answer.)
-
-        Boosted trees on raw tokens compare u_i with v_i in two splits, for every i that they have
-        seen enough of, which is the task itself: fitted to 4,000 prompts, 0.94 at n = 24, 0.90 at n
-        = 48, 0.83 at n = 64, 0.53 at n = 256, and with 1,000 nothing there.
     """,
     counted="""
         2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3).
@@ -64,10 +67,22 @@ WORDS = Words(
     origin="[Bha24]; theory.md, sections 2 and 3",
 )
 
+_LEAST_FRAGMENTS = 8
+"""Smallest n that has room for fragments."""
 _LEAST_HIDDEN = 24
 """Smallest n of which bags of log2 n neighbours are the same in both strings."""
-_MULTIPLES = (27720, 2520, 840, 420, 60, 12, 6, 4)
-"""Distances with many divisors."""
+_HIDING = (
+    (3, (6,)),
+    (4, (12,)),
+    (5, (8, 15)),
+    (6, (12, 20)),
+    (7, (12, 35)),
+    (8, (24, 35)),
+    (11, (18, 40, 77)),
+    (13, (72, 91, 110)),
+    (14, (72, 130, 154)),
+)
+"""M, and numbers of which each of 2..M divides one, with sums of subsets far apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +99,7 @@ class Equality(Decision):
             "where u and v differ, v is a uniform other string with as many ones, most places apart"
         )
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("halves",)
+    shortcuts: ClassVar[tuple[str, ...]] = ("halves", "moduli", "larger moduli", "compared")
     grid: ClassVar[tuple[str, ...]] = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
     n: int
@@ -107,12 +122,15 @@ class Equality(Decision):
         return {"bit": range(2)}
 
     def level(self, probe: str) -> Fraction:
-        """1 for what sees both tokens where there are two, and for bags of neighbours that a short
-        string has no room to hide; else chance.
+        """1 for what sees both tokens where there are two, for bags of neighbours that a short
+        string has no room to hide and for moduli that the draw does not hide; of the best place
+        compared, what the places that differ give; else chance.
         """
-        if probe == "halves" and self.n < _LEAST_HIDDEN:
-            return Fraction(1)
-        return Fraction(1) if self.n == 1 and probe in ("counts", "last tokens") else self.chance
+        if probe == "compared":
+            return (1 + self._often_different) / 2
+        seen = ("larger moduli", *(("halves",) if self.n < _LEAST_HIDDEN else ()))
+        seen += ("counts", "last tokens") if self.n == 1 else ()
+        return Fraction(1) if probe in seen else self.chance
 
     @property
     def _margin(self) -> int:
@@ -120,13 +138,39 @@ class Equality(Decision):
         return min(self.n.bit_length() - 2, self.n // 6 - 1)
 
     @property
-    def _apart(self) -> int:
-        """What the distance of the two fragments is a multiple of: as many divisors as leave two
-        distances, so that ones at places modulo these do not tell.
-        """
-        width = 2 * self._margin + 2
-        longest = self.n - width
-        return next((m for m in _MULTIPLES if longest // m > (width - 1) // m + 1), 2)
+    def _hiding(self) -> tuple[int, tuple[int, ...]]:
+        """M and the numbers that hide it: the last ones that fit; 2 from the shortest strings."""
+        room = 2 * self.n // 3 - self._width
+        fitting = [row for row in _HIDING if sum(row[1]) <= room and row[1][0] >= self._margin + 2]
+        return fitting[-1] if fitting else (2, (2 * ((self._width + 1) // 2),))
+
+    @property
+    def hidden_moduli(self) -> int:
+        """M: ones at places modulo 2, ..., M are the same in both strings."""
+        return self._hiding[0] if self.n >= _LEAST_FRAGMENTS else 1
+
+    @property
+    def _width(self) -> int:
+        """Bits of a fragment."""
+        return 2 * self._margin + 2
+
+    @property
+    def _starts(self) -> list[tuple[int, int]]:
+        """Where fragments stand, from the first on, and which of the two kinds each is."""
+        starts = [(0, 0)]
+        for more in self._hiding[1]:
+            starts += [(start + more, 1 - kind) for start, kind in starts]
+        return starts
+
+    @property
+    def _often_different(self) -> Fraction:
+        """Under answer 0, how often the place differs that does so most often."""
+        if self.n < _LEAST_FRAGMENTS:
+            return Fraction(min(2, self.n), self.n)
+        choices = self.n - self._starts[-1][0] - self._width + 1
+        places = sorted(start + more for start, _ in self._starts for more in (0, 1))
+        most = max(bisect_left(places, at + choices) - at_of for at_of, at in enumerate(places))
+        return Fraction(most, choices)
 
     @property
     def prefix_length(self) -> int:
@@ -153,7 +197,7 @@ class Equality(Decision):
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         equal = rng.integers(2, size=batch)
-        if self.n >= 8 and self.shift == PLAIN:
+        if self.n >= _LEAST_FRAGMENTS and self.shift == PLAIN:
             return Batch(self._fragments(equal, rng), equal)
         u = rng.integers(2, size=(batch, self.n))
         if self.n == 1:
@@ -174,33 +218,33 @@ class Equality(Decision):
         return Batch(np.column_stack((u, v)), equal)
 
     def _fragments(self, equal: Tokens, rng: np.random.Generator) -> Tokens:
-        """Prompts (batch, 2n) that hold two fragments p10s and p01s, exchanged in v where the
-        answer is 0.
+        """Prompts (batch, 2n) that hold fragments p10s and p01s, exchanged in v where the answer
+        is 0.
         """
-        rows = np.arange(len(equal))
+        rows = np.arange(len(equal))[:, None]
         margin = self._margin
-        width = 2 * margin + 2
-        # of two starts, a multiple and at least one width apart, every choice is equally likely
-        apart = self._apart
-        gaps = np.arange(-(-width // apart) * apart, self.n - width + 1, apart)
-        choices = np.cumsum(self.n - width - gaps + 1)
-        drawn = rng.integers(choices[-1], size=len(equal))
-        gap = np.searchsorted(choices, drawn, side="right")
-        first = drawn - np.concatenate(([0], choices))[gap]
-        start = np.column_stack((first, first + gaps[gap]))
+        starts = self._starts
+        # bits that stand at one place in two fragments are one bit
+        same = list(range(self._width))
+        at: dict[int, int] = {}
+        for start, _ in starts:
+            for step in range(self._width):
+                one, other = same[at.setdefault(start + step, step)], same[step]
+                same = [one if each == other else each for each in same]
+        first = rng.integers(self.n - starts[-1][0] - self._width + 1, size=len(equal))[:, None]
         tokens = rng.integers(2, size=(len(equal), 2 * self.n))
         u = tokens[:, : self.n]
         v = tokens[:, self.n :]
-        for step in range(width):
-            u[rows, start[:, 1] + step] = u[rows, start[:, 0] + step]
-        rises = rng.integers(2, size=len(equal))
-        for which in (0, 1):
-            u[rows, start[:, which] + margin] = rises ^ which
-            u[rows, start[:, which] + margin + 1] = rises ^ 1 ^ which
+        bits = rng.integers(2, size=(len(equal), self._width))[:, same]
+        u[rows, first + np.array(list(at))] = bits[:, list(at.values())]
+        rises = rng.integers(2, size=(len(equal), 1)) ^ np.array([kind for _, kind in starts])
+        middle = first + np.array([start for start, _ in starts]) + margin
+        u[rows, middle] = rises
+        u[rows, middle + 1] = rises ^ 1
         v[:] = u
-        # flipping both bits of both middles exchanges the fragments and keeps the number of ones
-        for step in (margin, margin + 1):
-            v[rows[:, None], start + step] ^= 1 - equal[:, None]
+        # flipping both bits of all middles exchanges the fragments and keeps the number of ones
+        for step in (0, 1):
+            v[rows, middle + step] ^= 1 - equal[:, None]
         return tokens
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -238,6 +238,25 @@ def test_a_shift_changes_how_deep_brackets_stand_and_nothing_else() -> None:
     assert means[0] + 0.2 < means[1] < means[2] - 0.2
 
 
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("k=2,D=5,shift=shallow", 26),
+        ("k=3,D=9,shift=deep", 26),
+        ("k=1,D=3,shift=deep", 28),
+        ("k=2,D=5,shift=beyond", 32),
+        ("k=2,D=20,shift=beyond", 62),
+    ],
+)
+def test_shifts_are_drawn_wherever_there_is_room(text: str, least: int) -> None:
+    task = parse_task(f"dyck:n={least},{text}")
+    tokens, targets = task.sample(200, np.random.default_rng(1))
+    assert task.answer(tokens).tolist() == targets.tolist()
+    assert 60 < targets.sum() < 140
+    with pytest.raises(SizeError, match=f"draw with n >= {least}"):
+        parse_task(f"dyck:n={least - 2},{text}").sample(1, np.random.default_rng(1))
+
+
 def test_the_family_keeps_k_and_d() -> None:
     tasks = Dyck(n=8, k=3, D=2).family()
     assert (tasks.smallest, tasks.largest) == (2, 10**12)

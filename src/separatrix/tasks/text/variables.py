@@ -32,17 +32,18 @@ WORDS = Words(
     """,
     rules="""
         In a text of length words stand several chains: a variable that holds a word, one that
-        copies it, one that copies the copy, and so on, hops copies in each. All names differ. A
-        variable is told of before it is copied. Asked for are all variables of one chain, by
-        alphabet.
+        copies it, one that copies the copy, and so on, hops copies in each. All names differ, and
+        the sentences stand in any order: a copy may be told of before what it copies. Asked for are
+        all variables of one chain, by alphabet.
     """,
     drawn="""
         chains >= 2, hops >= 1. length, in words between white space, the question not counted, from
         7 for each variable and 6 more up to 2^20.
 
-        Names are different uniform ones. The sentences of all chains stand at a uniform set of
-        places among sentences of filler, in a uniform one of the orders that keep each chain in its
-        own; the chain asked for is uniform. So chains are alike but for the word in the question.
+        Names are different uniform ones. The sentences of all chains stand in uniform order at a
+        uniform set of places among sentences of filler; the chain asked for is uniform. So chains
+        are alike but for the word in the question, and what stands near a sentence, or behind it,
+        says nothing of its chain.
         Chance is that of a guess among whole chains, which whoever has not followed them cannot
         even name; one step leads from the word to the first variable of its chain, and hops more
         to the last one.
@@ -50,7 +51,8 @@ WORDS = Words(
     counted="None counted: prompts in words have no fixed length.",
     origin="""
         RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four hops
-        unless told, values of five digits, noise sentences as filler
+        unless told, values of five digits, noise sentences as filler, a variable told of before it
+        is copied
     """,
 )
 
@@ -129,10 +131,9 @@ class Variables(Haystack):
                     ),
                 ]
             )
-        # a shuffled list of chains says whose turn it is
-        turns = rng.permutation(np.repeat(np.arange(self.chains), self.hops + 1)).tolist()
-        rest = [iter(chain) for chain in told]
-        text = among([next(rest[turn]) for turn in turns], self.length, rng)
+        sentences = [sentence for chain in told for sentence in chain]
+        order = rng.permutation(len(sentences)).tolist()
+        text = among([sentences[place] for place in order], self.length, rng)
         word, *variables = drawn[:size]
         return TextItem(
             f"{text}{QUESTION}{self._question(word)}\n{CUE}",
@@ -160,11 +161,8 @@ class Variables(Haystack):
         met: set[str] = set()
         words: list[str] = []
         for form, variable, other, sentence in told:
-            if variable in met or other in next_of or (form == "copy" and other not in met):
-                raise SizeError(
-                    f"{self.spec}: '{sentence}' tells of a variable twice, or of a copy before what"
-                    " it copies"
-                )
+            if variable in met or other in next_of:
+                raise SizeError(f"{self.spec}: '{sentence}' tells of a variable twice")
             next_of[other] = (variable, sentence)
             met.add(variable)
             words += [other] * (form == "first")

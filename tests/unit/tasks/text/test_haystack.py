@@ -152,6 +152,36 @@ def test_what_is_no_instance_is_refused() -> None:
             task.answer(bad)
 
 
+def test_copies_are_told_in_any_order() -> None:
+    """Of two sentences either stands first half of the time; the answer is the same."""
+    task = Variables(length=40, chains=2, hops=1)
+    first = []
+    for item in task.sample(400, np.random.default_rng(7)):
+        one, copy = item.steps
+        first.append(item.prompt.index(one) < item.prompt.index(copy))
+        swapped = item.prompt.replace(one, "SWAP").replace(copy, one).replace("SWAP", copy)
+        assert task.answer(swapped) == item.answer
+    assert 140 < sum(first) < 260
+
+
+@pytest.mark.parametrize(("chains", "hops"), [(3, 1), (8, 1), (4, 4)])
+def test_the_copies_told_next_are_those_of_the_chain_by_chance(chains: int, hops: int) -> None:
+    """Who names the holder, and then the copies that stand behind it, finds the last variable of
+    the chain, or the whole chain, no more often than chance.
+    """
+    task = Variables(length=300, chains=chains, hops=hops)
+    right = whole = 0
+    for item in task.sample(600, np.random.default_rng(8)):
+        sentences = re.findall(r"The variable \w+ (?:holds|copies) the \w+ \w+\.", item.prompt)
+        at = sentences.index(item.steps[0])
+        behind = [s for s in sentences[at + 1 :] + sentences[:at] if " copies " in s][:hops]
+        named = {s.split()[2] for s in [item.steps[0], *behind]}
+        whole += named == set(item.answer.split(", "))
+        right += behind[-1].split()[2] == task.audited(item)
+    for found in (right, whole):
+        assert found < 600 / chains + 4 * (600 / chains) ** 0.5
+
+
 def test_variables_that_are_no_chains_are_refused() -> None:
     task = Variables(length=40, chains=2, hops=1)
     [item] = task.sample(1, np.random.default_rng(6))
@@ -159,7 +189,6 @@ def test_variables_that_are_no_chains_are_refused() -> None:
     word = re.findall(PATTERN, first)[1]
     last = re.findall(PATTERN, copy)[0]
     for bad in (
-        item.prompt.replace(first, "SWAP").replace(copy, first).replace("SWAP", copy),
         item.prompt.replace(f"word {word}, by", f"word {last}, by"),
         item.prompt.replace(copy, first),
     ):

@@ -7,7 +7,15 @@ from __future__ import annotations
 from separatrix.tasks import Questions, Task
 from separatrix.tasks.audits.guess import Guess, Learner, best_of
 from separatrix.tasks.audits.prompts import Prompts
-from separatrix.tasks.audits.shortcuts.bags import grams, halves, parities, quarters
+from separatrix.tasks.audits.shortcuts.bags import (
+    compared,
+    grams,
+    halves,
+    larger_moduli,
+    moduli,
+    parities,
+    quarters,
+)
 from separatrix.tasks.audits.shortcuts.columns import View, regressed
 from separatrix.tasks.audits.shortcuts.counters import counters
 from separatrix.tasks.audits.shortcuts.graphs import cycles
@@ -33,12 +41,15 @@ ONE_BY_ONE: dict[str, View] = {
     "walks": walks,
     "near misses": near_misses,
     "ends": ends,
+    "compared": compared,
 }
 """Columns of which each is a shortcut of its own: together they would be the task's solution."""
 TOGETHER: dict[str, View] = {
     "counters": counters,
     "cycles": cycles,
     "halves": halves,
+    "moduli": moduli,
+    "larger moduli": larger_moduli,
     "quarters": quarters,
     "parities": parities,
     "pair sums": pair_sums,

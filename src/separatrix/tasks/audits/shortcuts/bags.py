@@ -11,9 +11,10 @@ from separatrix.tasks.audits.features import MOST_IDS
 from separatrix.tasks.base.task import Task, Tokens
 
 if TYPE_CHECKING:
-    from separatrix.tasks import Permutation
+    from separatrix.tasks import Equality, Permutation
 
 
+_MOST_MODULUS = 16
 LONGEST = 4
 """Neighbours that are counted together, at most."""
 
@@ -43,6 +44,34 @@ def halves(task: Task, tokens: Tokens) -> Tokens:
         )
         columns += [(one == other).all(axis=1), (one != other).sum(axis=1)]
     return np.column_stack(columns).astype(np.int64)
+
+
+def moduli(task: Equality, tokens: Tokens) -> Tokens:
+    """For the moduli that the draw hides: by how much the two halves differ in ones at places of
+    each residue.
+    """
+    return _at_residues(tokens, range(2, task.hidden_moduli + 1))
+
+
+def larger_moduli(task: Equality, tokens: Tokens) -> Tokens:
+    """The same for the moduli above, up to the smallest that 16 and these leave."""
+    most = max(_MOST_MODULUS, task.hidden_moduli + 2)
+    return _at_residues(tokens, range(task.hidden_moduli + 1, most + 1))
+
+
+def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
+    half = tokens.shape[1] // 2
+    unlike = tokens[:, :half] - tokens[:, half:]
+    columns = [np.zeros(len(tokens), np.int64)]
+    for modulus in moduli:
+        of_each = [unlike[:, at::modulus].sum(axis=1) for at in range(modulus)]
+        columns.append(np.abs(of_each).sum(axis=0))
+    return np.column_stack(columns)
+
+
+def compared(task: Equality, tokens: Tokens) -> Tokens:
+    """Whether the two strings differ at each place."""
+    return tokens[:, : task.n] ^ tokens[:, task.n :]
 
 
 def quarters(task: Task, tokens: Tokens) -> Tokens:
