@@ -67,12 +67,12 @@ def written(text: str, question: str, *, wrong: bool = False) -> str:
     steps, answer = solve(text, question, wrong=wrong)
     if question.endswith("\nAnswer:"):
         return f" {answer}"
-    end = f"The answer is {noun(parsed(text)).upper()}."
-    if question.endswith(f"\nThink as long as you like, and end with a line: {end}"):
-        return f" The answer is {answer}."
-    assert question.endswith(f"\nWrite the steps, then: {end}\nAnswer step by step:")
+    end = f"Answer: {noun(parsed(text)).upper()}"
+    if question.endswith(f"\nThink as long as you like, and end with one line: {end}"):
+        return f" Answer: {answer}"
+    assert question.endswith(f"\nWrite the steps, then a line: {end}\nAnswer step by step:")
     stop = "" if isinstance(parsed(text), TextTask) else "."
-    return f" {' '.join(steps)}{stop} The answer is {answer}."
+    return f" {' '.join(steps)}{stop}\nAnswer: {answer}"
 
 
 def questions(text: str, context: str, shots: int) -> list[str]:
@@ -90,7 +90,7 @@ def questions(text: str, context: str, shots: int) -> list[str]:
     assert len(asked) == shots + 1
     for part in asked[:-1]:
         question = re.match(
-            r"(?s).*\n(?:Answer[a-z ]*:|Think as long [^\n]+(?:NUMBER|NAMES?|ARRANGEMENT)\.)", part
+            r"(?s).*\n(?:Answer[a-z ]*:|Think as long [^\n]+(?:NUMBER|NAMES?|ARRANGEMENT))", part
         )
         assert question
         assert part == question[0] + written(text, question[0])
@@ -179,7 +179,7 @@ def test_chat_replies_are_read_in_the_harness(tmp_path: Path) -> None:
     text = "index:n=6,V=6"
     shapes = {
         "<think>\nIs it 3, 4 or 5?\n\nNumbers: 1 2 3\n</think>\n\n**{}**": 1.0,
-        "x_i stands at place i.\n\nx_i = {}.": 1.0,
+        "x_i stands at place i.\n\nAnswer: {}": 1.0,
         "So:\n$$\\boxed{{{}}}$$": 1.0,
         "The answer is {}, or another one.": 0.0,
     }
@@ -224,14 +224,60 @@ def tiny_model(folder: Path) -> None:
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=len(words),
-        n_positions=1024,
+        n_positions=2048,
         n_embd=8,
-        n_layer=1,
+        n_layer=2,
         n_head=1,
         bos_token_id=1,
         eos_token_id=1,
     )
     GPT2LMHeadModel(config).save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "shots", "said"),
+    [
+        ("eva:n=24,V=12", 60, r"60 solved questions do not fit .* at most \d+ do"),
+        ("eva:n=3000,V=4", 0, r"a question takes \d+ tokens, .* context has 2048"),
+    ],
+)
+@pytest.mark.usefixtures("alone")
+def test_what_does_not_fit_a_model_stops_before_the_first_question(
+    tmp_path: Path, text: str, shots: int, said: str
+) -> None:
+    """With the numbers; and what does fit is asked: as many shots as it says."""
+    import lm_eval
+    from lm_eval.tasks import TaskManager
+
+    tiny_model(tmp_path / "model")
+    export(
+        parsed(text),
+        format="lm-eval",
+        out=tmp_path / "a",
+        splits={"train": 80, "validation": 0, "test": 3},
+    )
+    name = next(path.stem for path in (tmp_path / "a").glob("*.yaml") if "chat" not in path.stem)
+    manager = TaskManager(
+        include_path=str(tmp_path / "a"),
+        include_defaults=False,
+        metadata={"pretrained": str(tmp_path / "model")},
+    )
+    evaluate: Any = lm_eval.simple_evaluate
+
+    def ask(number: int) -> None:
+        evaluate(
+            model(text, right=True, shots=number),
+            tasks=[name],
+            task_manager=manager,
+            num_fewshot=number,
+            bootstrap_iters=0,
+        )
+
+    with pytest.raises(ValueError, match=said) as stopped:
+        ask(shots)
+    if found := re.search(r"at most (\d+) do", str(stopped.value)):
+        assert 1 <= int(found[1]) < shots
+        ask(int(found[1]))
 
 
 @pytest.mark.slow
@@ -243,7 +289,7 @@ def test_a_random_model_through_the_command_line_of_the_harness(tmp_path: Path) 
             [*TASKS[:6], "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4"]
         )
         for name in exported(tmp_path / "tasks" / str(number), text)
-        # a tiny model has no room for a chat model's thoughts
+        # the tags leave out what is for chat models, whose thoughts have no room in this one
         if not name.endswith("_chat")
     ]
     tiny_model(tmp_path / "model")
@@ -261,7 +307,7 @@ def test_a_random_model_through_the_command_line_of_the_harness(tmp_path: Path) 
         "--include_path",
         str(tmp_path / "tasks"),
         "--tasks",
-        ",".join(names),
+        "separatrix,separatrix_cot",
         "--num_fewshot",
         "1",
         "--device",

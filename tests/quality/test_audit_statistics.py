@@ -367,7 +367,7 @@ def test_texts() -> None:
         audit_texts("evs")
     with pytest.raises(SizeError, match="sizes is 0"):
         audit_texts("eva", sizes=0)
-    assert list(accuracies("eva:n=6,V=6")) == list(PROBES)
+    assert list(accuracies("eva:n=6,V=6")[1]) == list(PROBES)
 
 
 def test_records() -> None:

@@ -109,8 +109,30 @@ SHORTCUTS: dict[str, str] = {
     "ends": (
         "where facts lead from the name asked for, whatever they say: after k of them, and at last"
     ),
+    "more residues": "the same modulo 2, 3, ..., 40",
+    "sign products": "two sums that one of 16 vectors of signs weighs the two sets to, multiplied",
+    "products": (
+        "two to five brackets in a row that open x..y, less y..x, weighed by place, times the same"
+        " of brackets that close"
+    ),
+    "leaves": "how many edges are left when leaves are taken away up to 2 log2 n times",
+    "expected place": "the value nearest to where the one asked for stands on average",
+    "suffixes": "the value of the latest key with the same last tokens: up to three, not all",
+    "most ways": "the name that most ways of k facts lead to, whatever these say",
 }
 """What shortcuts to single tasks look at: spelling -> in words; `Task.shortcuts` names them."""
+MEASURED = frozenset(
+    (
+        "more residues",
+        "sign products",
+        "products",
+        "leaves",
+        "expected place",
+        "suffixes",
+        "most ways",
+    )
+)
+"""Those of them whose level nobody derived: it is what they were measured to reach."""
 AUDITED = 3
 """Sizes of a grid that are audited unless told otherwise."""
 

@@ -66,6 +66,7 @@ class Copying(Task):
     shifts: ClassVar[dict[str, str]] = {
         "full": "every string has n values, independent and uniform"
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("expected place",)
     grid: ClassVar[tuple[str, ...]] = (
         "n=24,V=4",
         "n=32,V=8",

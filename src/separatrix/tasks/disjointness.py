@@ -75,7 +75,7 @@ class Disjointness(Decision):
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("quarters",)
+    shortcuts: ClassVar[tuple[str, ...]] = ("quarters", "sign products")
     grid: ClassVar[tuple[str, ...]] = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     n: int

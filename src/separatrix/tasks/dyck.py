@@ -45,7 +45,9 @@ WORDS = Words(
         below D = 5 there is no room for all this.) A sum that one counter steers by another goes
         further, as fingerprints of a stack do: the largest and the smallest area that two counters
         enclose were measured to give 0.75 at n = 96, k = 2, D = 6, and 0.53 at n = 256, k = 8, D =
-        16.
+        16. So do products: two to five brackets in a row that open, by kinds and places, times the
+        same of those that close, as the first of the two runs stands before the second on either
+        side ("products"). Their level is what was measured.
 
         k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
         "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the
@@ -89,7 +91,7 @@ class Dyck(Decision):
     )
     usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep|beyond"
     source: ClassVar[str] = "[Bha24]"
-    shortcuts: ClassVar[tuple[str, ...]] = ("counters", "grams")
+    shortcuts: ClassVar[tuple[str, ...]] = ("counters", "grams", "products")
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
         "beyond": "half of the wrong prompts are one level too deep, which a counter tells",

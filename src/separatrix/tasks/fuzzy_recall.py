@@ -83,6 +83,7 @@ class FuzzyRecall(Task):
     shifts: ClassVar[dict[str, str]] = {
         "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("suffixes",)
     grid: ClassVar[tuple[str, ...]] = (
         "n=24,K=2,V=6,a=4,b=2",
         "n=30,K=2,V=5,a=4,b=2",

@@ -106,7 +106,7 @@ class IsTree(Decision):
             " chains, told from one end"
         ),
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("cycles",)
+    shortcuts: ClassVar[tuple[str, ...]] = ("cycles", "leaves")
     grid: ClassVar[tuple[str, ...]] = ("n=64", "n=80", "n=96", "n=129", "n=257")
 
     n: int

@@ -65,6 +65,7 @@ class SelectiveCopying(Task):
         "early": "values are independent and uniform, and stand in the first half of the T tokens,"
         " or as near to that as there is room"
     }
+    shortcuts: ClassVar[tuple[str, ...]] = ("expected place",)
     grid: ClassVar[tuple[str, ...]] = (
         "n=8,T=64,V=4",
         "n=12,T=96,V=6",

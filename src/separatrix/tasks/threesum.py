@@ -99,7 +99,7 @@ class ThreeSum(Decision):
     }
     usage: ClassVar[str] = "n, M, form=query|decision (default query)"
     source: ClassVar[str] = "[San23]"
-    shortcuts: ClassVar[tuple[str, ...]] = ("pair sums", "residues")
+    shortcuts: ClassVar[tuple[str, ...]] = ("pair sums", "residues", "more residues")
     grid: ClassVar[tuple[str, ...]] = (
         "n=24,M=4099",
         "n=32,M=4099",

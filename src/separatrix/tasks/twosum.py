@@ -113,7 +113,7 @@ class TwoSum(Decision):
             " probability proportional to 1/j"
         ),
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("residues",)
+    shortcuts: ClassVar[tuple[str, ...]] = ("residues", "more residues")
     grid: ClassVar[tuple[str, ...]] = (
         "n=32,M=1031",
         "n=64,M=4099",

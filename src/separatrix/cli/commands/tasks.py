@@ -45,9 +45,7 @@ def tasks(
     if markdown and as_json:
         raise SpecError("--markdown and --json are two forms of the same list; give one")
     if markdown:
-        from separatrix.tasks.audits import accuracies
-
-        typer.echo(page(accuracies), nl=False)
+        typer.echo(page(), nl=False)
         return
     if as_json:
         print_json(rows())

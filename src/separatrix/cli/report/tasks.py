@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, Thought, parse_any_task, usage
+from separatrix.tasks import (
+    AUDITED,
+    PLAIN,
+    PROBES,
+    SHORTCUTS,
+    TASKS,
+    Task,
+    Thought,
+    parse_any_task,
+    usage,
+)
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.base.words import wrapped
+from separatrix.tasks.measured import best_rule, level, measured, rules, stated
 from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
@@ -42,15 +52,16 @@ one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; w
 token whose place is known: among many places the right one must be found too, and the gain of 0.053
 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
 among 3. Boosted trees on raw tokens are held to the levels of every task at one size
-(tests/peers/test_boosted_trees.py). What only two or more places together
-tell is found where a probe looks at just that. The level is chance, unless no way of drawing could
-avoid more; then the task says why. A second table has the best shortcut found at every size (on
-fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024 answers). What each
-looks at:"""
+(tests/peers/test_boosted_trees.py). What only two or more places together tell is found where a
+probe looks at just that.
 
-Measured = Callable[[str], Mapping[str, float]]
-"""Accuracy of every probe on the task of a text."""
-UNMEASURED = "?"
+The level of a probe is chance, unless no way of drawing could avoid more: then the task says why,
+with a derivation. Of some rules nobody has derived it; theirs is what they were measured to reach,
+and a hundredth. A second table has the best rule at every size, and the largest level of all rules
+tried: an accuracy above it is more than any of them has. Shifts promise no level. All numbers of
+both tables are in one file, `src/separatrix/tasks/levels.json`, which `tools/levels.py` measures
+with seed 0 (on fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024
+answers). What each looks at:"""
 
 
 def rows() -> list[dict[str, str]]:
@@ -137,8 +148,8 @@ def fraction(value: Fraction) -> str:
     return text if len(text) <= 9 else f"{float(value):.4f}"
 
 
-def page(measured: Measured | None = None) -> str:
-    """docs/tasks.md; without measurements it has a `?` where an accuracy stands."""
+def page() -> str:
+    """docs/tasks.md."""
     lines = [
         "# The tasks",
         "",
@@ -168,7 +179,7 @@ def page(measured: Measured | None = None) -> str:
         for heading, content in parts:
             lines += _section(heading, content)
         if name != Thought.name:
-            lines += ["", *_audit(name, measured)]
+            lines += ["", *_audit(name)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
@@ -181,42 +192,42 @@ def _section(heading: str, content: str) -> list[str]:
     return ["", f"{heading}:", "", "```text", block, "```"]
 
 
-def _audit(name: str, measured: Measured | None) -> list[str]:
+def _audit(name: str) -> list[str]:
     """The audit's tables: an accuracy and the level it may reach, for every probe at the first
-    sizes, and for the best probe at every size.
+    sizes, and for the best one at every size and shift.
     """
-    texts = grid(name) + asked(name)
-    found = {text: {} if measured is None else measured(text) for text in texts}
+    kind = every()[name]
+    texts = list(measured(name))
     first = texts[:AUDITED]
     lines = [
         f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in first)} |",
         f"|---|{'---|' * len(first)}",
     ]
-    for probe in (*PROBES, *every()[name].shortcuts):
-        cells = []
-        for text in first:
-            accuracy = f"{found[text][probe]:.3f}" if probe in found[text] else UNMEASURED
-            cells.append(f"{accuracy} of {_level(text, probe):.3f}")
+    for probe in (*PROBES, *kind.shortcuts):
+        cells = [_reached(text, probe) if probe in rules(text) else "-" for text in first]
         lines.append(f"| {probe} | {' | '.join(cells)} |")
-    lines += ["", "| size | best shortcut | accuracy of level |", "|---|---|---|"]
-    for text in texts:
-        best = UNMEASURED, UNMEASURED
-        if measured is not None:
-            best = _best(text, found[text])
-        lines.append(f"| `{text.partition(':')[2]}` | {best[0]} | {best[1]} |")
+    lines += ["", "| size | best rule | accuracy of level | level of all |", "|---|---|---|---|"]
+    lines += [_best(text) for text in texts]
     return lines
 
 
-def _best(text: str, accuracies: Mapping[str, float]) -> tuple[str, str]:
-    """The probe that is right most often, and its accuracy and level."""
-    if not accuracies:
-        return "none tried", "too large"
-    probe = max(accuracies, key=lambda name: accuracies[name])
-    return probe, f"{accuracies[probe]:.3f} of {_level(text, probe):.3f}"
+def _best(text: str) -> str:
+    """The rule that is right most often, its accuracy and level, and the largest of all levels."""
+    best = best_rule(text)
+    task = parse_any_task(text)
+    most = level(task)
+    cells = ["none tried", "too large", "-"]
+    if best is not None and most is not None:
+        cells = [best.name, _reached(text, best.name), f"{float(most):.3f}"]
+        if getattr(task, "shift", PLAIN) != PLAIN:
+            cells[1:] = [f"{best.accuracy:.3f}", "-"]
+    return f"| `{text.partition(':')[2]}` | {' | '.join(cells)} |"
 
 
-def _level(text: str, probe: str) -> float:
-    return float(parse_any_task(text).level(probe))
+def _reached(text: str, probe: str) -> str:
+    """What a probe reached, of what it may."""
+    may = stated(parse_any_task(text), probe)
+    return f"{rules(text)[probe]:.3f}" + ("" if may is None else f" of {float(may):.3f}")
 
 
 def _anchor(row: dict[str, str]) -> str:

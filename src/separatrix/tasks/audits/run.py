@@ -51,10 +51,10 @@ def audit(
     subject = subject_of(task)
     _check(subject, seed, fitted, tested)
     names = (ANSWERS, *PROBES, *subject.shortcuts)
-    rows = _tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
+    rows = tried(names, subject, np.random.default_rng((seed, 0)), fitted, tested)
     if suspected := [name for name, row in rows.items() if row.verdict == "leak"]:
         # from another stream: the same instances again would be no second test
-        rows |= _tried(
+        rows |= tried(
             suspected,
             subject,
             np.random.default_rng((seed, 1)),
@@ -78,7 +78,7 @@ def subject_of(task: Task | TextTask) -> Subject:
     return of_words(task) if isinstance(task, TextTask) else of_tokens(task)
 
 
-def _tried(
+def tried(
     names: Sequence[str],
     task: Subject,
     rng: np.random.Generator,

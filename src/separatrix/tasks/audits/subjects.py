@@ -14,6 +14,7 @@ from separatrix.tasks.audits.guess import Learner
 from separatrix.tasks.audits.prompts import Prompts, cut
 from separatrix.tasks.audits.shortcuts import shortcut
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.measured import stated
 
 Draw = Callable[[int, np.random.Generator], tuple[Prompts, Tokens]]
 
@@ -63,7 +64,7 @@ def of_tokens(task: Task) -> Subject:
         length=task.length,
         chance=task.chance,
         # a shift may make its own chance larger than a level of the task without it
-        level=lambda probe: max(task.level(probe), task.chance),
+        level=lambda probe: max(stated(task, probe) or Fraction(1), task.chance),
         draw=draw,
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
         promised=shift == PLAIN,

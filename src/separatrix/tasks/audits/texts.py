@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
+
 from separatrix.core.errors import SizeError, UnknownNameError
-from separatrix.tasks import AUDITED, TASKS, parse_any_task
-from separatrix.tasks.audits.run import ANSWERS, LEAST, MOST_ANSWERS, audit, subject_of
+from separatrix.tasks import AUDITED, PROBES, TASKS, parse_any_task
+from separatrix.tasks.audits.run import LEAST, MOST_ANSWERS, subject_of, tried
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.text import TEXT_TASKS
 
@@ -30,16 +34,19 @@ LONGEST = 4096
 """Longest prompts that they are measured on."""
 
 
-def accuracies(text: str, *, seed: int = 0) -> dict[str, float]:
-    """Accuracy of every probe on the task of a text, on instances it was not fitted to: 4,000, but
-    fewer of long prompts; none for prompts too long and answers too many to audit.
+def accuracies(
+    text: str, *, seed: int = 0, rules: Collection[str] | None = None
+) -> tuple[int, dict[str, float]]:
+    """On how many instances, and how often, every probe or those of `rules` are right on the task
+    of a text, fitted to as many others: 4,000, but fewer of long prompts. None are tried where
+    prompts are too long and answers too many to audit.
 
     Raises as `parse_any_task` does.
     """
-    task = parse_any_task(text)
-    subject = subject_of(task)
-    if subject.length > LONGEST or subject.answers > MOST_ANSWERS:
-        return {}
+    subject = subject_of(parse_any_task(text))
+    names = [name for name in (*PROBES, *subject.shortcuts) if rules is None or name in rules]
+    if subject.length > LONGEST or subject.answers > MOST_ANSWERS or not names:
+        return 0, {}
     number = max(LEAST, min(4000, MOST_LOOKED_AT // subject.length))
-    found = audit(task, seed=seed, fitted=number, tested=number)
-    return {row.probe: row.accuracy for row in found.rows if row.probe != ANSWERS}
+    found = tried(names, subject, np.random.default_rng((seed, 0)), number, number)
+    return number, {name: row.accuracy for name, row in found.items()}

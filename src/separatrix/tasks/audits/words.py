@@ -19,6 +19,7 @@ from separatrix.tasks.audits.prompts import Prompts, cut
 from separatrix.tasks.audits.shortcuts import shortcut
 from separatrix.tasks.audits.subjects import Subject
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.measured import stated
 from separatrix.tasks.text import TextItem, TextTask
 from separatrix.tasks.text.names import names
 
@@ -39,7 +40,7 @@ def of_words(task: TextTask) -> Subject:
         answers=task.candidates,
         length=(1 + _NAMES_OF_A_FACT) * (task.sentences + 1),
         chance=Fraction(1, task.candidates),
-        level=task.level,
+        level=lambda probe: stated(task, probe) or Fraction(1),
         draw=draw,
         shortcuts={name: shortcut(name, task) for name in task.shortcuts},
     )

@@ -48,6 +48,8 @@ def _facts(job: Job, said: dict[str, Any]) -> str:
     facts = [(f"accuracy of {source.guess} (chance)", said["chance"])]
     if source.chance != source.task.chance:
         facts.append(("the same at the end of the chain", probability(source.chance)))
+    if "level" in said:
+        facts.append(("what the best rule known reaches without solving it (level)", said["level"]))
     facts += source.facts()
     if said.get("prefix_classes"):
         classes = said["prefix_classes"]

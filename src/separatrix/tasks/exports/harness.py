@@ -20,8 +20,8 @@ from separatrix.core.evidence.code import package_version
 from separatrix.tasks.exports import jsonl, replies
 from separatrix.tasks.exports.dataset_card import card
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.metadata import probability
-from separatrix.tasks.exports.wording import CUE_STEPS, at_length, manner
+from separatrix.tasks.exports.metadata import level_of, probability
+from separatrix.tasks.exports.wording import CUE, CUE_STEPS, at_length, manner
 from separatrix.tasks.exports.yaml import Function, yaml
 
 _LOADER = '''
@@ -29,12 +29,63 @@ _LOADER = '''
 # what lm-evaluation-harness asks of this file
 
 SHAPE = {shape}
+LEAD = {lead}
 
 
-def load(**_):
-    """Every split by its name."""
+def load(max_gen_toks=0, **given):
+    """Every split by its name. Raises ValueError where a question does not fit the context of the
+    model, as far as that is known; how many solved ones fit beside it stands in their rows.
+    """
     files = sorted(Path(__file__).parent.glob("*.jsonl"))
-    return {{file.stem: datasets.Dataset.from_list(rows(file)) for file in files}}
+    splits = {{file.stem: rows(file) for file in files}}
+    length, tokens = context(given)
+    if length:
+        longest = max(tokens(LEAD + row["prompt"]) for row in splits["test"])
+        if longest + max_gen_toks > length:
+            raise ValueError(
+                f"a question takes {{longest}} tokens, and an answer may take {{max_gen_toks}};"
+                f" the model's context has {{length}}. Export smaller sizes, or allow fewer:"
+                " max_gen_toks, in --gen_kwargs and in --metadata"
+            )
+        for solved in (splits[name] for name in splits if name != "test"):
+            most = max(
+                tokens(" ".join([row["prompt"], *(row.get("steps") or ()), row["completion"]]))
+                for row in solved
+            )
+            for row in solved:
+                row["room"] = (length - longest - max_gen_toks) // most
+    return {{name: datasets.Dataset.from_list(split) for name, split in splits.items()}}
+
+
+def context(given):
+    """(tokens of the model's context, 0 where that is not known; what counts those of a text)."""
+    name = given.get("tokenizer") or given.get("pretrained")
+    if not name:
+        return 0, len
+    try:
+        from transformers import AutoConfig, AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        config = AutoConfig.from_pretrained(given.get("pretrained") or name).get_text_config()
+    except (ImportError, OSError, ValueError) as error:
+        print(f"whether questions fit the model is not checked: {{error}}")
+        return 0, len
+    held = ("max_position_embeddings", "n_positions", "n_ctx")
+    length = given.get("max_length") or next(filter(None, (getattr(config, x, 0) for x in held)), 0)
+    return int(length), lambda text: len(tokenizer(text)["input_ids"])
+
+
+class Shots(ContextSampler):
+    """Solved questions. Raises ValueError for more than fit the model's context."""
+
+    def sample(self, n, *args, **kwargs):
+        room = (self.df or [{{}}])[0].get("room")
+        if room is not None and n > room:
+            raise ValueError(
+                f"{{n}} solved questions do not fit the model's context beside the one that is"
+                f" asked; at most {{room}} do (--num_fewshot {{max(0, room)}})"
+            )
+        return super().sample(n, *args, **kwargs)
 
 
 def rows(path):
@@ -53,6 +104,7 @@ _IMPORTS = """from pathlib import Path
 from typing import NamedTuple
 
 import datasets
+from lm_eval.api.samplers import ContextSampler
 """
 _COLUMNS = ("prompt", "answer", "completion", "steps", "choices")
 _SHORT_TOKENS = 32
@@ -64,7 +116,7 @@ _CHAT_TOKENS = 4096
 _SHOTS = 4
 """Solved questions that a reader is advised to show."""
 _LEAST_TOKENS = 256
-_TOKENS_A_WORD = 16
+_TOKENS_A_WORD = 8
 """With steps: this many, or so many for every word, whichever is more."""
 
 _MEANT = {
@@ -74,7 +126,10 @@ _MEANT = {
         " thought (more: `--gen_kwargs max_gen_toks=32768`)"
     ),
 }
-_COMPARE = "Compare the accuracy with chance."
+_COMPARE = (
+    "Compare the accuracy with chance and with the level, what the best rule reaches that does not"
+    " solve the task."
+)
 
 _SCORED: dict[str, Any] = {
     "filter_list": [
@@ -102,17 +157,13 @@ def write(job: Job, folder: Path) -> None:
             f" {source.worded} to lm-eval"
         )
     jsonl.write(job, folder, _COLUMNS)
-    loader = _LOADER.format(shape=repr(source.shape))
-    reader = (
-        inspect.getsource(replies)
-        .replace("import re\n", "import json\nimport re\n", 1)
-        .replace("from typing import NamedTuple\n", _IMPORTS, 1)
-    )
+    loader = _LOADER.format(shape=repr(source.shape), lead=repr(source.lead))
+    reader = inspect.getsource(replies).replace("from typing import NamedTuple\n", _IMPORTS, 1)
     (folder / "rows.py").write_text(f"{reader}{loader}", encoding="utf-8")
     variants = _variants(job)
     for name, config in variants.items():
         (folder / f"{name}.yaml").write_text(
-            yaml({"task": name} | _common(job) | config), encoding="utf-8"
+            yaml({"task": name} | _common(job, name, config) | config), encoding="utf-8"
         )
     (folder / "README.md").write_text(
         card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8"
@@ -137,7 +188,7 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
     chat = {f"{name}_chat": _chat(job)}
     if all(column.name != "steps" for column in job.source.columns):
         return direct | chat
-    written = f"{{{{steps | join(' ')}}}}{job.source.stop} The answer is {{{{answer}}}}."
+    written = f"{{{{steps | join(' ')}}}}{job.source.stop}\n{CUE} {{{{answer}}}}"
     return direct | {f"{name}_cot": _stepwise(job, written)} | chat
 
 
@@ -146,18 +197,24 @@ def _shown(job: Job) -> str | None:
     return next((name for name in ("train", "validation") if name in job.splits), None)
 
 
-def _common(job: Job) -> dict[str, Any]:
+def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
     task = job.source.task
     shown = _shown(job)
+    most = config.get("generation_kwargs", {}).get("max_gen_toks", _SHORT_TOKENS)
+    reached = level_of(task)
     return {
-        "tag": ["separatrix"],
+        # those that write long have tags of their own, so that nobody runs them unasked
+        "tag": ["separatrix" + next((end for end in _MEANT if name.endswith(end)), "")],
         "custom_dataset": Function("rows.load"),
         "test_split": "test",
         **({} if shown is None else {"fewshot_split": shown}),
+        "fewshot_config": {"sampler": Function("rows.Shots")} | config.pop("fewshot_config", {}),
         "metadata": {
             "version": 1.0,
             "spec": task.spec,
             "chance": probability(job.source.chance),
+            **({} if reached is None else {"level": probability(reached)}),
+            "max_gen_toks": most,
             "separatrix": package_version(),
         },
     }
@@ -218,7 +275,7 @@ def _chat(job: Job) -> dict[str, Any]:
         "description": _literal(f"{job.source.lead.rstrip()}\n\n"),
         "doc_to_text": _question(job, said),
         "doc_to_target": "answer",
-        "fewshot_config": {"doc_to_target": "The answer is {{answer}}."},
+        "fewshot_config": {"doc_to_target": f"{CUE} {{{{answer}}}}"},
         # nothing but its end stops a reply: whoever thinks aloud may write anything
         "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": _CHAT_TOKENS},
         **_SCORED,
@@ -264,4 +321,6 @@ with lm-evaluation-harness 0.4.11 or later; DIR is the path of this folder. Task
 
 {tasks}
 
-{first}`--tasks separatrix` runs the tasks of all folders given. {_COMPARE}"""
+{first}`--tasks separatrix` runs the tasks of all folders given, `separatrix_cot` those that write
+the steps first, `separatrix_chat` those for chat models. What does not fit the context of a model
+of transformers stops before the first question. {_COMPARE}"""

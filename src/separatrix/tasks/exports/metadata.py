@@ -13,11 +13,14 @@ from typing import Any
 
 from separatrix.core.evidence.code import package_version
 from separatrix.core.evidence.folder import Checksum
+from separatrix.tasks import PLAIN, Task
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.references import references
 from separatrix.tasks.exports.source import Source
 from separatrix.tasks.exports.tokens import MOST_BALANCED
 from separatrix.tasks.exports.wording import definition, drawn
+from separatrix.tasks.measured import level
+from separatrix.tasks.text import TextTask
 
 METADATA = "metadata.json"
 DISTINCT = (
@@ -37,6 +40,7 @@ def about(source: Source) -> dict[str, Any]:
     its source tells of its sizes.
     """
     task = source.task
+    reached = level_of(task)
     return {
         "task": task.spec,
         "title": task.own_title,
@@ -45,7 +49,16 @@ def about(source: Source) -> dict[str, Any]:
         "definition": definition(task),
         "drawn": drawn(task),
         "chance": probability(task.chance),
+        **({} if reached is None else {"level": probability(reached)}),
     } | source.sizes()
+
+
+def level_of(task: Task | TextTask) -> Fraction | None:
+    """What the best rule known may reach that does not solve a task with one answer; None where
+    none was tried.
+    """
+    several = task.several if isinstance(task, Task) else task.reply[1] > 1
+    return None if several or getattr(task, "shift", PLAIN) != PLAIN else level(task)
 
 
 def command(job: Job, format: str) -> str:

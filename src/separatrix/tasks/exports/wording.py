@@ -36,8 +36,6 @@ def instruction(task: Task) -> str:
     )
     due = f" Give the answer that is due after the last {_thing(task)}." if task.several else ""
     spelling = f" {task.spelling}" if task.spelling else ""
-    # not "The answer is ...": a model that goes on with a question of its own must not seem to
-    # answer
     kind, size = task.reply
     if kind == "arrangement":
         answers = f"Answers are arrangements of 0 to {size - 1}."
@@ -63,7 +61,7 @@ def noun(task: Task | TextTask) -> str:
 def manner(task: Task | TextTask, *, steps: bool) -> str:
     """One sentence: what an answer looks like."""
     return (
-        f"Write the steps, then: The answer is {noun(task).upper()}."
+        f"Write the steps, then a line: {CUE} {noun(task).upper()}"
         if steps
         else f"Answer with the {noun(task)} alone."
     )
@@ -71,7 +69,7 @@ def manner(task: Task | TextTask, *, steps: bool) -> str:
 
 def at_length(task: Task | TextTask) -> str:
     """One sentence for chat models, which think first: how to end."""
-    return f"Think as long as you like, and end with a line: The answer is {noun(task).upper()}."
+    return f"Think as long as you like, and end with one line: {CUE} {noun(task).upper()}"
 
 
 class Worder:
@@ -114,7 +112,7 @@ class Worder:
 
     def written(self, chain: list[str]) -> str:
         """A chain of values and the answer, the last of them."""
-        return f"{' '.join(chain)}. The answer is {chain[-1]}."
+        return f"{' '.join(chain)}.\n{CUE} {chain[-1]}"
 
 
 def _brackets(task: Task) -> bool:

@@ -107,7 +107,7 @@ class MultiHop(TextTask):
     )
     source: ClassVar[str] = "[Peng24], [CPW], told as text"
     pattern: ClassVar[str] = PATTERN
-    shortcuts: ClassVar[tuple[str, ...]] = ("ends",)
+    shortcuts: ClassVar[tuple[str, ...]] = ("ends", "most ways")
     grid: ClassVar[tuple[str, ...]] = (
         "k=2,n=25",
         "k=2,n=40",
@@ -242,7 +242,7 @@ class MultiHop(TextTask):
         return (
             item.answer
             if self.style == "direct"
-            else " ".join((*item.steps, f"The answer is {item.answer}."))
+            else f"{' '.join(item.steps)}\nAnswer: {item.answer}"
         )
 
     def answer(self, prompt: str) -> str:

@@ -77,7 +77,7 @@ def test_steps_are_the_chain(tmp_path: Path, text: str) -> None:
     for row in jsonl(tmp_path / "a", task)["train"]:
         chain = inner.intermediate(np.array([tokens_of(task.asked, row["prompt"])]))[0].tolist()
         assert row["steps"] == [str(value) for value in chain]
-        stepwise = f"{' '.join(row['steps'])}. The answer is {chain[-1]}."
+        stepwise = f"{' '.join(row['steps'])}.\nAnswer: {chain[-1]}"
         assert row["completion"] == (stepwise if isinstance(task, Thought) else str(chain[-1]))
 
 
@@ -174,7 +174,7 @@ def test_rows_of_text(tmp_path: Path, text: str) -> None:
             assert row["answer"] in row["choices"]
         else:
             assert "choices" not in row
-        stepwise = " ".join([*row["steps"], f"The answer is {row['answer']}."])
+        stepwise = f"{' '.join(row['steps'])}\nAnswer: {row['answer']}"
         assert row["completion"] == (stepwise if "style=steps" in text else row["answer"])
 
 
@@ -297,19 +297,23 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     name = "separatrix_" + re.sub(r"\W+", "_", task.spec)
     chain = {f"{name}_cot"} if isinstance(task, Composition) else set()
     assert set(found) == {name, f"{name}_chat"} | chain
+    tags = {other: config["tag"] for other, config in found.items()}
+    assert tags == {other: ["separatrix" + other.removeprefix(name)] for other in found}
     direct = found[name]
     kind = task.reply[0]
     assert direct["task"] == name
     assert direct["custom_dataset"] == "rows.load"
     assert direct["description"] == f"{definition(task)}\n\nAnswer with the {kind} alone.\n\n"
-    end = f"The answer is {kind.upper()}."
+    end = f"Answer: {kind.upper()}"
     for steps in (config for other, config in found.items() if other.endswith("_cot")):
-        assert steps["description"].endswith(f"\n\nWrite the steps, then: {end}\n\n")
+        assert steps["description"].endswith(f"\n\nWrite the steps, then a line: {end}\n\n")
         assert steps["doc_to_text"].endswith(
-            f"\nWrite the steps, then: {end}\nAnswer step by step:"
+            f"\nWrite the steps, then a line: {end}\nAnswer step by step:"
         )
     chat = found[f"{name}_chat"]
-    assert chat["doc_to_text"].endswith(f"\nThink as long as you like, and end with a line: {end}")
+    assert chat["doc_to_text"].endswith(
+        f"\nThink as long as you like, and end with one line: {end}"
+    )
     assert (chat["output_type"], chat["generation_kwargs"]["until"]) == ("generate_until", [])
     assert chat["generation_kwargs"]["max_gen_toks"] >= 4096
     assert direct["metadata"]["chance"] == str(task.chance)

@@ -179,9 +179,7 @@ def test_nesting_by_hand() -> None:
 def test_targets(task: MultiHop) -> None:
     [item] = task.sample(1, np.random.default_rng(5))
     assert task.target(item) == (
-        item.answer
-        if task.style == "direct"
-        else " ".join([*item.steps, f"The answer is {item.answer}."])
+        item.answer if task.style == "direct" else f"{' '.join(item.steps)}\nAnswer: {item.answer}"
     )
     assert item.prompt.endswith("\nAnswer:" if task.style == "direct" else "\nAnswer step by step:")
     assert all(step in item.prompt for step in item.steps)

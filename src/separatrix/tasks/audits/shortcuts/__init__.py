@@ -15,20 +15,24 @@ from separatrix.tasks.audits.shortcuts.bags import (
     moduli,
     parities,
     quarters,
+    sign_products,
 )
 from separatrix.tasks.audits.shortcuts.columns import View, regressed
-from separatrix.tasks.audits.shortcuts.counters import counters
-from separatrix.tasks.audits.shortcuts.graphs import cycles
+from separatrix.tasks.audits.shortcuts.counters import counters, products
+from separatrix.tasks.audits.shortcuts.graphs import cycles, leaves
 from separatrix.tasks.audits.shortcuts.lookups import (
     bits,
     ends,
+    expected_place,
     first_writes,
+    most_ways,
     near_misses,
     pointed,
+    suffixes,
     walks,
 )
 from separatrix.tasks.audits.shortcuts.modes import modes
-from separatrix.tasks.audits.shortcuts.sums import pair_sums, residues
+from separatrix.tasks.audits.shortcuts.sums import more_residues, pair_sums, residues
 from separatrix.tasks.audits.tables import best_column
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
@@ -42,6 +46,9 @@ ONE_BY_ONE: dict[str, View] = {
     "near misses": near_misses,
     "ends": ends,
     "compared": compared,
+    "expected place": expected_place,
+    "suffixes": suffixes,
+    "most ways": most_ways,
 }
 """Columns of which each is a shortcut of its own: together they would be the task's solution."""
 TOGETHER: dict[str, View] = {
@@ -54,6 +61,10 @@ TOGETHER: dict[str, View] = {
     "parities": parities,
     "pair sums": pair_sums,
     "residues": residues,
+    "more residues": more_residues,
+    "sign products": sign_products,
+    "products": products,
+    "leaves": leaves,
 }
 """Columns of which each may tell something, and a regression may weigh all against each other."""
 WEIGHED: dict[str, View] = {"grams": grams}

@@ -11,10 +11,11 @@ from separatrix.tasks.audits.features import MOST_IDS
 from separatrix.tasks.base.task import Task, Tokens
 
 if TYPE_CHECKING:
-    from separatrix.tasks import Equality, Permutation
+    from separatrix.tasks import Disjointness, Equality, Permutation
 
 
 _MOST_MODULUS = 16
+_SIGNS = 16
 LONGEST = 4
 """Neighbours that are counted together, at most."""
 
@@ -72,6 +73,14 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
 def compared(task: Equality, tokens: Tokens) -> Tokens:
     """Whether the two strings differ at each place."""
     return tokens[:, : task.n] ^ tokens[:, task.n :]
+
+
+def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
+    """Of 16 vectors of signs, drawn once: the product of the two sums that it weighs the two sets
+    to.
+    """
+    signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
+    return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
 
 
 def quarters(task: Task, tokens: Tokens) -> Tokens:

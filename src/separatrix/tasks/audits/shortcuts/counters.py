@@ -12,6 +12,31 @@ if TYPE_CHECKING:
     from separatrix.tasks import Dyck
 
 
+def products(task: Dyck, tokens: Tokens) -> Tokens:
+    """Of two kinds x < y: two to five brackets in a row that open, the first x and the last y,
+    less those with y and x, each weighed by its place, or by its half; the same of brackets that
+    close; and the product of both, added up over x and y.
+    """
+    opens = tokens < task.k
+    kind = tokens % task.k
+    columns = []
+    for length in range(2, 6):
+        among = np.lib.stride_tricks.sliding_window_view(opens, length, axis=1)
+        runs = among.all(axis=2), ~among.any(axis=2)
+        first, last = kind[:, : 1 - length], kind[:, length - 1 :]
+        place = 2 * np.arange(first.shape[1]) - first.shape[1] + 1
+        for weight in (place, np.sign(place)):
+            total = np.zeros(len(tokens), np.int64)
+            for x in range(task.k):
+                for y in range(x + 1, task.k):
+                    way = ((first == x) & (last == y)).astype(np.int64)
+                    way -= (first == y) & (last == x)
+                    one, other = (np.where(run, way, 0) @ weight for run in runs)
+                    total += one * other
+            columns.append(total)
+    return np.column_stack(columns)
+
+
 def counters(task: Dyck, tokens: Tokens) -> Tokens:
     """Of the depth: its largest and smallest value, its returns to 0, the sums of its powers. Of
     the counters of single kinds: the same, over all kinds, and whether as many open as close at

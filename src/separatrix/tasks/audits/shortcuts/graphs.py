@@ -37,6 +37,19 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     return np.column_stack([*shown, *_walks(one, other, len(tokens), n, steps)])
 
 
+def leaves(task: IsTree, tokens: Tokens) -> Tokens:
+    """How many edges are left when leaves are taken away 1, 2, ..., 2 log2 n times."""
+    n = task.n
+    row = n * np.arange(len(tokens))[:, None]
+    ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))
+    columns = []
+    for _ in range(2 * (n - 1).bit_length()):
+        degree = np.bincount(ends.ravel(), minlength=len(tokens) * n)
+        ends = ends[:, (degree[ends] > 1).all(axis=0)]
+        columns.append(np.bincount(ends[0] // n, minlength=len(tokens)))
+    return np.column_stack(columns)
+
+
 def _on_cycles(one: Tokens, other: Tokens, vertices: int) -> Tokens:
     """1 for vertices that remain when those with one edge are taken away again and again."""
     ends = np.concatenate((one, other))

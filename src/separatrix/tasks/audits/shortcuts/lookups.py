@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from separatrix.tasks import Copying
 from separatrix.tasks.base.task import Tokens
 
 if TYPE_CHECKING:
-    from separatrix.tasks import CGram, KHop, Neighbour, Recall, StateRecall
+    from separatrix.tasks import (
+        CGram,
+        FuzzyRecall,
+        KHop,
+        Neighbour,
+        Recall,
+        SelectiveCopying,
+        StateRecall,
+    )
     from separatrix.tasks.text import MultiHop
 
 _NONE = -1
@@ -103,6 +112,76 @@ def near_misses(task: CGram, tokens: Tokens) -> Tokens:
             latest = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
             columns.append(np.where(found.any(axis=1), behind[rows, latest], _NONE))
     return np.column_stack(columns)
+
+
+def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
+    """The value nearest to where the one asked for stands on average, the earlier of two; of
+    copying the value that a string of the middle length that is possible would have there.
+    """
+    due = (tokens != task.vocabulary).sum(axis=1)
+    rows = np.arange(len(tokens))
+    if isinstance(task, Copying):
+        shortest = np.maximum((task.n + 1) // 2, (due - 1) // 2)
+        longest = np.minimum(task.n, due - 2)
+        tries = [(shortest * (4 - part) + longest * part) // 4 for part in range(5)]
+        return np.column_stack([tokens[rows, np.maximum(due - 2 - m, 0)] for m in tries])
+    # of n uniform places among T the i-th lies at i (T + 1)/(n + 1) on average, counted from 1
+    asked = due - task.T
+    middle = 2 * asked * (task.T + 1) - 2 * (task.n + 1)
+    away = np.abs(2 * (task.n + 1) * np.arange(task.T) - middle[:, None])
+    held = tokens[:, : task.T] < task.V
+    nearest = np.where(held, away, away.max() + 1).argmin(axis=1)
+    return tokens[rows, nearest][:, None]
+
+
+def suffixes(task: FuzzyRecall, tokens: Tokens) -> Tokens:
+    """The token asked for of the latest value whose key ends in the last tokens of the key asked
+    for, up to three and fewer than the longest key has, or is as short as it.
+    """
+    columns: list[list[int]] = [[] for _ in range(max(1, min(3, task.a - 1)))]
+    for row in tokens.tolist():
+        asked = row[task.pairs :]
+        blank = task.V + task.K
+        key = [token for token in asked if task.V <= token < blank]
+        at = asked.count(blank)
+        for length, column in enumerate(columns, start=1):
+            end = [-1, *key][-length:] if length > len(key) else key[-length:]
+            column.append(_behind(row[: task.pairs], end, at, task.V))
+    return np.array(columns).T
+
+
+def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
+    """Token `at` of the latest value behind a key with this end; -1 in it is where a key begins."""
+    for first in range(len(pairs) - 1, 0, -1):
+        if pairs[first] >= values or pairs[first - 1] < values or first + at >= len(pairs):
+            continue
+        if any(token >= values for token in pairs[first : first + at + 1]):
+            continue
+        before = pairs[max(0, first - len(end)) : first]
+        before = [-1] * (len(end) - len(before)) + before
+        if all(
+            token == wanted or (wanted < 0 and token < values)
+            for token, wanted in zip(before, end, strict=True)
+        ):
+            return pairs[first + at]
+    return _NONE
+
+
+def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
+    """The name that most ways of k facts lead to, whatever these say."""
+    asked = 3 * task.sentences + 2
+    found = []
+    for row in tokens.tolist():
+        facts = list(zip(row[1 : asked - 2 : 3], row[2 : asked - 2 : 3], strict=True))
+        ways = {row[asked]: 1}
+        for _ in range(task.k):
+            after: dict[int, int] = {}
+            for one, other in facts:
+                if one in ways:
+                    after[other] = after.get(other, 0) + ways[one]
+            ways = after
+        found.append(max(ways, key=lambda name: ways[name], default=_NONE))
+    return np.array(found)[:, None]
 
 
 def ends(task: MultiHop, tokens: Tokens) -> Tokens:

@@ -13,15 +13,27 @@ if TYPE_CHECKING:
     from separatrix.tasks import ThreeSum, TwoSum
 
 
+_MOST_MODULUS = 40
+
+
 def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
     """How many sums may be 0 mod M as far as their residues modulo 2, ..., 16 tell; and
     whether all tokens together add up to 0."""
+    return _residues(task, tokens, SMALL_MODULI)
+
+
+def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+    """The same of moduli up to 40."""
+    return _residues(task, tokens, range(SMALL_MODULI.start, _MOST_MODULUS + 1))
+
+
+def _residues(task: TwoSum | ThreeSum, tokens: Tokens, moduli: range) -> Tokens:
     summands = 2 if task.name == "twosum" else 3
     asked = task.form == "query"
     others = tokens[:, :-1] if asked else tokens
     free = summands - 1 if asked else summands
     columns = []
-    for modulus in SMALL_MODULI:
+    for modulus in moduli:
         often = np.stack([(others % modulus == value).sum(axis=1) for value in range(modulus)], 1)
         query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
         # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are

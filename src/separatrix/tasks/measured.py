@@ -1,0 +1,87 @@
+"""What rules that do not solve a task were measured to reach: levels.json, which tools/levels.py
+writes, for every size of a grid and every shift at its first size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from importlib.resources import files
+from math import ceil
+from typing import Any, NamedTuple
+
+from separatrix.core.errors import SizeError
+from separatrix.tasks import MEASURED, TASKS, Task, parse_any_task
+from separatrix.tasks.questions import ASKED
+from separatrix.tasks.text import TEXT_TASKS, TextTask
+
+_ALLOWED = Fraction(1, 100)
+"""What the level of a measured rule is above its measurement, which is off by that much itself."""
+
+
+class Rule(NamedTuple):
+    """The best rule known: its name, how often it was right, and of how many instances."""
+
+    name: str
+    accuracy: float
+    judged: int
+
+
+@lru_cache(maxsize=1)
+def _file() -> dict[str, Any]:
+    return json.loads(files("separatrix.tasks").joinpath("levels.json").read_text("utf-8"))
+
+
+def measured(name: str) -> Iterator[str]:
+    """Canonical texts of what is measured of a task: its grid, sizes with several questions, and
+    each shift at the first size that has it.
+    """
+    kind = (TASKS | TEXT_TASKS)[name]
+    for sizes in (*kind.grid, *ASKED.get(name, ())):
+        yield parse_any_task(f"{name}:{sizes}").spec
+    for shift in kind.shifts:
+        yield next(filter(None, (_shifted(f"{name}:{sizes},shift={shift}") for sizes in kind.grid)))
+
+
+def _shifted(text: str) -> str:
+    """The canonical text; nothing where this size has no such shift."""
+    try:
+        return parse_any_task(text).spec
+    except SizeError:
+        return ""
+
+
+def rules(spec: str) -> Mapping[str, float]:
+    """Accuracy of every rule tried on the task of a canonical text; none where none was."""
+    return _file()["sizes"].get(spec, {}).get("rules", {})
+
+
+def best_rule(spec: str) -> Rule | None:
+    """The rule that is right most often; None where none was tried."""
+    found = rules(spec)
+    if not found:
+        return None
+    name = max(found, key=lambda rule: found[rule])
+    return Rule(name, found[name], _file()["sizes"][spec]["judged"])
+
+
+def stated(task: Task | TextTask, rule: str) -> Fraction | None:
+    """What a rule may reach: the task's level for it, or, of rules whose level nobody derived, its
+    measurement and a hundredth; None at sizes where that was not measured.
+    """
+    if rule not in MEASURED:
+        return task.level(rule)
+    found = rules(task.spec).get(rule)
+    if found is None:
+        return None
+    return min(Fraction(1), Fraction(ceil(found * 1000), 1000) + _ALLOWED)
+
+
+def level(task: Task | TextTask) -> Fraction | None:
+    """The accuracy from which on a model does more than any rule known: the largest level of those
+    tried; None at sizes where none was.
+    """
+    levels = [stated(task, rule) for rule in rules(task.spec)]
+    return max((each for each in levels if each is not None), default=None)
