@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError
-from separatrix.tasks import MEASURED, TASKS, Task, parse_any_task
+from separatrix.tasks import MEASURED, PLAIN, TASKS, Task, parse_any_task
 from separatrix.tasks.questions import ASKED
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
@@ -81,7 +81,9 @@ def stated(task: Task | TextTask, rule: str) -> Fraction | None:
 
 def level(task: Task | TextTask) -> Fraction | None:
     """The accuracy from which on a model does more than any rule known: the largest level of those
-    tried; None at sizes where none was.
+    tried; None at sizes where none was, and under shifts, which promise none.
     """
+    if getattr(task, "shift", PLAIN) != PLAIN:
+        return None
     levels = [stated(task, rule) for rule in rules(task.spec)]
     return max((each for each in levels if each is not None), default=None)

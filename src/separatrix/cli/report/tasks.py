@@ -8,7 +8,6 @@ from fractions import Fraction
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import (
     AUDITED,
-    PLAIN,
     PROBES,
     SHORTCUTS,
     TASKS,
@@ -52,12 +51,10 @@ one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; w
 token whose place is known: among many places the right one must be found too, and the gain of 0.053
 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
 among 3. Boosted trees on raw tokens are held to the levels of every task at one size
-(tests/peers/test_boosted_trees.py). What only two or more places together tell is found where a
-probe looks at just that.
+(tests/peers/test_boosted_trees.py).
 
-The level of a probe is chance, unless no way of drawing could avoid more: then the task says why,
-with a derivation. Of some rules nobody has derived it; theirs is what they were measured to reach,
-and a hundredth. A second table has the best rule at every size, and the largest level of all rules
+The level of a probe is chance, unless no way of drawing could avoid more: then the task says why.
+Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second table has the best rule at every size, and the largest level of all rules
 tried: an accuracy above it is more than any of them has. Shifts promise no level. All numbers of
 both tables are in one file, `src/separatrix/tasks/levels.json`, which `tools/levels.py` measures
 with seed 0 (on fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024
@@ -193,18 +190,15 @@ def _section(heading: str, content: str) -> list[str]:
 
 
 def _audit(name: str) -> list[str]:
-    """The audit's tables: an accuracy and the level it may reach, for every probe at the first
-    sizes, and for the best one at every size and shift.
-    """
-    kind = every()[name]
+    """The audit's tables: every probe at the first sizes, the best one at every size and shift."""
     texts = list(measured(name))
     first = texts[:AUDITED]
     lines = [
         f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in first)} |",
         f"|---|{'---|' * len(first)}",
     ]
-    for probe in (*PROBES, *kind.shortcuts):
-        cells = [_reached(text, probe) if probe in rules(text) else "-" for text in first]
+    for probe in (*PROBES, *every()[name].shortcuts):
+        cells = (_reached(text, probe) if probe in rules(text) else "-" for text in first)
         lines.append(f"| {probe} | {' | '.join(cells)} |")
     lines += ["", "| size | best rule | accuracy of level | level of all |", "|---|---|---|---|"]
     lines += [_best(text) for text in texts]
@@ -213,21 +207,18 @@ def _audit(name: str) -> list[str]:
 
 def _best(text: str) -> str:
     """The rule that is right most often, its accuracy and level, and the largest of all levels."""
-    best = best_rule(text)
-    task = parse_any_task(text)
-    most = level(task)
-    cells = ["none tried", "too large", "-"]
-    if best is not None and most is not None:
-        cells = [best.name, _reached(text, best.name), f"{float(most):.3f}"]
-        if getattr(task, "shift", PLAIN) != PLAIN:
-            cells[1:] = [f"{best.accuracy:.3f}", "-"]
-    return f"| `{text.partition(':')[2]}` | {' | '.join(cells)} |"
+    best, most = best_rule(text), level(parse_any_task(text))
+    cells = "none tried | too large | -"
+    if best is not None:
+        end = f"{best.accuracy:.3f} | -"
+        cells = f"{best.name} | {end if most is None else _reached(text, best.name, most)}"
+    return f"| `{text.partition(':')[2]}` | {cells} |"
 
 
-def _reached(text: str, probe: str) -> str:
+def _reached(text: str, probe: str, *more: Fraction) -> str:
     """What a probe reached, of what it may."""
-    may = stated(parse_any_task(text), probe)
-    return f"{rules(text)[probe]:.3f}" + ("" if may is None else f" of {float(may):.3f}")
+    may = [stated(parse_any_task(text), probe), *more]
+    return f"{rules(text)[probe]:.3f} of {' | '.join(f'{float(each or 1):.3f}' for each in may)}"
 
 
 def _anchor(row: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from separatrix.core.evidence.code import package_version
 from separatrix.core.evidence.folder import Checksum
-from separatrix.tasks import PLAIN, Task
+from separatrix.tasks import Task
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.references import references
 from separatrix.tasks.exports.source import Source
@@ -58,7 +58,7 @@ def level_of(task: Task | TextTask) -> Fraction | None:
     none was tried.
     """
     several = task.several if isinstance(task, Task) else task.reply[1] > 1
-    return None if several or getattr(task, "shift", PLAIN) != PLAIN else level(task)
+    return None if several else level(task)
 
 
 def command(job: Job, format: str) -> str:
