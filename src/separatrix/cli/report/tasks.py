@@ -50,15 +50,15 @@ one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; w
 40,000 (`separatrix audit TASK --fitted 40000 --tested 40000`) 0.011, 0.017 and 0.026. That is for a
 token whose place is known: among many places the right one must be found too, and the gain of 0.053
 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
-among 3. Boosted trees on raw tokens are held to the levels of every task at one size
-(tests/peers/test_boosted_trees.py).
+among 3. Boosted trees on raw tokens are held to the levels of every task at one size.
 
 The level of a probe is chance, unless no way of drawing could avoid more: then the task says why.
-Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second table has the best rule at every size, and the largest level of all rules
-tried: an accuracy above it is more than any of them has. Shifts promise no level. All numbers of
-both tables are in one file, `src/separatrix/tasks/levels.json`, which `tools/levels.py` measures
-with seed 0 (on fewer prompts where they are long; none are tried beyond 4,096 tokens or 1,024
-answers). What each looks at:"""
+Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second
+table has the best rule at every size, and the largest level of all rules tried: an accuracy above
+it is more than any of them has. Shifts promise no level. All numbers of both tables are in one
+file, `src/separatrix/tasks/levels.json`, which `tools/levels.py` measures with seed 0 (on fewer
+prompts where they are long; none are tried beyond 4,096 tokens or 1,024 answers). What each
+looks at:"""
 
 
 def rows() -> list[dict[str, str]]:

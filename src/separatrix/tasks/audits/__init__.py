@@ -5,10 +5,9 @@ reach.
 from __future__ import annotations
 
 from separatrix.tasks import AUDITED
-from separatrix.tasks.audits.printed import legend, outcome, summary, table
+from separatrix.tasks.audits.printed import legend, outcome, table
 from separatrix.tasks.audits.rows import BOUND, Audit, Row
-from separatrix.tasks.audits.run import MOST_ANSWERS, audit
-from separatrix.tasks.audits.texts import accuracies, audit_texts
+from separatrix.tasks.audits.run import MOST_ANSWERS, accuracies, audit, audit_texts
 
 __all__ = [
     "AUDITED",
@@ -21,6 +20,5 @@ __all__ = [
     "audit_texts",
     "legend",
     "outcome",
-    "summary",
     "table",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 from separatrix.tasks.audits.power import SPREADS
@@ -62,19 +61,6 @@ def outcome(audit: Audit) -> str:
     )
 
 
-def summary(audits: Iterable[Audit]) -> str:
-    """Many audits, a line each: z of every probe, leaks marked by `!`."""
-    audits = list(audits)
-    names = list(dict.fromkeys(row.probe for audit in audits for row in audit.rows))
-    widest = max((len(audit.task) for audit in audits), default=0)
-    head = " " * widest + "".join(f"  {name:>12}" for name in names)
-    lines = [
-        f"{audit.task:{widest}}" + "".join(f"  {_tried(audit, name):>12}" for name in names)
-        for audit in audits
-    ]
-    return "\n".join([head, *lines])
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     z = f"{row.z:+.1f}" + ("" if row.test == "accuracy" else f" ({row.test})")
     more = (
@@ -87,12 +73,3 @@ def level(value: Fraction) -> str:
     """1/8 = 0.1250, or the decimals alone where the fraction is long."""
     text = str(value)
     return f"{text} = {float(value):.4f}" if len(text) <= _LONGEST else f"{float(value):.4f}"
-
-
-def _tried(audit: Audit, name: str) -> str:
-    """z of a probe, or nothing where the task has no such probe."""
-    return next((_z(row) for row in audit.rows if row.probe == name), "")
-
-
-def _z(row: Row) -> str:
-    return f"{row.z:+.1f}{'!' if row.verdict == 'leak' else ''}"

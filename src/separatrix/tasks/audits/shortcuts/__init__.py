@@ -4,6 +4,12 @@ task and prompts, and gives columns of numbers that a reader without the task's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from separatrix.tasks import Questions, Task
 from separatrix.tasks.audits.guess import Guess, Learner, best_of
 from separatrix.tasks.audits.prompts import Prompts
@@ -17,7 +23,6 @@ from separatrix.tasks.audits.shortcuts.bags import (
     quarters,
     sign_products,
 )
-from separatrix.tasks.audits.shortcuts.columns import View, regressed
 from separatrix.tasks.audits.shortcuts.counters import counters, products
 from separatrix.tasks.audits.shortcuts.graphs import cycles, leaves
 from separatrix.tasks.audits.shortcuts.lookups import (
@@ -25,18 +30,24 @@ from separatrix.tasks.audits.shortcuts.lookups import (
     ends,
     expected_place,
     first_writes,
+    modes,
     most_ways,
     near_misses,
     pointed,
     suffixes,
     walks,
 )
-from separatrix.tasks.audits.shortcuts.modes import modes
 from separatrix.tasks.audits.shortcuts.sums import more_residues, pair_sums, residues
 from separatrix.tasks.audits.tables import best_column
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
 
+View = Callable[[Any, Tokens], Tokens]
+"""(task, prompts (batch, length)) -> what is seen of them (batch, columns), from each prompt by
+itself.
+"""
+_SQUARED = 256
+"""Most columns whose squares are weighed as well."""
 ONE_BY_ONE: dict[str, View] = {
     "bits": bits,
     "modes": modes,
@@ -86,3 +97,19 @@ def shortcut(name: str, task: Task | TextTask) -> Learner[Prompts]:
         return best_of(learners, seen(fitted), targets, answers, seen(tested))
 
     return guess
+
+
+def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> Guess:
+    """Logistic regression on the columns and, of few, their squares, each in units of its own
+    spread.
+    """
+    from separatrix.tasks.audits.logistic import regression
+
+    held = fitted.std(axis=0) > 0
+    centre, spread = fitted[:, held].mean(axis=0), fitted[:, held].std(axis=0)
+
+    def features(columns: Tokens) -> NDArray[np.float64]:
+        scaled = (columns[:, held] - centre) / spread
+        return np.concatenate((scaled, scaled**2), axis=1) if len(held) <= _SQUARED else scaled
+
+    return regression(features(fitted), targets, answers, features(tested))
