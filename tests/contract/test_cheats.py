@@ -17,14 +17,24 @@ from support.cheats import (
     Sums,
     made,
 )
+from support.fed_cheats import CAUGHT as FED
+from support.fed_cheats import (
+    MONOTONE,
+    FlipsAtOneToken,
+    LeaksAtOneToken,
+    LeaksAtZeros,
+    LeaksInHalfAtPlaces,
+    OneWay,
+)
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.laws import LAWS, LawBroken, broken_laws
+from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, drawing
+from separatrix.mixers.laws.fed import holds_when_fed
 
-CAUGHT = SEVEN | FURTHER
+CAUGHT = SEVEN | FURTHER | FED | dict.fromkeys(MONOTONE, "monotone")
 _LONG = {"long", "cache"}
 """Laws of thousands of steps."""
-_QUICK = {*SEVEN, InAGlobalTable}
+_QUICK = {*SEVEN, *FED, *MONOTONE, InAGlobalTable}
 """Caught in `make test`, where their law is no long one; the others by `make test-slow`."""
 _STUMBLE = {SummaryOnSelf, InAClosure, GrowsLate}
 """These find nothing where they look for what they kept, or too much, and raise an error: another
@@ -50,7 +60,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_every_cheat_is_caught(cheat: type[Sums], law: str) -> None:
-    mixer = made(cheat)
+    mixer = made(cheat, 16 if cheat in FED else 4)
     errors = (AttributeError, KeyError, SizeError) if cheat in _STUMBLE else LawBroken
     with pytest.raises(errors):
         LAWS[law](mixer)
@@ -61,6 +71,41 @@ def test_every_cheat_is_caught(cheat: type[Sums], law: str) -> None:
 def test_what_no_law_sees(cheat: type[Sums]) -> None:
     """As docs/own-mixer.md says; a law that sees one of them moves it among the caught."""
     assert broken_laws(made(cheat)) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("cheat", [*FED, *MONOTONE])
+def test_other_seeds_catch_them_too(cheat: type[Sums], seed: int) -> None:
+    with drawing(seed), pytest.raises(LawBroken):
+        LAWS[CAUGHT[cheat]](made(cheat, 16))
+
+
+@pytest.mark.slow
+def test_one_token_that_no_law_draws_is_not_seen() -> None:
+    """As docs/own-mixer.md says."""
+    assert broken_laws(made(LeaksAtOneToken)) == set()
+    assert broken_laws(made(FlipsAtOneToken), ["monotone"]) == set()
+    assert broken_laws(made(OneWay), ["monotone"]) == set()
+
+
+def told(cheat: type[Sums], seed: int) -> str:
+    with drawing(seed), pytest.raises(LawBroken) as caught:
+        holds_when_fed(made(cheat))
+    return str(caught.value)
+
+
+def test_a_seed_repeats_what_was_drawn_and_the_fewest_tokens_are_shown() -> None:
+    first = told(LeaksAtZeros, 5)
+    assert told(LeaksAtZeros, 5) == first != told(LeaksAtZeros, 6)
+    # one row, whose last token is the zero that leaks, and no token of zeros before it
+    shown = first.partition("tokens ")[2].partition(":")[0].split()
+    assert "batch 1," in first
+    assert (shown.count("0"), shown[-1]) == (1, "0")
+    assert len(shown) <= 12
+    assert "from 51 on" in told(LeaksInHalfAtPlaces, 5) or "from 115 on" in told(
+        LeaksInHalfAtPlaces, 5
+    )
 
 
 @pytest.mark.slow

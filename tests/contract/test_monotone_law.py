@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import torch
 from support.cheats import Sums, made
+from support.fed_cheats import OneWay
 from torch import Tensor
 
-from separatrix.mixers import MIXERS, State, mixer
+from separatrix.mixers import MIXERS, mixer
 from separatrix.mixers.laws import LAWS, LawBroken, drawn, monotone
 from separatrix.mixers.laws.monotone import moves_one_way, order_of, values_of
 from separatrix.mixers.plugins import own_mechanism
@@ -34,59 +35,46 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-class OneWay(Sums):
-    """S <- S / 2 + V x, honest."""
-
-    monotone = True
-
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return old / 2 + added
-
-    def step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
-        new = self.moved(state["S"], self.v(x), t)
-        return self.o(new), {"S": new}
-
-
 class FlipsItsSign(OneWay):
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return added - old
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return self.v(x) - old
 
 
 class Turns(OneWay):
     """Each number becomes the one before it: a permutation, as in a rotation."""
 
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return old.roll(1, -1) + added
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return old.roll(1, -1) + self.v(x)
 
 
 class KnowsTheTime(OneWay):
     """It adds at odd places only."""
 
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return old + added if t % 2 else old
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return old + self.v(x) if t % 2 else old
 
 
 class RoundsDownAtTimes(OneWay):
     """Right for all values but those between 3 and 3.02, two of bf16."""
 
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
         return torch.where((old > 3) & (old < 3.02), old - 1 / 32, old)
 
 
 class Wraps(OneWay):
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return (old + added).remainder(2)
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return (old + self.v(x)).remainder(2)
 
 
 class ForgetsNaN(OneWay):
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return (old + added).nan_to_num()
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return (old + self.v(x)).nan_to_num()
 
 
 class SwapsZeros(OneWay):
     """-0 goes to 0 and 0 to -0, which a quotient would tell."""
 
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
         return torch.where(old == 0, -old, old)
 
 
@@ -95,8 +83,8 @@ class TurnsAtSomeTokens(OneWay):
 
     sign = 1
 
-    def moved(self, old: Tensor, added: Tensor, t: int) -> Tensor:
-        return old * (self.sign * added[:, :1]).sign() + added
+    def moved(self, old: Tensor, x: Tensor, t: int) -> Tensor:
+        return old * (self.sign * self.v(x)[:, :1]).sign() + self.v(x)
 
 
 class TurnsAtTheOthers(TurnsAtSomeTokens):
@@ -106,7 +94,7 @@ class TurnsAtTheOthers(TurnsAtSomeTokens):
 CHEATS: dict[type[OneWay], str] = {
     FlipsItsSign: "falls",
     Turns: "falls|depends on other numbers",
-    KnowsTheTime: "another one 75 tokens later",
+    KnowsTheTime: "another one 1 tokens later|another one 75 tokens later",
     RoundsDownAtTimes: "falls",
     Wraps: "falls",
     ForgetsNaN: "turns NaN into a number",

@@ -13,6 +13,7 @@ from separatrix.mixers.laws import (
     alone,
     bounds,
     derivatives,
+    fed,
     formats,
     forms,
     given,
@@ -34,7 +35,8 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     derivatives: {"SIZES": ((2, 9),)},
     alone: {"TOKENS": 20},
     long: {"LENGTHS": (80, 140)},
-    monotone: {"MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
+    fed: {"LONGEST": (30, 40), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
+    monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
 }
 
 

@@ -6,29 +6,30 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
 from separatrix.mixers.chunked import ChunkedMixer
-from separatrix.mixers.deltanet import DeltaNetMixer
-from separatrix.mixers.deltaproduct import DeltaProductMixer
+from separatrix.mixers.decayed import (
+    GLAMixer,
+    HGRN2Mixer,
+    LightningMixer,
+    Mamba2Mixer,
+    RetNetMixer,
+)
+from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
 from separatrix.mixers.dsa import DSAMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.gdn import GDNMixer
-from separatrix.mixers.gla import GLAMixer
-from separatrix.mixers.hgrn2 import HGRN2Mixer
 from separatrix.mixers.indexed import IndexedMixer
-from separatrix.mixers.kda import KDAMixer
 from separatrix.mixers.kernels import backend
-from separatrix.mixers.lightning import LightningMixer
 from separatrix.mixers.linear import LinearMixer
-from separatrix.mixers.loglinear import LogLinearMixer
-from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
-from separatrix.mixers.loglinear_mamba2 import LogLinearMamba2Mixer
+from separatrix.mixers.loglinear import (
+    LogLinearGDNMixer,
+    LogLinearMamba2Mixer,
+    LogLinearMixer,
+)
 from separatrix.mixers.mamba import MambaMixer
-from separatrix.mixers.mamba2 import Mamba2Mixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.nsa import NSAMixer
-from separatrix.mixers.retnet import RetNetMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
 from separatrix.mixers.rwkv6 import RWKV6Mixer

@@ -1,92 +1,106 @@
-"""Log-linear attention over linear attention.
+"""Log-linear attention over linear attention, Mamba-2 and Gated DeltaNet.
 
-    y_i = sum_l lambda_i^(l) S^(l) phi(Q x_i),
-    S^(l) = sum of V x_j (x) phi(K x_j) over the tokens j of bucket l
+    y_i = sum_l lambda_i^(l) S_i^(l) q_i,
+    S_i^(l) = sum over the tokens j of bucket l of v_j k_j^T M_{j+1} ... M_i
 
-The buckets are those of a Fenwick tree. With tokens counted from 0, token i has i tokens before it,
-and these fall into one bucket of 2^l tokens for every bit l that is set in i, the largest bucket
-first; token i itself is a bucket of its own, level 0, and the bucket of bit l is level l+1. So
-token j <= i stands at level bit_length(i xor j). The weights are lambda_i = softplus(Lambda x_i).
-Source: Guo et al. 2025, arXiv 2506.04761, section 3.1 (their masked form, without decay). No
-normaliser. phi as in ops/feature_maps.py. State after t tokens: S (floor(log2 t) + 1, heads, d_phi,
-value_dim), slot l the bucket of bit l of t, 0 where that bit is not set. A new token joins slot 0;
-two buckets of one size merge into the next slot, as in adding 1 to t in binary. Buckets merge right
-after the token, not right before the next one as in the paper: the outputs are the same, and what
-is carried is counted in full. Parallel form: chunks of a power of two tokens. Inside a chunk the
-levels weigh the scores; above it, level by level, the tokens of every odd run of 2^l chunks read
-the sum of the even run before it: O(T log T).
+with q = phi(Q x_i), k = phi(K x_j), M_i = 1 over linear attention (phi as in ops/feature_maps.py, no
+normaliser); q, k, v and M_i = a_i of decayed.py over Mamba-2, whose groups are called `key_heads`
+here and whose state size head_dim; q, k, b_j v_j and M_i = a_i (I - b_i k_i k_i^T) of delta.py over
+Gated DeltaNet. Buckets, levels and the weights lambda are those of ops/fenwick.py. With all lambda
+equal to 1 these are the mixers beneath.
+Source: Guo et al. 2025, arXiv 2506.04761, sections 3.1 and 3.3; over Mamba-2 released as fla's
+LogLinearMamba2. State after t tokens: S (floor(log2 t) + 1, heads, d_phi, value_dim), slot l the
+bucket of bit l of t, 0 where that bit is not set; every later token moves it by its M. A new token
+joins slot 0; two buckets of one size merge into the next slot, as in adding 1 to t in binary.
+Buckets merge right after the token, not right before the next one as in the paper: the outputs are
+the same, and what is carried is counted in full. Parallel form: chunks of a power of two tokens.
+Inside a chunk the levels weigh the scores of the mixer beneath; above it ops/fenwick.py climbs.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.heads import Projected
-from separatrix.mixers.base.mixer import Shapes, State, join_chunks, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.base.stepped import SteppedMixer
+from separatrix.mixers.delta import DeltaMixer
 from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.decay import after, bounded, scores
+from separatrix.mixers.ops.delta_rule import Delta
 from separatrix.mixers.ops.feature_maps import features, kernel
 from separatrix.mixers.ops.fenwick import (
     LevelWeights,
     chunk_size,
+    climb,
     inside_chunk,
     levels,
     read_slots,
     slots_after,
     split_runs,
-    to_odd_runs,
 )
 from separatrix.stacks.mechanisms import LogLinear
 
 
-class Fenwick(Recurrence):
-    """Sums over the buckets of a Fenwick tree. Terms: q, k, v, before the feature map, and the
-    weights of the levels (b h r l).
+class Buckets(Recurrence):
+    """A recurrence over the buckets of a Fenwick tree. Terms: those of the recurrence beneath, and
+    last the weights of the levels (b h r l).
     """
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+        q, k, v, *_, weights = terms
+        tokens = k.shape[2]
+        if q.shape[2] < tokens:
+            place = torch.arange(tokens, device=k.device)
+            return (self._last(terms) * weights[..., levels(place[-1], place)]) @ v
+        return self._every(terms, chunk_size(chunk, tokens), dtype)
+
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+        q, own, slots = self._moved(terms, wide(state["S"]))
+        before = list(slots.unbind(1))
+        return read_slots(q, own, before, terms[-1]), {"S": slots_after(before, own, t)}
+
+    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
+        """The scores of the last query; only where `reads_last`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        """The outputs of all tokens, in chunks of a power of two of them."""
+
+    @abstractmethod
+    def _moved(
+        self, terms: Terms, slots: Float[Tensor, "b l h d e"]
+    ) -> tuple[Float[Tensor, "b h 1 d"], Float[Tensor, "b h d e"], Float[Tensor, "b l h d e"]]:
+        """The query of one token, its own state, and the slots after it."""
+
+
+class Sums(Buckets):
+    """Of linear attention. Terms: q, k, v, before the feature map."""
 
     def __init__(self, feature: str) -> None:
         self.feature = feature
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
+        return kernel(self.feature, *terms[:2])
+
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
         q, k, v, weights = terms
-        tokens = k.shape[2]
-        if q.shape[2] < tokens:
-            place = torch.arange(tokens, device=k.device)
-            scores = kernel(self.feature, q, k) * weights[..., levels(place[-1], place)]
-            return scores @ v
         fast = chosen("log_linear", k, v, dtype)
         if fast is None:
-            return fenwick(self.feature, q, k, v, weights, chunk=chunk_size(chunk, tokens))
+            return fenwick(self.feature, q, k, v, weights, chunk=chunk)
         return fast(features(self.feature, q), features(self.feature, k), v, weights)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
-        q, k, v, weights = terms
+    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v, _ = terms
         own = features(self.feature, k).transpose(-1, -2) * v
-        slots = list(wide(state["S"]).unbind(1))
-        y = read_slots(features(self.feature, q), own, slots, weights)
-        return y, {"S": slots_after(slots, own, t)}
-
-
-class LogLinearMixer(RecurrentMixer):
-    """Log-linear attention with a feature map. Raises SizeError for a token after the 2^31st."""
-
-    def __init__(self, mechanism: LogLinear, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
-        self.feature = mechanism.feature
-        self.level = LevelWeights(width, self.heads)
-        self.recurrence = Fenwick(self.feature)
-
-    def shapes(self, t: int) -> Shapes:
-        return {"S": (t.bit_length(), self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
-
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
-        q = qkv[0]
-        # weights are asked for where queries are
-        return *qkv, self.level.of(x[:, -q.shape[2] :], start + x.shape[1])
+        return features(self.feature, q), own, slots
 
 
 def fenwick(
@@ -98,28 +112,106 @@ def fenwick(
     *,
     chunk: int,
 ) -> Float[Tensor, "b h t e"]:
-    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i, in chunks of a
-    power of two tokens.
-    """
+    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i."""
     tokens = q.shape[2]
     q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
     y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
-    if q.shape[2] > 1:
-        phi_q = features(feature, q)
-        # chunks have 2^p tokens: the first level above them is that of bit p, p + 1
-        level = (chunk - 1).bit_length() + 1
-        sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
-        while sums.shape[2] > 1:
-            even, odd = rearrange(sums, "b h (m two) f e -> two b h m f e", two=2)
-            # only the tokens of odd runs see the even run before theirs at this level
-            later = rearrange(
-                phi_q * weights[..., level, None],
-                "b h (m two r) c f -> two b h m (r c) f",
-                two=2,
-                m=even.shape[2],
-            )[1]
-            read = later @ even
-            y = y + to_odd_runs(read, chunk)
-            sums = even + odd
-            level = level + 1
-    return join_chunks(y, tokens)
+    if q.shape[2] == 1:
+        return climb(y, q, v, weights, tokens)
+    sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
+    return climb(y, features(feature, q), sums, weights, tokens)
+
+
+class DecayedSums(Buckets):
+    """Of Mamba-2. Terms: q, k, v and log a (b h t 1)."""
+
+    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
+        q, k, _, log_a, _ = terms
+        return q @ k.mT * after(bounded(log_a)).exp().mT
+
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        tokens = terms[0].shape[2]
+        q, k, v, log_a, weights = (split_runs(x, chunk) for x in terms)
+        log_a = bounded(log_a)
+        total = log_a.cumsum(3)  # b h n c 1
+        y = (scores(q, k, log_a, total) * inside_chunk(weights)) @ v
+        sums = (after(log_a).exp() * k).mT @ v  # b h n d e
+        # a query as it reads the state before its run of chunks
+        return climb(y, total.exp() * q, sums, weights, tokens, total[:, :, :, -1:].exp())
+
+    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v, log_a, _ = terms
+        # the token's own value does not decay
+        return q, k.transpose(-1, -2) * v, log_a.exp()[:, None] * slots
+
+
+class DeltaSums(Buckets):
+    """Of Gated DeltaNet. Terms: q, k, v, log a and the strength b."""
+
+    reads_last = False
+
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+        tokens = terms[0].shape[2]
+        q, k, v, log_a, b, weights = (split_runs(x, chunk) for x in terms)
+        delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b, q)), chunk=chunk)
+        # the share of every v_j apart (reads (I + L)^-1 diag(b)), for levels to weigh
+        y = (delta.reads @ delta.inverse * inside_chunk(weights)).tril() @ v
+        transition, sums = delta.passed()
+        # a query as it reads the state before its run of chunks
+        return climb(y, delta.queries(), sums, weights, tokens, transition)
+
+    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v, log_a, b, _ = terms
+        k = k[:, None]  # b 1 h 1 d, beside the slots
+        b = b[:, None]
+        decayed = log_a.exp()[:, None] * slots
+        own = (k.transpose(-1, -2) * (b * v[:, None]))[:, 0]
+        # every bucket is overwritten by the token, its value is in the newest alone
+        return q, own, decayed - k.transpose(-1, -2) * (b * (k @ decayed))
+
+
+class _Levelled(Mixer):
+    """Slots and level weights. Raises SizeError for a token after the 2^31st."""
+
+    level: LevelWeights
+
+    def shapes(self, t: int) -> Shapes:
+        slots, *conv = super().shapes(t).items()
+        return {"S": (t.bit_length(), *slots[1])} | dict(conv)
+
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        # weights are asked for where queries are
+        weights = self.level.of(x[:, -qkv[0].shape[2] :], start + x.shape[1])
+        return *super()._terms(qkv, x, start), weights  # type: ignore[misc]
+
+
+class LogLinearMixer(_Levelled, RecurrentMixer):
+    """Log-linear attention with a feature map."""
+
+    def __init__(self, mechanism: LogLinear, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.feature = mechanism.feature
+        self.level = LevelWeights(width, self.heads)
+        self.recurrence = Sums(self.feature)
+
+
+class LogLinearMamba2Mixer(_Levelled, SteppedMixer):
+    """Log-linear Mamba-2."""
+
+    recurrence = DecayedSums()
+
+    def __init__(self, mechanism: LogLinear, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.level = LevelWeights(width, self.heads)
+        self._add_steps(width)
+
+
+class LogLinearGDNMixer(_Levelled, DeltaMixer):
+    """Log-linear Gated DeltaNet."""
+
+    recurrence = DeltaSums()
+    decay = "head"
+
+    def _add_gates(self, width: int) -> None:
+        self.level = LevelWeights(width, self.heads)
+        super()._add_gates(width)

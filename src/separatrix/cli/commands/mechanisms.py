@@ -114,6 +114,12 @@ def check_mechanism(
             " fp16 is too narrow for.",
         ),
     ] = "fp32,bf16,fp16",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="What the laws draw follows from it (default: another one in each run)."
+        ),
+    ] = None,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -129,7 +135,9 @@ def check_mechanism(
 
         asked = _formats(formats)
         mixer, origin = find(target, width=model_width, sizes=_sizes(sizes or []))
-        card = check(mixer, origin=origin, within=within, formats=asked, progress=advance)
+        card = check(
+            mixer, origin=origin, within=within, formats=asked, seed=seed, progress=advance
+        )
     if as_json:
         print_json(check_json(card))
     else:

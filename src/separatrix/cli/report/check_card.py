@@ -30,6 +30,7 @@ def check_json(card: ReportCard) -> dict[str, Any]:
         "origin": card.origin,
         "width": card.width,
         "sizes": card.mechanism.sizes(),
+        "seed": card.seed,
         "holds": not card.broken,
         "laws": [
             {
@@ -99,6 +100,7 @@ def render_check(card: ReportCard) -> RenderableType:
             )
         )
     lines += [Text(note) for note in card.notes]
+    lines.append(Text(f"drawn with seed {card.seed}; --seed {card.seed} draws the same again"))
     broken = card.broken
     checked = sum(result.applies for result in card.laws)
     said = (

@@ -1,7 +1,7 @@
 """The token mixers as a table, one by one, and as the page docs/mechanisms.md; no torch.
 
 Everything is said by the classes of mechanisms; here it is only printed. The maths of a mixer is
-the docstring of its file in mixers/, read without importing it.
+the docstrings of its file in mixers/, read without importing it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +132,45 @@ def page() -> str:
 
 
 def mathematics(name: str) -> str:
-    """The docstrings of the files that hold the mixers of that name, "" if there is none."""
-    folder = Path(__file__).parents[2] / "mixers"
-    # the second are other forms of a mechanism, as loglinear_gdn.py
-    files = [folder / f"{name}.py", *sorted(folder.glob(f"{name}_*.py"))]
-    texts = [
-        ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        for path in files
-        if path.is_file()
-    ]
-    return "\n\n".join(
-        text.removeprefix(f"{MECHANISMS[name].title}.").lstrip("\n") for text in texts
-    )
+    """The docstrings of the files that hold the mixers of that name, in a family behind those of
+    the classes; "" if there is none.
+    """
+    texts: dict[str, list[str]] = {}
+    for known, (module, cls) in _mixer_classes():
+        if known == name:
+            texts.setdefault(module, []).append(cls)
+    found = []
+    for module, classes in texts.items():
+        path = Path(__file__).parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        family = len({cls for _, (other, cls) in _mixer_classes() if other == module}) > 1
+        own = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in classes]
+        said = [ast.get_docstring(node) or "" for node in own if family]
+        # one line would be the title again
+        found += [text for text in said if "\n" in text] + [ast.get_docstring(tree) or ""]
+    title = f"{MECHANISMS[name].title}."
+    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in found)
+
+
+@cache
+def _mixer_classes() -> list[tuple[str, tuple[str, str]]]:
+    """(mechanism, (module, class)) of the tables of mixers, read and not imported, as torch is."""
+    path = Path(__file__).parents[2] / "mixers" / "__init__.py"
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    homes = {
+        alias.name: node.module or ""
+        for node in body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = []
+    for table in (n.value for n in body if isinstance(n, ast.AnnAssign)):
+        if isinstance(table, ast.Dict):
+            for key, cls in zip(table.keys, map(ast.unparse, table.values), strict=True):
+                # other forms of a mechanism stand behind a tuple, its name the first
+                name = ast.literal_eval(key or ast.Constant(""))
+                found.append((name if isinstance(name, str) else name[0], (homes[cls], cls)))
+    return found
 
 
 def numbers(mechanism: Mechanism, t: int) -> int:

@@ -51,12 +51,10 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.mixers.gla import GLAMixer
-from separatrix.mixers.hgrn2 import HGRN2Mixer
-from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.decayed import BASE, GLAMixer, HGRN2Mixer, RetNetMixer
+from separatrix.mixers.delta import KDAMixer
 from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.retnet import BASE, RetNetMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
 from separatrix.mixers.rwkv6 import RWKV6Mixer

@@ -31,8 +31,7 @@ from separatrix.constructions.parts.placement import empty_model, places, recurr
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.deltanet import DeltaNetMixer
-from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.delta import DeltaNetMixer, KDAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED

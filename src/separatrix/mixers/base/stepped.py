@@ -13,7 +13,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.recurrence import Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
 from separatrix.mixers.ops.gates import draw_rates, draw_steps
 
@@ -33,12 +35,10 @@ class SteppedMixer(RecurrentMixer):
         with torch.no_grad():
             self.skip.fill_(1)
 
-    def _steps(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
-        """The step size and log a."""
+    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+        q, k, v = qkv
         step = F.softplus(wide(self.dt(x)))
-        return per_head(step), per_head(-wide(self.rate).exp() * step)
+        return q, k, per_head(step) * v, per_head(-wide(self.rate).exp() * step)
 
     def _beside(self, v: Float[Tensor, "b h r e"]) -> Float[Tensor, "b h r e"]:
         return self.skip[:, None, None] * v

@@ -12,6 +12,7 @@ from separatrix.mixers import Mixer
 from separatrix.mixers.laws.alone import nothing_is_kept
 from separatrix.mixers.laws.bounds import finite, nan_is_seen, refuses_bad_input
 from separatrix.mixers.laws.derivatives import gradients_are_derivatives
+from separatrix.mixers.laws.fed import holds_when_fed
 from separatrix.mixers.laws.formats import formats_agree
 from separatrix.mixers.laws.forms import (
     causal,
@@ -41,6 +42,7 @@ from separatrix.mixers.laws.tools import (
     RELATIVE,
     LawBroken,
     close,
+    drawing,
     drawn,
     gradients,
     in_formats,
@@ -61,6 +63,7 @@ __all__ = [
     "broken_laws",
     "cache_as_declared",
     "close",
+    "drawing",
     "drawn",
     "gradients",
     "in_formats",
@@ -83,6 +86,7 @@ LAWS: dict[str, Callable[[Mixer], None]] = {
     "given": tensors_are_apart,
     "formats": formats_agree,
     "long": holds_when_long,
+    "fed": holds_when_fed,
     "derivatives": gradients_are_derivatives,
     "cache": cache_as_declared,
     "stacks": stacks,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from separatrix.core.errors import SizeError, first_line
 from separatrix.mixers import Mixer
+from separatrix.mixers.laws.cause import cause
 from separatrix.mixers.laws.tools import (
     LawBroken,
     demand,
@@ -85,17 +86,23 @@ def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
 
 def _fits(exact: Mixer, x: Tensor, dtype: torch.dtype, where: str) -> bool:
     true = _run(exact, x.double())
-    _demand_finite(true, f"float64, {where}")
+    _demand_finite(true, exact, x.double(), f"float64, {where}")
     return largest([x, *true.values()]) <= torch.finfo(dtype).max / ROOM
 
 
 def _check(half: Mixer, x: Tensor, where: str) -> None:
-    _demand_finite(_run(half, x), where, ", though float64 is far from the format's limits")
+    though = ", though float64 is far from the format's limits"
+    _demand_finite(_run(half, x), half, x, where, though)
 
 
-def _demand_finite(found: dict[str, Tensor], where: str, though: str = "") -> None:
+def _demand_finite(
+    found: dict[str, Tensor], mixer: Mixer, x: Tensor, where: str, though: str = ""
+) -> None:
     bad = [name for name, tensor in found.items() if not tensor.isfinite().all()]
-    demand(not bad, f"{where}: not finite: {', '.join(bad)}{though}")
+    if bad:
+        first = cause(lambda: _run(mixer, x))
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        raise LawBroken(f"{where}: not finite: {bad[0]}{more}{first}{though}")
 
 
 @torch.no_grad()

@@ -12,11 +12,13 @@ import torch
 from separatrix.core.numbers.bits import sum_bits
 from separatrix.mixers import Mixer, State, state_numbers
 from separatrix.mixers.base.mixer import DTYPES
-from separatrix.mixers.laws.tools import demand, inputs, stream
+from separatrix.mixers.laws.tools import demand, draws, inputs, stream
 
 CACHE_LENGTHS = (1, 2, 3, 64, 1000, 4096)
 SHORT = 64
 """Tokens for which the state is also counted in float64."""
+LATER = 5
+"""States, beside those after CACHE_LENGTHS, that are looked at again after the last token."""
 
 
 class Kept(NamedTuple):
@@ -31,7 +33,7 @@ class Kept(NamedTuple):
 @torch.no_grad()
 def kept_by(mixer: Mixer) -> Kept:
     """Streams as many tokens as the longest of CACHE_LENGTHS. Raises LawBroken for a state without
-    a batch axis.
+    a batch axis, and for one that a later step writes into.
     """
     declared = DTYPES.get(mixer.mechanism.format)
     return _streamed(
@@ -43,7 +45,8 @@ def kept_by(mixer: Mixer) -> Kept:
 def cache_as_declared(mixer: Mixer, kept: Kept | None = None) -> None:
     """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64, 1,000 and 4,096 tokens:
     as many numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer
-    cast to the declared `format`. A format PyTorch lacks (p16) has numbers only.
+    cast to the declared `format`. A format PyTorch lacks (p16) has numbers only. States that were
+    kept, these and five more, are at the end what they were.
 
     `kept` is what `kept_by` has measured of this mixer.
     """
@@ -71,6 +74,11 @@ def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
     state = mixer.init_state(2)
     found = {0: (state_numbers(state), _bits(state))}
     most = [found[0][0]]
+    again = {
+        *lengths,
+        *draws("cache").sample(range(1, max(lengths)), k=min(LATER, max(lengths) - 1)),
+    }
+    looked_at = []
     for t in range(x.shape[1]):
         _, state = mixer.step(x[:, t], state, t)
         most.append(max(most[-1], state_numbers(state)))
@@ -81,6 +89,15 @@ def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
                     f"state['{name}'] after {t + 1} tokens: its first axis is not the batch",
                 )
             found[t + 1] = state_numbers(state), _bits(state)
+        if t + 1 in again:
+            looked_at.append((t + 1, state, {name: part.clone() for name, part in state.items()}))
+    for t, state, before in looked_at:
+        for name, tensor in before.items():
+            demand(
+                torch.equal(tensor, state[name]),
+                f"state['{name}'] after {t} tokens, kept, is another one after {x.shape[1]:,}: a"
+                " later step writes into it",
+            )
     return Kept(found, most)
 
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from separatrix.mixers import Mixer, State
 from separatrix.mixers.base.mixer import BUFFERS
-from separatrix.mixers.laws.tools import LawBroken, formats_asked, inputs
+from separatrix.mixers.laws.fed import vocabulary
+from separatrix.mixers.laws.tools import LawBroken, draws, formats_asked, inputs
 
 MOST = 1 << 21
 """Numbers of a state that are set per format and token: all values of bf16 and fp16 for a state of
@@ -31,13 +32,16 @@ is compared with itself.
 SIZES = {"bf16": (1.0, 30.0)}
 """Sizes of the token that is repeated, 1 in other formats."""
 OTHERS = 3
-"""Further tokens that are repeated. Their opposites are, too, and that of the first: a decay with
-the sign of some map of the token is negative at one of the two.
+"""Further normal tokens that are repeated, and those of a small vocabulary: zeros, one-hots, an
+outlier. Their opposites are, too, and that of the first: a decay with the sign of some map of the
+token is negative at one of the two.
 """
 COARSER = 64
 """By how much fewer values are tried with those."""
 LATER = 75
 """Tokens after which the map must still be the same."""
+PLACES = 1100
+"""Places at which the map must be the same, for a few values of one format."""
 REST = 64
 """Steps within which what stands still first does so, from its lowest values."""
 
@@ -48,26 +52,34 @@ def moves_one_way(mixer: Mixer) -> None:
     moves by a map of that number alone, the same at every place, that never falls.
 
     Tried over all values of bf16 and fp16, or over stretches of neighbouring ones where the state
-    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Seven more tokens
-    are repeated in one format, with fewer values. Numbers scaled by others that stand still before
-    them (a running maximum) are tried with those at rest. Buffers of convolutions and token shifts
+    is large, and over as many of fp32, for eight of its numbers; NaN stays NaN. Further tokens
+    (normal ones, zeros, one-hots, outliers, and their opposites) are repeated in one format, with
+    fewer values, and a few values are tried at each of 1,100 places. Numbers scaled by others that
+    stand still before them (a running maximum) are tried with those at rest. Buffers of
+    convolutions and token shifts
     hold the token itself.
     """
     if not mixer.mechanism.is_monotone:
         return
     first, *others = inputs(mixer, 1, 1 + OTHERS, seed=81)[0].split(1)
+    others += [word[None] for word in vocabulary(mixer, draws("monotone")).values()]
     others = [-first, *others, *(-token for token in others)]
+    everywhere = True
     for name, dtype in formats_asked().items():
         cast = copy.deepcopy(mixer).to(dtype)
         for size in SIZES.get(name, (1.0,)):
-            _measure(cast, (size * first).to(dtype), MOST, f"{name}, a token of size {size:g}")
+            where = f"{name}, a token of size {size:g}"
+            _measure(cast, (size * first).to(dtype), MOST, where, everywhere=everywhere)
+            everywhere = False
         for token in others:
             _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, another token")
         # which way a decay turns is no matter of formats
         others = []
 
 
-def _measure(mixer: Mixer, token: Tensor, most: int, where: str) -> None:
+def _measure(
+    mixer: Mixer, token: Tensor, most: int, where: str, *, everywhere: bool = False
+) -> None:
     place = 8 + mixer.mechanism.sizes().get("conv", 0)
     state = mixer.init_state(1)
     for t in range(place):
@@ -81,6 +93,8 @@ def _measure(mixer: Mixer, token: Tensor, most: int, where: str) -> None:
         state = _at_rest(mixer, token, state, place, first)
     after = [name for name in names if name not in first]
     _Maps(mixer, token, state, place, after, most, where).check()
+    if everywhere:
+        _Maps(mixer, token, state, place, after, 1, where).check_places()
 
 
 def _at_rest(mixer: Mixer, token: Tensor, state: State, place: int, names: list[str]) -> State:
@@ -144,6 +158,14 @@ class _Maps:
         self._same(later, alone, f"is another one {LATER} tokens later")
         lost = self._image(torch.full((self.rows, self.ends[-1]), torch.nan), self.place)
         self._demand(lost.isnan().all(0), lambda k: "turns NaN into a number")
+
+    def check_places(self) -> None:
+        """Raises LawBroken where the map of some values is another one at a later place."""
+        numbers = self.values[self.each // 2][:, None].expand(-1, self.ends[-1])
+        here = self._image(numbers, self.place)[None]
+        for t in range(self.place + 1, PLACES):
+            there = self._image(numbers, t)[None]
+            self._same(there, here, f"is another one {t - self.place} tokens later")
 
     def _images(self, shifts: Tensor, t: int) -> Tensor:
         """What one step makes of all values (each + 1, rows, watched), where number k is set to
@@ -213,8 +235,12 @@ def values_of(dtype: torch.dtype, most: int) -> Tensor:
     if dtype != torch.float32:
         starts = (starts - STRETCH // 2).clamp(0, len(every) - STRETCH)
         return every[(starts[:, None] + torch.arange(STRETCH)).flatten().unique()]
-    # from every such value on, its neighbours away from zero
-    bits = every[starts].view(torch.int32)[:, None] + torch.arange(STRETCH, dtype=torch.int32)
+    # from every such value on, its neighbours away from zero; and some between it and the next
+    first = every[starts].view(torch.int32)
+    between = draws("fp32").randrange(1 << 16)
+    low = torch.arange(len(first), dtype=torch.int32) * 0x9E3B + between
+    bits = torch.cat([first, first | low % 0xFFC0])[:, None] + torch.arange(STRETCH)
+    bits = bits.to(torch.int32)
     found = bits.flatten().view(torch.float32)
     return _sorted(found[~found.isnan()])
 

@@ -4,6 +4,7 @@ differs.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +30,7 @@ and a bit.
 
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _FORMATS: ContextVar[tuple[str, ...]] = ContextVar("formats", default=tuple(FORMATS))
+_SEED: ContextVar[int] = ContextVar("seed", default=0)
 
 
 class LawBroken(AssertionError):
@@ -73,6 +75,21 @@ def in_formats(names: Sequence[str]) -> Iterator[None]:
 def formats_asked() -> dict[str, torch.dtype]:
     """The formats that `in_formats` allows now."""
     return {name: FORMATS[name] for name in _FORMATS.get()}
+
+
+@contextmanager
+def drawing(seed: int) -> Iterator[None]:
+    """Within it what laws draw for a run (tokens, lengths, batches, places) follows from `seed`."""
+    token = _SEED.set(seed)
+    try:
+        yield
+    finally:
+        _SEED.reset(token)
+
+
+def draws(what: str) -> random.Random:
+    """The random numbers of one law in this run."""
+    return random.Random(f"{_SEED.get()}/{what}")
 
 
 @contextmanager

@@ -1,9 +1,10 @@
-"""Levels of log-linear attention: which bucket of a Fenwick tree a token lies in, and the weights
-of the levels.
+"""Levels of log-linear attention: which bucket of a Fenwick tree a token lies in, the weights of
+the levels, and what is read above a chunk.
 
 Tokens are counted from 0, so token i has i tokens before it. These fall into one bucket of 2^l
 tokens for every bit l that is set in i, the largest bucket first. The bucket of bit l is level l+1;
-token i itself is a bucket of its own, level 0.
+token i itself is a bucket of its own, level 0. So token j <= i stands at level bit_length(i xor j).
+The weights are lambda_i = softplus(Lambda x_i).
 Source: Guo et al. 2025, arXiv 2506.04761, section 3.1. Shapes: b batch, t tokens, w model width, h
 heads, l levels.
 """
@@ -17,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.mixer import join_chunks, wide
 
 LEVELS = 32
 """Levels a mixer has weights for: sequences of up to 2^31 tokens."""
@@ -71,7 +72,50 @@ def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c 
     return weights.gather(-1, inside.expand(*weights.shape[:3], *inside.shape))
 
 
-def to_odd_runs(read: Float[Tensor, "b h m s e"], chunk: int) -> Float[Tensor, "b h n c e"]:
+def climb(
+    y: Float[Tensor, "b h n c e"],
+    q: Float[Tensor, "b h n c d"],
+    sums: Float[Tensor, "b h n d e"],
+    weights: Float[Tensor, "b h n c l"],
+    tokens: int,
+    passed: Float[Tensor, "b h n #d #d"] | None = None,
+) -> Float[Tensor, "b h t e"]:
+    """What all tokens read: y inside their chunk, and above it, level by level, the tokens of every
+    odd run of chunks the state of the even run before it: O(T log T).
+
+    q are the queries as they read the state before their chunk, `sums` what a chunk adds, `passed`
+    what it makes of the state before it: nothing, a factor, or a matrix.
+    """
+    chunk = q.shape[3]
+    # chunks have 2^p tokens: the first level above them is that of bit p, p + 1
+    level = (chunk - 1).bit_length() + 1
+    while sums.shape[2] > 1:
+        even, odd = _pairs(sums)
+        runs = rearrange(q, "b h (m two r) c d -> two b h m (r c) d", two=2, m=even.shape[2])
+        weight = rearrange(
+            weights[..., level], "b h (m two r) c -> two b h m (r c)", two=2, m=even.shape[2]
+        )[1]
+        y = y + _to_odd_runs(weight[..., None] * (runs[1] @ even), chunk)
+        if passed is None:
+            sums = even + odd
+        else:
+            first, second = _pairs(passed)
+            factor = first.shape[-1] == 1
+            # at the next level the queries of odd runs reach further back, through the even run
+            through = torch.stack([runs[0], first * runs[1] if factor else runs[1] @ first])
+            q = rearrange(through, "two b h m (r c) d -> b h (m two r) c d", c=chunk)
+            sums = (second * even if factor else second @ even) + odd
+            passed = second * first if factor else second @ first
+        level = level + 1
+    return join_chunks(y, tokens)
+
+
+def _pairs(x: Float[Tensor, "b h n d e"]) -> tuple[Tensor, ...]:
+    """The even runs and the odd ones."""
+    return rearrange(x, "b h (m two) d e -> two b h m d e", two=2).unbind(0)
+
+
+def _to_odd_runs(read: Float[Tensor, "b h m s e"], chunk: int) -> Float[Tensor, "b h n c e"]:
     """What the tokens of every odd run of chunks read, among zeros for the even runs."""
     return rearrange(
         F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 import copy
+import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -24,6 +24,7 @@ from separatrix.mixers.laws import (
     Kept,
     LawBroken,
     cache_as_declared,
+    drawing,
     drawn,
     in_formats,
     inputs,
@@ -32,6 +33,7 @@ from separatrix.mixers.laws import (
     stream,
     tolerance,
 )
+from separatrix.mixers.laws.fed import on_threads
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.load import load
 from separatrix.mixers.plugins.probe import describe_error
@@ -43,6 +45,8 @@ from separatrix.stacks.mechanisms import (
 )
 
 DEFAULT_WIDTH = 16
+PATIENCE = 20
+"""Seconds of processor time that all laws of a mixer should take."""
 STEPS = 512
 LONGER = 1024
 """Tokens on which step is timed against forward, and forward against forward of twice as many."""
@@ -60,6 +64,8 @@ class LawResult:
     holds: bool
     applies: bool = True
     broken_by: str = ""
+    seconds: float = 0.0
+    """Of processor time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +95,8 @@ class ReportCard:
     cache: Mapping[int, tuple[int, int]]
     growth: str
     speed: Speed | None
+    seed: int = 0
+    """What the laws draw follows from it."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -154,30 +162,30 @@ def check(
     origin: str = "",
     within: float = RELATIVE,
     formats: Sequence[str] = tuple(FORMATS),
+    seed: int | None = None,
     progress: Progress | None = None,
 ) -> ReportCard:
     """Runs every law on a copy of a drawn float64 mixer, measures its cache over 4,096 tokens and
-    its speed.
+    its speed. Raises SizeError for a mixer that cannot be copied.
 
     Forms are equal that differ by at most `within` of the largest number: float64's rounding,
-    unless a layer computes in float32 inside. Laws on formats look at `formats`.
+    unless a layer computes in float32 inside. Laws on formats look at `formats`. What the laws draw
+    (tokens, lengths, batches, places, threads) follows from `seed`, another one in each run if not
+    given.
     """
-    with _one_thread(), tolerance(within), in_formats(formats):
-        return _check(mixer, origin, progress)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small tensors are slower on many threads, and timings are steadier on one."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    seed = secrets.randbelow(1 << 31) if seed is None else seed
     try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+        copy.deepcopy(mixer)
+    except Exception as error:
+        raise SizeError(
+            f"{mixer.mechanism.name}: the module cannot be copied, as for every law it is:"
+            f" {type(error).__name__}: {error}; hold no file and no lock in it"
+        ) from None
+    with on_threads(1), tolerance(within), in_formats(formats), drawing(seed):
+        return _check(mixer, origin, seed, progress)
 
 
-def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
+def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> ReportCard:
     total = len(LAWS) + 2
     if progress is not None:
         progress(0, total)
@@ -200,7 +208,24 @@ def _check(mixer: Mixer, origin: str, progress: Progress | None) -> ReportCard:
         cache=kept.sizes if kept else {},
         growth=_growth(kept) if kept else "unknown",
         speed=speed,
-        notes=tuple(note for note in (_in_training(copy.deepcopy(mixer)), trouble, slow) if note),
+        seed=seed,
+        notes=tuple(
+            note
+            for note in (_in_training(copy.deepcopy(mixer)), trouble, slow, _long(results))
+            if note
+        ),
+    )
+
+
+def _long(results: Sequence[LawResult]) -> str:
+    """What took more than laws should."""
+    total = sum(result.seconds for result in results)
+    most = max(results, key=lambda result: result.seconds)
+    return (
+        f"the laws took {total:.0f} s of processor time, {PATIENCE} are meant; most took"
+        f" '{most.law}' ({most.seconds:.0f} s)"
+        if total > PATIENCE
+        else ""
     )
 
 
@@ -212,13 +237,16 @@ def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
         return LawResult(law=law, says=says, holds=True, applies=False)
     if law == "monotone" and not mixer.mechanism.is_monotone:
         return LawResult(law=law, says=says, holds=True, applies=False)
+    start = time.process_time()
+    told = ""
     try:
         call(copy.deepcopy(mixer))
     except (LawBroken, SeparatrixError) as error:
-        return LawResult(law=law, says=says, holds=False, broken_by=str(error))
+        told = str(error)
     except Exception as error:
-        return LawResult(law=law, says=says, holds=False, broken_by=describe_error(error))
-    return LawResult(law=law, says=says, holds=True)
+        told = describe_error(error)
+    seconds = time.process_time() - start
+    return LawResult(law=law, says=says, holds=not told, broken_by=told, seconds=seconds)
 
 
 @torch.no_grad()

@@ -8,12 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jaxtyping
 import torch
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 
-_LIBRARIES = (str(Path(__file__).resolve().parents[3]), str(Path(torch.__file__).resolve().parent))
+_LIBRARIES = (
+    str(Path(__file__).resolve().parents[3]),
+    *(str(Path(library.__file__).resolve().parent) for library in (torch, jaxtyping)),
+)
 
 
 def check_state(name: str, state: Any, batch: int, method: str) -> None:
@@ -54,14 +58,18 @@ def describe_error(error: BaseException) -> str:
     through.
     """
     lines = [line for line in str(error).splitlines() if line.strip()]
-    frames = traceback.extract_tb(error.__traceback__)
+    said = lines[-1].strip()[:200] if lines else "no message"
+    return f"{type(error).__name__}: {said}{place_of(traceback.extract_tb(error.__traceback__))}"
+
+
+def place_of(frames: list[traceback.FrameSummary]) -> str:
+    """ " (mine.py:35)", the last of the places that is in nobody's library."""
     own = [
         frame
         for frame in frames
         if not frame.filename.startswith(_LIBRARIES) and not frame.filename.startswith("<")
     ]
-    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}: {lines[-1].strip()[:200] if lines else 'no message'}{place}"
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 def kind(value: Any) -> str:

@@ -15,7 +15,7 @@ from torch import nn
 from separatrix.core.errors import SpecError
 from separatrix.stacks.mechanisms import LARGEST_SIZE, MECHANISMS, Mechanism
 
-RESERVED = (
+_OWN = (
     "maker",
     "origin",
     "declaration",
@@ -30,6 +30,8 @@ RESERVED = (
     "positions",
 )
 """Parts of every registered mechanism, beside those of `Mechanism`."""
+TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.startswith("_"))}))
+"""Names that no size may have: parts of every mechanism (docs/own-mixer.md lists them)."""
 
 
 def lacks(module: type[nn.Module] | nn.Module) -> list[str]:
@@ -154,10 +156,10 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
                 f"register_mechanism: size '{size}' of {label} is {default} by default; sizes go"
                 " from 0 to 10^12"
             )
-        if hasattr(Mechanism, size) or size in RESERVED:
+        if hasattr(Mechanism, size) or size in TAKEN:
             raise SpecError(
                 f"register_mechanism: size '{size}' of {label} has the name of a part of every"
-                " mechanism; rename it"
+                f" mechanism; rename it. Taken: {', '.join(TAKEN)}"
             )
         found[size] = default
     return found

@@ -10,17 +10,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import pytest
+import typer
 from support.quick_laws import shorten
 
-from separatrix.cli.main import run
+from separatrix.cli.main import app, run
 from separatrix.mixers import MIXERS
 from separatrix.mixers.laws import LAWS, in_formats
 from separatrix.mixers.plugins import check as checking
 from separatrix.mixers.plugins.check import find, growth_class
 from separatrix.mixers.plugins.load import import_module
+from separatrix.mixers.plugins.signature import TAKEN
 from separatrix.stacks.mechanisms import MECHANISMS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "my_mixer.py"
@@ -99,7 +102,7 @@ def test_a_broken_class_in_json(
             ("return self.o(m)\n", "return self.o(m) + 1e-6 * x.mean(1, keepdim=True)\n")
         )
     )
-    assert run(["check-mechanism", "mine:MyMixer", "--width", "4", "--json"]) == 1
+    assert run(["check-mechanism", "mine:MyMixer", "--width", "4", "--json", "--seed", "3"]) == 1
     card = json.loads(capsys.readouterr().out)
     assert (card["holds"], card["mechanism"], card["origin"], card["width"]) == (
         False,
@@ -110,12 +113,13 @@ def test_a_broken_class_in_json(
     assert card["sizes"] == {"format": "fp32", "width": 4, "averages": 2}
     assert [law["law"] for law in card["laws"]] == list(LAWS)
     broken = {law["law"] for law in card["laws"] if not law["holds"]}
-    assert broken == {"step=forward", "causal", "long"}
+    assert broken == {"step=forward", "causal", "long", "fed"}
     assert [law["law"] for law in card["laws"] if not law["applies"]] == [
         "chunks",
         "monotone",
         "forgets",
     ]
+    assert card["seed"] == 3
     assert card["cache"] == [{"t": t, "numbers": 8} for t in (0, 1, 2, 3, 64, 1000, 4096)]
     assert card["growth"] == "constant"
     assert card["speed"]["tokens"] == 512
@@ -172,7 +176,13 @@ _SIZE = "return width * averages"
         (
             [(_END, "return self.o(m) + 0 * (x.abs() - 80).exp()\n")],
             "finite",
-            "fp32, inputs of size 100: not finite: the outputs",
+            r"fp32, inputs of size 100: not finite: the outputs.*first in torch.Tensor.exp \(mine",
+        ),
+        (
+            [(_END, "y = m.abs()\n        return self.o(m) + 0 * y.sqrt()[..., : x.shape[-1]]\n")],
+            "finite",
+            r"size 0: not finite: the gradient by .*, first in the gradient of"
+            r" torch.Tensor.sqrt \(mine.py:\d+\)",
         ),
         (
             [(_FORWARD, f"x = x.nan_to_num()\n        {_FORWARD}")],
@@ -231,6 +241,38 @@ def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) ->
     assert card.notes == (
         "in train mode outputs are random, as with dropout: the laws are about eval mode",
     )
+
+
+def test_a_module_that_cannot_be_copied_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    write(broken_variant(("self.o = nn", "self.log = open('/dev/null')\n        self.o = nn")))
+    assert run(["check-mechanism", "mine:MyMixer", "--width", "4"]) == 2
+    assert "cannot be copied" in " ".join(capsys.readouterr().err.split())
+
+
+def test_laws_that_take_too_long_are_told() -> None:
+    results = [
+        checking.LawResult(law="long", says="", holds=True, seconds=21.0),
+        checking.LawResult(law="cache", says="", holds=True, seconds=2.0),
+    ]
+    assert "'long' (21 s)" in checking._long(results)
+    assert checking._long(results[1:]) == ""
+
+
+def test_the_page_lists_the_names_that_are_taken_and_who_imports() -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "own-mixer.md").read_text()
+    listed = page.partition("no size may have them:\n")[2].partition(".")[0]
+    assert tuple(re.findall(r"`(\w+)`", listed)) == TAKEN
+    assert {"slots", "p", "kept", "reading", "drift", "machine"} <= set(TAKEN)
+    listed = page.partition("`--import` names a module or file, on ")[2].partition(":")[0]
+    assert set(re.findall(r"`([\w -]+)`", listed)) == set(_importing(typer.main.get_command(app)))
+
+
+def _importing(command: Any, name: str = "") -> Iterator[str]:
+    """Commands with --import, by their whole names."""
+    for part, below in getattr(command, "commands", {}).items():
+        yield from _importing(below, f"{name} {part}".strip())
+    if any("--import" in parameter.opts for parameter in command.params):
+        yield name
 
 
 def test_formats_that_are_not_asked_for_are_left_alone() -> None:

@@ -14,10 +14,9 @@ from torch import nn
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
-from separatrix.mixers.deltanet import DeltaNetMixer
+from separatrix.mixers.delta import DeltaNetMixer, GDNMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.gdn import GDNMixer
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.plugins import OwnMixer

@@ -28,20 +28,19 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers import Mixer
-from separatrix.mixers.deltanet import DeltaNetMixer
-from separatrix.mixers.deltaproduct import DeltaProductMixer
-from separatrix.mixers.gdn import GDNMixer
-from separatrix.mixers.gla import TEMPERATURE, GLAMixer
-from separatrix.mixers.hgrn2 import HGRN2Mixer
-from separatrix.mixers.kda import KDAMixer
-from separatrix.mixers.lightning import LightningMixer
-from separatrix.mixers.loglinear import LogLinearMixer
-from separatrix.mixers.loglinear_gdn import LogLinearGDNMixer
-from separatrix.mixers.loglinear_mamba2 import LogLinearMamba2Mixer
-from separatrix.mixers.mamba2 import Mamba2Mixer
+from separatrix.mixers.decayed import (
+    BASE,
+    TEMPERATURE,
+    GLAMixer,
+    HGRN2Mixer,
+    LightningMixer,
+    Mamba2Mixer,
+    RetNetMixer,
+)
+from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
+from separatrix.mixers.loglinear import LogLinearGDNMixer, LogLinearMamba2Mixer, LogLinearMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.ops.fenwick import LEVELS
-from separatrix.mixers.retnet import BASE, RetNetMixer
 from separatrix.mixers.rwkv import DECAY, RWKVMixer
 from separatrix.mixers.rwkv6 import RWKV6Mixer
 from separatrix.proofs.derivations.parts.arriving import Written

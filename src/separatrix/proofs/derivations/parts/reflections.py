@@ -25,10 +25,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.base.recurrent import SHORTEST_LENGTH, RecurrentMixer
-from separatrix.mixers.deltanet import DeltaNetMixer
-from separatrix.mixers.deltaproduct import DeltaProductMixer
-from separatrix.mixers.gdn import GDNMixer
-from separatrix.mixers.kda import KDAMixer
+from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
 from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.exact import SATURATED, Digits, linear, lowest
 from separatrix.proofs.machine import Array

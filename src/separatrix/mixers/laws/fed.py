@@ -1,0 +1,283 @@
+"""The law on what models feed: tokens that repeat, zeros, one-hots, outliers and copies of earlier
+stretches, at lengths, batches, places and threads that each run draws (`drawing` gives its seed).
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from separatrix.mixers import Mixer, State
+from separatrix.mixers.laws.elsewhere import elsewhere
+from separatrix.mixers.laws.tools import (
+    LawBroken,
+    draws,
+    formats_asked,
+    inputs,
+    moved,
+    stream,
+    within,
+)
+
+LONGEST = (1150, 1400)
+"""The longest sequence has so many tokens."""
+EVERY = 40
+"""Every length below is compared."""
+LENGTHS = ((41, 200, 8), (201, 599, 16), (600, 1100, 3))
+"""Further lengths: from, to, how many are drawn."""
+CUTS = 12
+AFTER = 8
+"""Places where the state is moved, and how many tokens are streamed from each."""
+FUTURES = (66, 120)
+"""Tokens of the sequence whose future is changed at every place."""
+ROWS = 16
+"""Sequences in one call, at most."""
+THREADS = (2, 3, 4)
+OUTLIER = 10.0
+JITTER = 1e-12
+"""A relative change of the inputs. Where it moves outputs, as a choice between equal scores does
+and a quotient of two numbers near 0, forms may differ by as much.
+"""
+AMPLIFIED = 30.0
+ULPS = 4
+"""Roundings of a format by which a change of the future may move earlier outputs."""
+
+
+def vocabulary(mixer: Mixer, draw: random.Random) -> dict[str, Tensor]:
+    """Tokens (width) by the names that `Fed` says."""
+    first, second, third, outlier = inputs(mixer, 1, 4, draw.randrange(1 << 30))[0]
+    outlier[draw.randrange(mixer.width)] *= OUTLIER
+    axes = torch.eye(mixer.width, dtype=first.dtype)
+    hot = draw.randrange(mixer.width)
+    hots = {f"e{i % mixer.width}": axes[i % mixer.width] for i in (hot, hot + 1)}
+    return {"a": first, "b": second, "c": third, "A": outlier, "0": 0 * first} | hots
+
+
+class Fed:
+    """Sequences (batch, tokens, width) in float64, and what each token is: `a`, `b`, `c` normal
+    ones that come again, `A` an outlier, `0`, `e5` a one-hot, `~` one that comes once.
+    """
+
+    def __init__(self, mixer: Mixer, batch: int, tokens: int, draw: random.Random) -> None:
+        noise = inputs(mixer, batch, tokens, draw.randrange(1 << 30))
+        words = vocabulary(mixer, draw)
+        self.said = [self._row(list(words), tokens, draw, row) for row in range(batch)]
+        self.x = torch.stack(
+            [
+                torch.stack([words.get(w, noise[r, t]) for t, w in enumerate(said)])
+                for r, said in enumerate(self.said)
+            ]
+        )
+
+    def _row(self, words: list[str], tokens: int, draw: random.Random, row: int) -> list[str]:
+        hots = [word for word in words if word[0] == "e"]
+        some = draw.sample(words, 2)
+        # all words and noise; two words; one-hots; one word again and again, then a new one
+        kinds = ([*words, "~", "~"], some, [*hots, "0"], [some[0]] * 9 + ["~"])
+        said: list[str] = []
+        while len(said) < tokens:
+            if said and draw.random() < 0.3:
+                said.append(said[-1] if said[-1] != "~" else "a")
+            elif len(said) > 4 and draw.random() < 0.1:
+                start = draw.randrange(len(said) - 2)
+                said += [w if w != "~" else "b" for w in said[start : start + 6]]
+            else:
+                said.append(draw.choice(kinds[row % len(kinds)]))
+        return said[:tokens]
+
+    def tokens(self, row: int, count: int) -> str:
+        """The first tokens of a row by their names."""
+        said = self.said[row][:count]
+        return " ".join(said if count <= 12 else [*said[:3], "...", *said[-6:]])
+
+
+def holds_when_fed(mixer: Mixer) -> None:
+    """Tokens of a small vocabulary, zeros, one-hots, outliers and repeats, in lengths, batches and
+    threads drawn anew: `step`, `forward` and `last` agree, states moved elsewhere go on, rows are
+    alone, and in every format no future token moves an earlier output, at any place.
+    """
+    with torch.no_grad():
+        _forms(mixer)
+        _rows(mixer)
+        for name, dtype in {"float64": torch.float64, **formats_asked()}.items():
+            _futures(copy.deepcopy(mixer).to(dtype), name)
+
+
+def _forms(mixer: Mixer) -> None:
+    draw = draws("fed")
+    fed = Fed(mixer, 4, draw.randint(*LONGEST), draw)
+    x = fed.x
+    cuts = sorted(draw.sample(range(1, x.shape[1] - AFTER), CUTS))
+    unused = copy.deepcopy(mixer)
+    # in another process, so that no store of this one can help
+    steps, states = elsewhere(lambda: _streamed(copy.deepcopy(mixer), x, cuts))
+    jitter = _Jitter(mixer, x, steps)
+    lengths = [*range(1, min(EVERY, x.shape[1])), x.shape[1]]
+    for low, high, many in LENGTHS:
+        lengths += [t for t in (draw.randint(low, high) for _ in range(many)) if t < x.shape[1]]
+    for place, tokens in enumerate(lengths):
+        rows = draw.sample(range(len(x)), draw.choice((1, 1, 2, 4)))
+        # a few calls on more threads: these are slow for small tensors
+        threads = draw.choice(THREADS) if place % 9 == 4 else 1
+
+        for form in ("forward", "last"):
+            case = _Case(form, rows, tokens, threads)
+            if jitter.of(mixer, case) > 0:
+                _told(fed, mixer, jitter, case)
+    for cut, state in states.items():
+        rest, _ = stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)
+        if (gap := jitter.excess(rest, steps[:, cut : cut + AFTER], list(range(4)), cut)) > 0:
+            raise LawBroken(
+                f"cut after {cut} tokens ({fed.tokens(0, cut)}): outputs of step continued from the"
+                f" state of another process and in one pass differ by {gap:.3g} more than rounding"
+            )
+
+
+def _streamed(mixer: Mixer, x: Tensor, cuts: list[int]) -> tuple[Tensor, dict[int, State]]:
+    """Outputs of `step`, and the states at the cuts."""
+    state = mixer.init_state(len(x))
+    outputs, states = [], {}
+    for t in range(x.shape[1]):
+        if t in cuts:
+            states[t] = moved(state)
+        y, state = mixer.step(x[:, t].clone(), state, t)
+        outputs.append(y)
+    return torch.stack(outputs, 1), states
+
+
+class _Case(NamedTuple):
+    form: str
+    rows: list[int]
+    tokens: int
+    threads: int
+
+
+def _told(fed: Fed, mixer: Mixer, jitter: _Jitter, case: _Case) -> None:
+    """Raises LawBroken that shows the fewest threads, tokens and rows, of those tried, that differ
+    still.
+    """
+    fewer = [t for t in (*range(1, 13), 20, 40, 80, 160, 320, 640) if t < case.tokens]
+    smaller = [
+        case._replace(rows=[row], tokens=tokens, threads=threads)
+        for threads in sorted({1, case.threads})
+        for tokens in (*fewer, case.tokens)
+        for row in case.rows
+    ]
+    form, rows, tokens, threads = next((c for c in smaller if jitter.of(mixer, c) > 0), case)
+    on = f" on {threads} threads" if threads > 1 else ""
+    raise LawBroken(
+        f"T={tokens}, batch {len(rows)}{on}, tokens {fed.tokens(rows[0], tokens)}: outputs of"
+        f" {form} and step differ by {jitter.of(mixer, case):.3g} more than rounding"
+    )
+
+
+class _Jitter:
+    """How far two forms may differ at every token: rounding, and what a change of the inputs by
+    one part in 10^12 makes of the outputs of `step`, asked only where rounding does not do.
+    """
+
+    def __init__(self, mixer: Mixer, x: Tensor, steps: Tensor) -> None:
+        self.mixer, self.x, self.steps = mixer, x, steps
+        self.moved: Tensor | None = None
+        self.scale = steps.abs().amax((1, 2), keepdim=True)
+
+    def of(self, mixer: Mixer, case: _Case) -> float:
+        """`excess` of a form's outputs for the first tokens of some rows."""
+        part = self.x[case.rows, : case.tokens]
+        with on_threads(case.threads):
+            y = mixer(part) if case.form == "forward" else mixer.last(part)[:, None]
+        start = case.tokens - y.shape[1]
+        return self.excess(y, self.steps[case.rows, start : case.tokens], case.rows, start)
+
+    def excess(self, y: Tensor, true: Tensor, rows: list[int], start: int) -> float:
+        """By how much the largest difference exceeds what is allowed; 0 or less where none does."""
+        # sums that cancel lose a digit more
+        allowed = 10 * within() * self.scale[rows]
+        gap = (y - true).abs()
+        if (gap <= allowed).all():
+            return 0.0
+        if self.moved is None:
+            self.moved = torch.stack([self._by(seed) for seed in range(4)]).amax((0, -1))
+        moved = self.moved[rows, start : start + y.shape[1], None]
+        over = gap - allowed - AMPLIFIED * moved
+        # NaN is more than anything
+        return float("inf") if over.isnan().any() else max(0.0, over.max().item())
+
+    def _by(self, seed: int) -> Tensor:
+        noise = torch.randn(self.x.shape, generator=torch.Generator().manual_seed(seed)).double()
+        other, _ = stream(self.mixer, self.x + JITTER * noise * self.x.abs().mean())
+        return (other - self.steps).abs()
+
+
+def _rows(mixer: Mixer) -> None:
+    """Every row of a batch as in a batch of 1, in batches of 2 to 12 and two larger ones."""
+    draw = draws("fed rows")
+    batches = [*range(2, 13), *(draw.randint(13, 70) for _ in range(2))]
+    fed = Fed(mixer, max(batches), draw.randint(5, 24), draw)
+    few = fed.x[:, :3]
+    for batch in batches:
+        row = draw.randrange(batch)
+        for form, many, one in (
+            ("forward", mixer(fed.x[:batch])[row], mixer(fed.x[row : row + 1])[0]),
+            ("step", stream(mixer, few[:batch])[0][row], stream(mixer, few[row : row + 1])[0][0]),
+        ):
+            gap = (many - one).abs().max().item()
+            moved = 0.0
+            if not gap <= 10 * within() * one.abs().max().item():
+                alone = fed.x[row : row + 1, : len(one)]
+                jitter = _Jitter(mixer, alone, stream(mixer, alone)[0])
+                moved = jitter.excess(many[None], one[None], [0], 0)
+            if moved > 0:
+                raise LawBroken(
+                    f"row {row + 1} of a batch of {batch}, tokens {fed.tokens(row, len(one))}:"
+                    f" outputs of {form} differ from those of the row alone by {gap:.3g}"
+                )
+
+
+def _futures(mixer: Mixer, name: str) -> None:
+    """All tokens from each place on are changed; what comes before must stay."""
+    draw = draws(f"fed {name}")
+    tokens = draw.randint(*FUTURES)
+    fed = Fed(mixer, 1, tokens, draw)
+    x = fed.x[0].to(mixer._like.dtype)
+    # what no token of x equals: each change is one
+    other = inputs(mixer, 1, tokens, draw.randrange(1 << 30))[0].to(x.dtype)
+    places = list(range(1, tokens))
+    draw.shuffle(places)
+    for start in range(0, len(places), ROWS):
+        cuts = places[start : start + ROWS]
+        batch = torch.stack([x, *(torch.cat([x[:cut], other[cut:]]) for cut in cuts)])
+        true, *found = mixer(batch)
+        for cut, y in zip(cuts, found, strict=True):
+            # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
+            if not (y.isfinite().all() and true.isfinite().all()):
+                continue
+            gap = (y[:cut] - true[:cut]).double().abs().amax(-1)
+            rounding = torch.finfo(x.dtype).eps
+            if (gap <= ULPS * rounding * true.abs().max().item()).all():
+                continue
+            # a quotient of two numbers near 0 magnifies what a product rounds otherwise
+            noise = inputs(mixer, ROWS, tokens, draw.randrange(1 << 30)).to(x.dtype)
+            moved = (mixer(x * (1 + rounding * noise)) - true).double().abs().amax((0, -1))
+            if (gap > ULPS * moved[:cut]).any():
+                raise LawBroken(
+                    f"{name}, tokens {fed.tokens(0, cut)}: changing the tokens from {cut} on moves"
+                    f" outputs of forward before them, by {gap.max():.3g}"
+                )
+
+
+@contextmanager
+def on_threads(count: int) -> Iterator[None]:
+    """PyTorch on so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
