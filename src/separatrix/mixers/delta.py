@@ -10,8 +10,8 @@ or 2 sigmoid(B_j x_i) in (0, 2) with negative eigenvalues. n is 1 but in DeltaPr
 may apply any product of n reflections; channels of k, v and b: update first, then head.
 
 Decay: none in DeltaNet; a_i = exp(-e^s softplus(A x_i + c)) in (0, 1) per head in Gated DeltaNet
-and DeltaProduct, where `reset` starts s at 0 and so a_i = sigmoid(-A x_i - c); the same per head and
-key dimension in KDA, A = W_2 W_1 through head_dim numbers, s per head.
+and DeltaProduct, where `reset` starts s at 0 and so a_i = sigmoid(-A x_i - c); the same per head
+and key dimension in KDA, A = W_2 W_1 through head_dim numbers, s per head.
 
 Released layers put SiLU on q, k and v; here it comes with the short convolution (conv=1 with
 weights of 1 is that SiLU).
@@ -46,6 +46,7 @@ class DeltaMixer(RecurrentMixer):
     recurrence = Delta(scalar=True)
     decay: ClassVar[str]
     """none, head or channel."""
+    a: nn.Linear | LowRank
 
     def __init__(self, mechanism: MatrixState, *, width: int) -> None:
         sizes = mechanism.sizes()
@@ -66,12 +67,13 @@ class DeltaMixer(RecurrentMixer):
     @torch.no_grad()
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
-        if self.decay == "head":
-            draw_steps(self.a.bias, generator)
-            self.rate.zero_()
-        elif self.decay == "channel":
-            draw_steps(self.a.up.bias, generator)
+        if self.decay == "none":
+            return
+        draw_steps((self.a.up if isinstance(self.a, LowRank) else self.a).bias, generator)
+        if self.decay == "channel":
             draw_rates(self.rate, generator)
+        else:
+            self.rate.zero_()
 
     def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
         if self.updates == 1:

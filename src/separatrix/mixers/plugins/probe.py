@@ -16,7 +16,7 @@ from separatrix.core.errors import SizeError
 
 _LIBRARIES = (
     str(Path(__file__).resolve().parents[3]),
-    *(str(Path(library.__file__).resolve().parent) for library in (torch, jaxtyping)),
+    *(str(Path(library.__file__ or "").resolve().parent) for library in (torch, jaxtyping)),
 )
 
 
