@@ -4,8 +4,8 @@
     S_i^(l) = sum over the tokens j of bucket l of v_j k_j^T M_{j+1} ... M_i
 
 with q = phi(Q x_i), k = phi(K x_j), M_i = 1 over linear attention (phi as in ops/feature_maps.py,
-no normaliser); q, k, v and M_i = a_i of decayed.py over Mamba-2, whose groups are called `key_heads`
-here and whose state size head_dim; q, k, b_j v_j and M_i = a_i (I - b_i k_i k_i^T) of delta.py over
+no normaliser); q, k, v and M_i = a_i of decayed.py over Mamba-2, whose groups are `key_heads` here
+and whose state size head_dim; q, k, b_j v_j and M_i = a_i (I - b_i k_i k_i^T) of delta.py over
 Gated DeltaNet. Buckets, levels and the weights lambda are those of ops/fenwick.py. With all lambda
 equal to 1 these are the mixers beneath.
 Source: Guo et al. 2025, arXiv 2506.04761, sections 3.1 and 3.3; over Mamba-2 released as fla's

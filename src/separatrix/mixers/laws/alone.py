@@ -11,9 +11,9 @@ import copy
 import torch
 from torch import Tensor
 
-from separatrix.mixers import Mixer, State
-from separatrix.mixers.laws.elsewhere import elsewhere
-from separatrix.mixers.laws.tools import close, demand, inputs, moved, seeded, stream
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws.elsewhere import streamed_elsewhere
+from separatrix.mixers.laws.tools import close, demand, inputs, seeded, stream
 
 TOKENS = 150
 CUTS = (1, 33, 64, 129)
@@ -29,7 +29,7 @@ def nothing_is_kept(mixer: Mixer) -> None:
     unused = copy.deepcopy(mixer)
     x = inputs(mixer, 2, TOKENS, seed=61)
     # before this process has seen a token of x, so that no store of its own can help
-    states = elsewhere(lambda: _states(copy.deepcopy(unused), x))
+    states = streamed_elsewhere(unused, x[:, : max(c for c in CUTS if c < TOKENS)], CUTS)[1]
     rests = {
         cut: stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)[0]
         for cut, state in states.items()
@@ -96,13 +96,3 @@ def _numbers(mixer: Mixer) -> dict[str, Tensor]:
 
 def _equal(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
-
-
-def _states(mixer: Mixer, x: Tensor) -> dict[int, State]:
-    states = {}
-    state = mixer.init_state(len(x))
-    for t in range(max(c for c in CUTS if c < TOKENS)):
-        _, state = mixer.step(x[:, t].clone(), state, t)
-        if t + 1 in CUTS:
-            states[t + 1] = moved(state)
-    return states

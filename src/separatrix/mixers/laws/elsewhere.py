@@ -4,17 +4,20 @@ later.
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
-from separatrix.mixers.laws.tools import LawBroken
+from separatrix.mixers import Mixer, State
+from separatrix.mixers.laws.tools import LawBroken, moved, stream_and_keep
 
 Result = TypeVar("Result")
 PATIENCE = 300.0
@@ -47,6 +50,18 @@ def elsewhere(call: Callable[[], Result]) -> Result:
     if what == "error":
         raise LawBroken(f"step raises in a second process: {value}")
     return value
+
+
+def streamed_elsewhere(
+    mixer: Mixer, x: Tensor, cuts: Sequence[int]
+) -> tuple[Tensor, dict[int, State]]:
+    """`stream_and_keep` of a copy in another process; of the states their numbers alone."""
+
+    def call() -> tuple[Tensor, dict[int, State]]:
+        outputs, states = stream_and_keep(copy.deepcopy(mixer), x, cuts)
+        return outputs, {cut: moved(state) for cut, state in states.items()}
+
+    return elsewhere(call)
 
 
 def _answer(call: Callable[[], object], pipe: int) -> None:

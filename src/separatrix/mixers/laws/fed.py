@@ -13,14 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from separatrix.mixers import Mixer, State
-from separatrix.mixers.laws.elsewhere import elsewhere
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws.elsewhere import streamed_elsewhere
 from separatrix.mixers.laws.tools import (
     LawBroken,
     draws,
     formats_asked,
     inputs,
-    moved,
     stream,
     within,
 )
@@ -98,9 +97,9 @@ class Fed:
 
 
 def holds_when_fed(mixer: Mixer) -> None:
-    """Tokens of a small vocabulary, zeros, one-hots, outliers and repeats, in lengths, batches and
-    threads drawn anew: `step`, `forward` and `last` agree, states moved elsewhere go on, rows are
-    alone, and in every format no future token moves an earlier output, at any place.
+    """On tokens of a small vocabulary, zeros, one-hots and outliers, which repeat, at drawn lengths
+    and threads, `step`, `forward` and `last` agree, states of another process go on, rows of drawn
+    batches are alone, and in every format no future token moves an earlier output, at any place.
     """
     with torch.no_grad():
         _forms(mixer)
@@ -116,7 +115,7 @@ def _forms(mixer: Mixer) -> None:
     cuts = sorted(draw.sample(range(1, x.shape[1] - AFTER), CUTS))
     unused = copy.deepcopy(mixer)
     # in another process, so that no store of this one can help
-    steps, states = elsewhere(lambda: _streamed(copy.deepcopy(mixer), x, cuts))
+    steps, states = streamed_elsewhere(mixer, x, cuts)
     jitter = _Jitter(mixer, x, steps)
     lengths = [*range(1, min(EVERY, x.shape[1])), x.shape[1]]
     for low, high, many in LENGTHS:
@@ -137,18 +136,6 @@ def _forms(mixer: Mixer) -> None:
                 f"cut after {cut} tokens ({fed.tokens(0, cut)}): outputs of step continued from the"
                 f" state of another process and in one pass differ by {gap:.3g} more than rounding"
             )
-
-
-def _streamed(mixer: Mixer, x: Tensor, cuts: list[int]) -> tuple[Tensor, dict[int, State]]:
-    """Outputs of `step`, and the states at the cuts."""
-    state = mixer.init_state(len(x))
-    outputs, states = [], {}
-    for t in range(x.shape[1]):
-        if t in cuts:
-            states[t] = moved(state)
-        y, state = mixer.step(x[:, t].clone(), state, t)
-        outputs.append(y)
-    return torch.stack(outputs, 1), states
 
 
 class _Case(NamedTuple):

@@ -22,10 +22,12 @@ from separatrix.mixers.laws.tools import (
     drawn,
     gradients,
     inputs,
+    keeps_past,
     largest,
     moved,
     seeded,
     stream,
+    stream_and_keep,
     tolerance,
     within,
 )
@@ -131,18 +133,13 @@ def _causal_in_training(mixer: Mixer, x: Tensor) -> None:
     does not.
     """
     mixer = copy.deepcopy(mixer).train()
-    with seeded():
-        y = mixer(x)
-    for t in (40, 100):
-        other = torch.cat([x[:, :t], inputs(mixer, 1, x.shape[1], seed=4)[:, t:]], 1)
+    other = inputs(mixer, 1, x.shape[1], seed=4)
+
+    def forward(x: Tensor) -> Tensor:
         with seeded():
-            z = mixer(other)
-        gap = largest([y[:, :t] - z[:, :t]])
-        demand(
-            gap <= ROUNDING * largest([y, z]),
-            f"in train mode, changing the tokens from {t} on moves outputs of forward before them,"
-            f" by {gap:.3g}",
-        )
+            return mixer(x)
+
+    keeps_past(forward, x, other, (40, 100), "in train mode, ")
 
 
 @torch.no_grad()
@@ -152,16 +149,8 @@ def split_is_one_pass(mixer: Mixer) -> None:
     """
     x = inputs(mixer, 3, 80)
     unused = copy.deepcopy(mixer)
-    one = copy.deepcopy(unused)
-    outputs = []
-    states = {}
-    state = one.init_state(len(x))
-    for t in range(x.shape[1]):
-        if t in (1, 17, 32, 64):
-            states[t] = moved(state)
-        y, state = one.step(x[:, t].clone(), state, t)
-        outputs.append(y)
-    whole = torch.stack(outputs, 1)
+    whole, states = stream_and_keep(copy.deepcopy(unused), x, (1, 17, 32, 64))
+    states = {cut: moved(state) for cut, state in states.items()}
     # a store outside of state and weights would now hold other tokens
     stream(copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7))
     for cut, state in states.items():

@@ -7,19 +7,15 @@ from __future__ import annotations
 import copy
 
 import torch
-from torch import Tensor
 
-from separatrix.mixers import Mixer, State
-from separatrix.mixers.laws.elsewhere import elsewhere
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws.elsewhere import streamed_elsewhere
 from separatrix.mixers.laws.tools import (
-    ROUNDING,
     all_close,
     close,
-    demand,
     gradients,
     inputs,
-    largest,
-    moved,
+    keeps_past,
     stream,
 )
 
@@ -50,7 +46,7 @@ def _values(mixer: Mixer) -> None:
     x = inputs(mixer, 2, max(LENGTHS), seed=51)
     unused = copy.deepcopy(mixer)
     # in another process, so that no store of this one can help what is continued below
-    steps, states = elsewhere(lambda: _streamed(copy.deepcopy(mixer), x))
+    steps, states = streamed_elsewhere(mixer, x, CUTS)
     for tokens in LENGTHS:
         y = mixer(x[:, :tokens])
         what = f"T={tokens}: outputs of"
@@ -58,7 +54,8 @@ def _values(mixer: Mixer) -> None:
         close(mixer.last(x[:, :tokens]), y[:, -1], f"{what} last and forward")
         close(mixer(x[1:, :tokens]), y[1:], f"{what} forward for a row alone and in a batch of 2")
     for tokens in {*LENGTHS, 1 << (max(LENGTHS).bit_length() - 1)}:
-        _causal(mixer, x[:1, :tokens])
+        other = inputs(mixer, 1, tokens, seed=52)
+        keeps_past(mixer, x[:1, :tokens], other, CHANGED, f"T={tokens}: ")
     for cut, state in states.items():
         end = min(cut + (256 if cut == 300 else AFTER), x.shape[1])
         rest, _ = stream(copy.deepcopy(unused), x[:, cut:end], state, cut)
@@ -66,31 +63,4 @@ def _values(mixer: Mixer) -> None:
             rest,
             steps[:, cut:end],
             f"cut after {cut} tokens: outputs of step in two passes and in one",
-        )
-
-
-def _streamed(mixer: Mixer, x: Tensor) -> tuple[Tensor, dict[int, State]]:
-    """Outputs of `step`, and the states at the cuts."""
-    outputs = []
-    states = {}
-    state = mixer.init_state(len(x))
-    for t in range(x.shape[1]):
-        if t in CUTS:
-            states[t] = moved(state)
-        y, state = mixer.step(x[:, t].clone(), state, t)
-        outputs.append(y)
-    return torch.stack(outputs, 1), states
-
-
-def _causal(mixer: Mixer, x: Tensor) -> None:
-    tokens = x.shape[1]
-    other = inputs(mixer, 1, tokens, seed=52)
-    y = mixer(x)
-    for t in (t for t in CHANGED if t < tokens):
-        z = mixer(torch.cat([x[:, :t], other[:, t:]], 1))
-        gap = largest([y[:, :t] - z[:, :t]])
-        demand(
-            gap <= ROUNDING * largest([y, z]),
-            f"T={tokens}: changing the tokens from {t} on moves outputs of forward before them, by"
-            f" {gap:.3g}",
         )

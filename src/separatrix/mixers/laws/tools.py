@@ -5,7 +5,7 @@ differs.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -142,13 +142,45 @@ def stream(
     mixer: Mixer, x: Tensor, state: State | None = None, start: int = 0
 ) -> tuple[Tensor, State]:
     """Outputs of `step` token by token, and the state after the last."""
+    outputs, states = stream_and_keep(mixer, x, [start + x.shape[1]], state, start)
+    return outputs, states[start + x.shape[1]]
+
+
+def stream_and_keep(
+    mixer: Mixer,
+    x: Tensor,
+    cuts: Sequence[int],
+    state: State | None = None,
+    start: int = 0,
+) -> tuple[Tensor, dict[int, State]]:
+    """Outputs of `step`, and the states after so many tokens."""
     state = mixer.init_state(len(x)) if state is None else state
     outputs = []
-    for t in range(x.shape[1]):
+    states = {}
+    for t in range(start, start + x.shape[1]):
         # a view would show the whole sequence to who looks behind it
-        y, state = mixer.step(x[:, t].clone(), state, start + t)
+        y, state = mixer.step(x[:, t - start].clone(), state, t)
         outputs.append(y)
-    return torch.stack(outputs, 1), state
+        if t + 1 in cuts:
+            states[t + 1] = state
+    return torch.stack(outputs, 1), states
+
+
+def keeps_past(
+    forward: Callable[[Tensor], Tensor], x: Tensor, other: Tensor, cuts: Sequence[int], what: str
+) -> None:
+    """Raises LawBroken where changing the tokens of x from a cut on into those of `other` moves an
+    output of `forward` before it.
+    """
+    y = forward(x)
+    for t in (t for t in cuts if t < x.shape[1]):
+        z = forward(torch.cat([x[:, :t], other[:, t:]], 1))
+        gap = largest([y[:, :t] - z[:, :t]])
+        demand(
+            gap <= ROUNDING * largest([y, z]),
+            f"{what}changing the tokens from {t} on moves outputs of forward before them, by"
+            f" {gap:.3g}",
+        )
 
 
 def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
