@@ -18,14 +18,14 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "theory": (9_989, 6_000),
     "protocols": (923, 923),
     "cards": (5_179, 3_600),
-    "mixers": (10_102, 7_200),
+    "mixers": (10_297, 7_200),
     "models": (2_408, 2_000),
     "constructions": (6_181, 4_000),
     "proofs": (11_515, 6_200),
     "checks": (3_162, 2_600),
     "training": (8_750, 3_800),
     "findings": (1_898, 1_800),
-    "cli": (9_634, 4_000),
+    "cli": (9_672, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".js", ".css"}

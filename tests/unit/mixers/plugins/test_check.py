@@ -244,7 +244,11 @@ def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_module_that_cannot_be_copied_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    write(broken_variant(("self.o = nn", "self.lock = __import__('threading').Lock()\n        self.o = nn")))
+    write(
+        broken_variant(
+            ("self.o = nn", "self.lock = __import__('threading').Lock()\n        self.o = nn")
+        )
+    )
     assert run(["check-mechanism", "mine:MyMixer", "--width", "4"]) == 2
     assert "cannot be copied" in " ".join(capsys.readouterr().err.split())
 
