@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.cli.printing import JsonFlag, console, print_json, show
 
 
 def reproduce(
@@ -52,9 +52,9 @@ def reproduce(
     if as_json:
         print_json({"report": str(report), "evidence": str(evidence), "cells": body["cells"]})
         return
-    from separatrix.cli.report.terminal import render_terminal
+    from separatrix.cli.report.terminal import results_document
 
-    show(render_terminal(body))
+    show(results_document(body, ascii_only=console().options.ascii_only))
     typer.echo(f"report    {report}")
     typer.echo(f"evidence  {evidence}")
     typer.echo(f"check it  separatrix verify {evidence}")

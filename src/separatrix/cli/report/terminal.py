@@ -5,100 +5,48 @@ marks, within 100 columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
-from rich.text import Text
 
 from separatrix.cli.report.notation import subscripted
 from separatrix.cli.report.statuses import FACES
-from separatrix.cli.report.view import MARKS, Cell, View, view
+from separatrix.cli.report.view import MARKS, Cell, view
+from separatrix.core.document import Document, Heading, Line, Table
 
-_WIDEST = 100
-
-
-@dataclass(frozen=True)
-class _Signs:
-    """The signs of statuses and marks, in unicode or in ASCII."""
-
-    status: dict[str, str]
-    present: dict[str, str]
-    absent: dict[str, str]
+_PRESENT = {"proved": "■", "witnessed": "◆", "measured": "●"}
+_ABSENT = {"proved": "□", "witnessed": "◇", "measured": "○"}
+_ASCII = {"proved": "P", "witnessed": "W", "measured": "M"}
 
 
-_UNICODE = _Signs(
-    status={status: face.sign for status, face in FACES.items()},
-    present={"proved": "■", "witnessed": "◆", "measured": "●"},
-    absent={"proved": "□", "witnessed": "◇", "measured": "○"},
-)
-_ASCII = _Signs(
-    status={status: face.ascii_sign for status, face in FACES.items()},
-    present={"proved": "P", "witnessed": "W", "measured": "M"},
-    absent=dict.fromkeys(MARKS, "."),
-)
+def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False) -> Document:
+    """The table, in ASCII where the terminal has no more. Raises EvidenceError as `view` does."""
+    seen = view(bundle_body)
+    present = _ASCII if ascii_only else _PRESENT
+    absent = dict.fromkeys(_ABSENT, ".") if ascii_only else _ABSENT
 
+    def said(text: str) -> str:
+        return text.encode("ascii", "replace").decode() if ascii_only else subscripted(text)
 
-def render_terminal(bundle_body: Mapping[str, Any]) -> RenderableType:
-    """The table as something rich prints, at most 100 columns wide, in ASCII where the terminal
-    has no more. Raises EvidenceError as `view` does.
-    """
-    return _TerminalTable(view(bundle_body))
+    def written(cell: Cell) -> str:
+        face = FACES[cell.status]
+        marks = ((present if there else absent)[name] for name, there in cell.marks.items())
+        sign = face.ascii_sign if ascii_only else face.sign
+        lines = [f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), said(cell.stack)]
+        paper = [f"paper: {said(cell.paper)}"] if cell.paper else []
+        return "\n".join([*lines, said(cell.training), *paper])
 
-
-@dataclass(frozen=True)
-class _TerminalTable:
-    seen: View
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ascii_only = options.ascii_only
-        signs = _ASCII if ascii_only else _UNICODE
-        table = Table(
-            title=_text(self.seen.title, ascii_only),
-            title_justify="left",
-            show_lines=True,
-            width=min(_WIDEST, options.max_width),
+    columns = [f"{said(column['title'])}\n{column['size_class']}" for column in seen.columns]
+    rows = [
+        (
+            said(row["title"]),
+            *(written(seen.cells[row["key"], column["key"]]) for column in seen.columns),
         )
-        table.add_column("", ratio=4, overflow="fold")
-        for column in self.seen.columns:
-            head = _text(column["title"], ascii_only)
-            size = _text(column["size_class"], ascii_only, style="not bold dim")
-            table.add_column(head.append("\n").append_text(size), ratio=5, overflow="fold")
-        for row in self.seen.rows:
-            cells = [
-                _cell(self.seen.cells[row["key"], column["key"]], signs, ascii_only)
-                for column in self.seen.columns
-            ]
-            table.add_row(_text(row["title"], ascii_only), *cells)
-        yield table
-        yield Text(
-            "  ".join(f"{signs.present[name]} {name}" for name in MARKS)
-            + f"  {signs.absent['measured']} not here",
-            style="dim",
-        )
-
-
-def _cell(cell: Cell, signs: _Signs, ascii_only: bool) -> Text:
-    marks = " ".join(
-        (signs.present if there else signs.absent)[name] for name, there in cell.marks.items()
+        for row in seen.rows
+    ]
+    legend = "  ".join(f"{present[name]} {name}" for name in MARKS)
+    return Document(
+        Heading(said(seen.title)),
+        Heading(),
+        Table(rows, ("", *columns), labels=True),
+        Heading(),
+        Line(f"{legend}  {absent['measured']} not here"),
     )
-    text = Text(f"{signs.status[cell.status]} {cell.status}", style=FACES[cell.status].colour)
-    text.append(f"  {marks}\n", style="default")
-    text.append_text(_text(cell.number, ascii_only, style="not bold default"))
-    for line in (cell.stack, cell.training):
-        text.append("\n").append_text(_text(line, ascii_only, style="not bold default"))
-    if cell.paper:
-        text.append("\n").append_text(
-            _text(f"paper: {cell.paper}", ascii_only, style="not bold dim default")
-        )
-    return text
-
-
-def _text(text: str, ascii_only: bool, style: str = "") -> Text:
-    """`text` as it stands (no markup is read, no control character kept), in ASCII where the
-    terminal asks for it.
-    """
-    if ascii_only:
-        return Text("".join(c if " " <= c <= "~" else "?" for c in text), style=style)
-    return Text(subscripted(text), style=style)

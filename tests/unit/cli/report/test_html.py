@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import re
 import sys
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from support.each import each
 from support.report_bundle import fake_bundle
 
@@ -31,7 +29,7 @@ from separatrix.cli.report.facts import budget_words
 from separatrix.cli.report.html import command, render_html, write_report
 from separatrix.cli.report.side_by_side import share_text, side_by_side
 from separatrix.cli.report.statuses import theorem_name
-from separatrix.cli.report.terminal import render_terminal
+from separatrix.cli.report.terminal import results_document
 from separatrix.cli.report.view import layer_squares, view
 from separatrix.core.errors import EvidenceError, MissingExtraError, OutputError
 from separatrix.core.evidence.records import Measurement, Verdict, from_envelope
@@ -719,17 +717,12 @@ def test_patterns_are_drawn_by_kind(html: str) -> None:
     assert html.count('<li class="square full"') == 12
 
 
-def printed(body: dict[str, Any], *, width: int = 100, encoding: str = "utf-8") -> str:
-    written = io.BytesIO()
-    console = Console(
-        width=width, file=io.TextIOWrapper(written, encoding=encoding, write_through=True)
-    )
-    console.print(render_terminal(body))
-    return written.getvalue().decode(encoding)
+def printed(body: dict[str, Any], *, width: int = 100, ascii_only: bool = False) -> str:
+    return results_document(body, ascii_only=ascii_only).text(width)
 
 
 def test_the_terminal_shows_the_same_table() -> None:
-    text = printed(fake_bundle(), width=140)
+    text = printed(fake_bundle(), width=100)
     assert max(map(len, text.splitlines())) <= 100
     for found in (
         "✗ FAILS  ■ ◆ ●",
@@ -746,7 +739,8 @@ def test_the_terminal_shows_the_same_table() -> None:
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
-    text = printed(fake_bundle(), encoding="ascii")
+    text = printed(fake_bundle(), ascii_only=True)
+    assert text.isascii()
     for found in ("x FAILS  P W M", "+ SOLVABLE  P . M", "n >= 58"):
         assert found in text, found
 

@@ -9,6 +9,7 @@ import pytest
 
 from separatrix.cli.main import run
 from separatrix.cli.reproduce.pool import _eta
+from separatrix.core.document import Document
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,8 @@ def test_json_is_printed_without_progress(
         return {"cells": []}
 
     monkeypatch.setattr("separatrix.cli.reproduce.reproduce_table", table)
-    monkeypatch.setattr("separatrix.cli.report.terminal.render_terminal", lambda body: "the table")
+    monkeypatch.setattr(
+        "separatrix.cli.report.terminal.results_document", lambda *_, **__: Document()
+    )
     assert run(["reproduce", "--out", str(tmp_path), *(["--json"] if as_json else [])]) == 0
     assert asked["show"] is not as_json
