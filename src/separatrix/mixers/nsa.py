@@ -42,7 +42,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.base.softmax import SoftmaxMixer, latest
 from separatrix.mixers.ops.block_choice import ROOM, is_short, largest, spans, tokens_of
 from separatrix.mixers.ops.block_tiles import block_softmax
 from separatrix.mixers.ops.recompute import recomputed
@@ -237,8 +237,8 @@ class NSAMixer(SoftmaxMixer):
         if self.own:
             raw = _appended(state, "raw_", branches[0])
             near = {
-                name: y[:, :, -self.window :]
-                for name, y in _appended(state, "near_", branches[2]).items()
+                f"near_{name}": latest(state[f"near_{name}"], y, self.window)
+                for name, y in zip(("keys", "values"), branches[2], strict=True)
             }
         else:
             raw = {f"raw_{name}": y for name, y in new.items()}
@@ -259,7 +259,7 @@ class NSAMixer(SoftmaxMixer):
         )
         new |= {f"compressed_{name}": y for name, y in pairs.items()}
         # copies: views would keep the forgotten tokens in memory
-        kept_apart = {name: y.clone() for name, y in (near | raw).items()} if self.own else {}
+        kept_apart = near | {name: y.clone() for name, y in raw.items()} if self.own else {}
         return y, new | kept_apart | conv
 
     def _read(
@@ -277,21 +277,34 @@ class NSAMixer(SoftmaxMixer):
         branches = [q.new_zeros(*q.shape[:3], self.dv)]
         if keys.shape[2]:
             branches = [self._shares(q, self._shared(keys), tokens - 1) @ self._shared(values)]
-        chosen = self._chosen(q, keys, tokens - 1)[:, :, 0]  # b g k
-        places = chosen[..., None] * self.selected + torch.arange(self.selected, device=q.device)
-        places = places.flatten(2)  # b g s
-        hidden = places >= tokens
-        k, v = (
-            y.gather(2, places.clamp(max=tokens - 1)[..., None].expand(-1, -1, -1, y.shape[3]))
-            for y in all_tokens
-        )
-        scores = (q @ wide(self._shared(k)).transpose(-1, -2)).masked_fill(
-            self._shared(hidden)[:, :, None], -math.inf
-        )
+        k, v, hidden = self._of_chosen(q, keys, *all_tokens)
+        scores = q @ wide(self._shared(k)).transpose(-1, -2)
+        if hidden is not None:
+            scores = scores.masked_fill(self._shared(hidden)[:, :, None], -math.inf)
         branches.append(softmax(scores, wide(self._shared(v))))
         near_k, near_v = (wide(self._shared(y)) for y in near)
         branches.append(softmax(q @ near_k.transpose(-1, -2), near_v))
         return self._mixed(x, branches)[:, 0]
+
+    def _of_chosen(
+        self,
+        q: Float[Tensor, "b h 1 d"],
+        keys: Float[Tensor, "b g m d"],
+        k: Float[Tensor, "b g t d"],
+        v: Float[Tensor, "b g t e"],
+    ) -> tuple[Tensor, Tensor, Bool[Tensor, "b g s"] | None]:
+        """Keys and values of the blocks that the last token reads, and which are not there."""
+        tokens = k.shape[2]
+        if tokens <= self.topk * self.selected:
+            # all blocks: nothing to choose or to copy
+            return k, v, None
+        chosen = self._chosen(q, keys, tokens - 1)[:, :, 0]  # b g k
+        places = chosen[..., None] * self.selected + torch.arange(self.selected, device=q.device)
+        places = places.flatten(2)  # b g s
+        rows = places.clamp(max=tokens - 1)
+        batch, group = (torch.arange(n, device=q.device) for n in k.shape[:2])
+        at = (batch[:, None, None], group[:, None], rows)
+        return k[at], v[at], places >= tokens
 
     def _mixed(self, x: Float[Tensor, "b t w"], branches: list[Tensor]) -> Float[Tensor, "b t w"]:
         """The gated sum of the branches' outputs (b h t e)."""
