@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.latent import EPS, LatentMixer, scaled
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.ops.block_choice import ranked
+from separatrix.mixers.ops.block_choice import largest
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
 from separatrix.mixers.ops.rope import rotate
 from separatrix.stacks.mechanisms import DSA
@@ -105,7 +105,7 @@ class DSAMixer(LatentMixer):
     ) -> Float[Tensor, "b w"]:
         """The output of the last of t tokens, reading only the tokens it chooses."""
         index_q, index_w = self._index(x, c.shape[1] - 1)
-        chosen = ranked(index_scores(index_q, index_w, index_k)[:, 0], self.topk)[..., None]
+        chosen = largest(index_scores(index_q, index_w, index_k)[:, 0], self.topk)[..., None]
         c = c.gather(1, chosen.expand(-1, -1, c.shape[2]))
         if self.rope_dim:
             r = r.gather(1, chosen.expand(-1, -1, r.shape[2]))

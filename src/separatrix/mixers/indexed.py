@@ -27,7 +27,7 @@ from torch import Tensor
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.mixers.ops.block_choice import ranked
+from separatrix.mixers.ops.block_choice import largest
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
 from separatrix.stacks.mechanisms import Indexed
 
@@ -92,6 +92,6 @@ class IndexedMixer(SoftmaxMixer):
         """The output of the last of t tokens, reading only the tokens it chooses."""
         index_q, index_w, _ = self._index(x)
         scores = index_scores(index_q, index_w, index_k)[:, 0]
-        chosen = ranked(scores, self.topk)[:, None, :, None]  # b 1 k 1
+        chosen = largest(scores, self.topk)[:, None, :, None]  # b 1 k 1
         k, v = (y.gather(2, chosen.expand(-1, y.shape[1], -1, y.shape[3])) for y in (k, v))
         return self._out(self._attend(q, k, v))[:, 0]
