@@ -1,6 +1,8 @@
 """Writes docs/experiments.md and its pictures from the recorded results: nothing is trained.
 
-.venv/bin/python tools/experiments.py [--check]
+.venv/bin/python tools/experiments.py [--check | --record NAME]
+
+--record trains an experiment from a clean checkout first, and keeps its table in the package.
 """
 
 from __future__ import annotations
@@ -11,15 +13,19 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from separatrix.cards.measured.table import Table, read
+from separatrix.cards.measured.table import Table, read, result_file
 from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError
+from separatrix.core.evidence.atomic import write_atomic
 from separatrix.findings import EXPERIMENTS
+from separatrix.findings import experiment as named
 from separatrix.findings.base import Experiment
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_picture
+from separatrix.findings.provenance import check_clean, check_recordable
 from separatrix.findings.recorded import ASKED
 from separatrix.findings.results import Results, of_lines, of_table
+from separatrix.findings.running import run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "experiments.md"
@@ -28,6 +34,7 @@ ROWS = ROOT / "research" / "study" / "rows.jsonl"
 BEGIN = "<!-- from here on written by tools/experiments.py -->\n"
 """Above it people write."""
 FIRST = re.compile(r"From the first ([0-9,]+) lines of research/study/rows\.jsonl")
+STORE = Path("sweeps.sqlite")
 ENOUGH = Fraction(99, 100)
 
 
@@ -77,7 +84,7 @@ WAITING = """\
 These were trained for a fixed number of steps, most cells not to the end. A cell counted as solved
 where its median seed was right in 99 % of answers; grey are those that are not trained to the end
 by the rule above. Nothing follows from them: no sentence, card or design uses them, and they stand
-here until the study trains them anew. `separatrix experiment NAME --recorded` prints every seed."""
+here until the study trains them anew. `separatrix list experiments NAME` prints every seed."""
 
 
 def waiting() -> str:
@@ -118,15 +125,29 @@ def draw() -> list[Path]:
     return written
 
 
+def record(name: str) -> None:
+    """Trains an experiment and keeps its table in the package. Raises SpecError where this is no
+    clean checkout, or where runs failed.
+    """
+    wanted = named(name)
+    check_clean()
+    table = run(wanted, store=STORE)
+    check_recordable(table, wanted.cells())
+    write_atomic(result_file(table.experiment, table.scale), table.text())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Writes docs/experiments.md from the results.")
     parser.add_argument(
         "--check", action="store_true", help="exit code 1 if the page is not what they give"
     )
-    check = parser.parse_args().check
+    parser.add_argument("--record", metavar="NAME", help="train this experiment and keep its table")
+    asked = parser.parse_args()
     try:
+        if asked.record:
+            record(asked.record)
         text = PAGE.read_text(encoding="utf-8")
-        if check:
+        if asked.check:
             if text == page(text):
                 return 0
             print(

@@ -161,8 +161,8 @@ def use(wheel: Path, folder: Path) -> None:
     )
     for arguments, said in (
         (["analyze", "recurrentgemma-2b"], "18 RG-LRU"),
-        (["tasks", "sample", "eva:n=8"], "target"),
-        (["experiment"], "recorded"),
+        (["task", "eva:n=8", "sample"], "target"),
+        (["list", "experiments"], "recorded"),
         (["reproduce", "--help"], "Usage: separatrix reproduce"),
         (
             ["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8"],

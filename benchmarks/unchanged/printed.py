@@ -57,11 +57,8 @@ EXPORTED = words("""
 
 COMMANDS = (
     "",  # the program itself
-    *words(
-        "reproduce analyze check-mechanism audit compare design construct refute verify presets"
-    ),
-    *("theorems", "theorems show", "mechanisms", "mechanisms show"),
-    *("tasks", "tasks show", "tasks sample", "tasks export"),
+    *words("reproduce analyze compare design trial train runs task construct refute verify list"),
+    "check-mechanism",
 )
 
 
@@ -85,7 +82,7 @@ def names_in(listing: str, key: str = "name") -> list[str]:
 
 def analyze() -> Iterator[Piece]:
     """Capability cards of every released model and of other stacks, each at three contexts."""
-    presets = names_in(command("presets", "--json"))
+    presets = names_in(command("list", "presets", "--json"))
     for model in (*presets, *STACKS):
         for context in CONTEXTS:
             card = command("analyze", model, "--json", "--context", str(context))
@@ -93,27 +90,27 @@ def analyze() -> Iterator[Piece]:
 
 
 def lists() -> Iterator[Piece]:
-    """What the program knows, and results of `design`, `compare`, `audit` and `tasks sample`."""
-    yield "presets", command("presets", "--json")
+    """What the program knows, and results of `design`, `compare`, `task audit` and `sample`."""
+    yield "presets", command("list", "presets", "--json")
     for kind, key in (("tasks", "name"), ("mechanisms", "name"), ("theorems", "key")):
-        listing = command(kind, "--json")
+        listing = command("list", kind, "--json")
         yield kind, listing
         for name in names_in(listing, key):
-            yield f"{kind}/{name}", command(kind, "show", name, "--json")
+            yield f"{kind}/{name}", command("list", kind, name, "--json")
     for problem in DESIGNS:
         yield f"design {problem}", command("design", *problem.split(), "--json")
     for models in COMPARED:
         yield f"compare {' '.join(models)}", command("compare", *models, "--json")
     for task in AUDITED:
-        found = command("audit", task, "--fitted", "400", "--tested", "400", "--json")
+        found = command("task", task, "audit", "--fitted", "400", "--number", "400", "--json")
         yield f"audit {task}", found
-        yield f"sample {task}", command("tasks", "sample", task, "--json")
+        yield f"sample {task}", command("task", task, "sample", "--json")
 
 
 def docs() -> Iterator[Piece]:
     """The pages of the documentation that commands write."""
     for page in ("mechanisms", "tasks"):
-        yield page, command(page, "--markdown")
+        yield page, command("list", page, "--markdown")
 
 
 def helps() -> Iterator[Piece]:
@@ -128,7 +125,7 @@ def exports() -> Iterator[Piece]:
     for task, form in itertools.product(EXPORTED, ("jsonl", "hf", "lm-eval")):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out"
-            command("tasks", "export", task, "--format", form, "--out", str(out), *rows, "--json")
+            command("task", task, "export", "--format", form, "--out", str(out), *rows, "--json")
             for path in sorted(path for path in out.rglob("*") if path.is_file()):
                 content = path.read_bytes()
                 name = f"{task}/{form}/{path.relative_to(out).as_posix()}"

@@ -37,7 +37,7 @@ from separatrix.stacks.mechanisms import MECHANISMS
 SLOW = {
     "README.md": ("check-mechanism examples/my_mixer.py:MyMixer",),
     "docs/own-mixer.md": ("check-mechanism examples/my_mixer.py:MyMixer",),
-    "docs/tasks-export.md": ("tasks export seqcomp", "tasks export mqar"),
+    "docs/tasks-export.md": ("task seqcomp", "task mqar"),
 }
 """Beginnings of commands that take four seconds of processor time or more. Of the documents,
 only README's commands run in `make test`.
@@ -154,7 +154,7 @@ def test_the_citation_is_of_this_version() -> None:
     ("words", "code"),
     [
         (["analyze", "recurrentgemma-2b", "--context", "8192"], 0),
-        pytest.param(["mechanisms"], 0, marks=pytest.mark.slow),
+        pytest.param(["list", "mechanisms"], 0, marks=pytest.mark.slow),
         pytest.param(["analyze", "mamba2-2.7b/config.json"], 0, marks=pytest.mark.slow),
         (["analyze", "full", "--set", "gnd.heads=4"], 2),
     ],
@@ -354,7 +354,7 @@ def test_cuts_are_kept_where_the_text_beside_them_is_found(
 
 FAULT = (
     "error: unknown mechanism 'gnd' in --set 'gnd.heads=4'. Did you mean 'gdn'? `separatrix"
-    " mechanisms` lists all."
+    " list mechanisms` lists all."
 )
 
 
@@ -363,19 +363,19 @@ FAULT = (
     [
         (f"$ separatrix analyze full --set gnd.heads=4\n{FAULT}", None),
         (f"$ separatrix analyze full --set gnd.heads=4\n{FAULT}   \n\n", None),
-        ("$ separatrix theorems show I", None),
+        ("$ separatrix list theorems I", None),
         (
             "$ separatrix analyze full --set gnd.heads=4\nerror: unknown",
             "-error: unknown\n+error: unknown mechanism 'gnd'",
         ),
         ("$ separatrix analyze full --set gnd.heads=4", "exit code 2, expected 0"),
-        ("$ separatrix theorems show I\nerror: no", "exit code 0, expected 2"),
+        ("$ separatrix list theorems I\nerror: no", "exit code 0, expected 2"),
         (
             "$ separatrix theorem show I",
             "exit code 2, expected 0; it printed:\nerror: No such command",
         ),
         (
-            "$ separatrix theorems show I\n...\n  there is no such proof",
+            "$ separatrix list theorems I\n...\n  there is no such proof",
             "-  there is no such proof",
         ),
     ],
@@ -398,7 +398,7 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
         (
             (
                 "`separatrix analyze full --context 8`, `separatrix --help`, `--plot f.png`,"
-                " `theorems show I`, `.venv/bin/separatrix`"
+                " `list theorems I`, `.venv/bin/separatrix`"
             ),
             [],
         ),
@@ -408,17 +408,16 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
             "`separatrix audit eva --size 3`",
             ["--size is no option of separatrix audit; there is --sizes"],
         ),
-        ("`theorems III`, `mechanisms gdn` and `tasks eva`", []),
-        ("`theorems XII`", ["XII is no command"]),
+        ("`list theorems III`, `task eva` and `runs show KEY`", []),
         ("    separatrix reproduce [--quick] [--config FILE]...   explains --this", []),
-        ("    separatrix tasks | theorems   and others", []),
+        ("    separatrix list | task   and others", []),
         ("`separatrix analyse full`", ["analyse is no command; there is analyze"]),
         (
             "`separatrix analyze full\n--contxt 8`",
             ["--contxt is no option of separatrix analyze; there is --context"],
         ),
-        ("`separatrix theorems shwo I`", ["shwo is no command; there is show"]),
-        ("`separatrix tasks | theorem`", ["theorem is no command; there is theorems"]),
+        ("`separatrix lits theorems`", ["lits is no command; there is list"]),
+        ("`separatrix task | lst`", ["lst is no command; there is list"]),
         (
             "    $ separatrix refute full \\\n        --tsk eva",
             ["--tsk is no option of separatrix refute; there is --task"],
@@ -481,7 +480,7 @@ def test_outputs_are_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[
     file = tmp_path / "a.md"
     before = (
         "Text\n\n    $ separatrix analyze full --set gnd.heads=4\n    old\n\n    $ separatrix"
-        " theorems show I\n\nMore\n"
+        " list theorems I\n\nMore\n"
     )
     file.write_text(before)
     main(["--write", str(file)])

@@ -97,7 +97,7 @@ def set_record(folder: Path, change: Callable[[Measurement], Measurement]) -> No
     path.write_text(canonical(change(record).envelope()))
 
 
-COMMANDS = (["verify"], ["refute", "--task", "eva:n=4,V=8"], ["evaluate"])
+COMMANDS = (["verify"], ["refute", "--task", "eva:n=4,V=8"], ["task", "eva", "evaluate"])
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_files_that_are_missing_cut_off_or_no_files(
     data = path.read_bytes()
 
     def every(codes: tuple[int, ...]) -> list[str]:
-        return [refusal(capsys, codes, words[0], str(folder), *words[1:]) for words in COMMANDS]
+        return [refusal(capsys, codes, *words, str(folder)) for words in COMMANDS]
 
     path.unlink()
     assert all(name in said for said in every((2,)))

@@ -70,8 +70,8 @@ def test_tables_and_pages_list_it(printed: Printed) -> None:
     assert (row["mixer"], row["grows"], row["state"]) == ("yes", "constant", 16)
     assert "\n## leak: leaky sums\n" in page()
     assert "width" in dict(describe("leak"))["sizes and their defaults"]
-    assert "leaky sums" in printed("mechanisms")
-    assert "h_i = a h_{i-1} + V x_i" in printed("mechanisms", "show", "leak")
+    assert "leaky sums" in printed("list", "mechanisms")
+    assert "h_i = a h_{i-1} + V x_i" in printed("list", "mechanisms", "leak")
 
 
 def test_cards_and_comparisons_show_it(printed: Printed) -> None:
@@ -100,7 +100,7 @@ def test_design_varies_it(printed: Printed) -> None:
         printed,
         *("design", "--task", "eva:V=64", "--context", "1024", "--cache", "4MiB"),
         *("--bounded", "leak(width=64)", "--reading", "full", "--layers", "2"),
-        *("--readers", "0-1", "--heads", "2", "--head-dim", "64", "--state", "32,64"),
+        *("--readers", "0-1", "--set", "heads=2", "--set", "head_dim=64", "--set", "state=32,64"),
     )
     stacks = [point["architecture"] for point in found["proved_sufficient"]]
     assert stacks == ["leak + full @ format=bf16, heads=2, width=32"]

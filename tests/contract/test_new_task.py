@@ -103,12 +103,12 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_it_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Toy.title in said(capsys, "tasks")
+    assert Toy.title in said(capsys, "list", "tasks")
     assert {"name": "toy", "asks": Toy.title, "sizes": "n, V", "source": Toy.source} in rows()
 
 
 def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, "tasks", "show", "toy")
+    out = said(capsys, "list", "tasks", "toy")
     for text in (Toy.title, WORDS.asks, "input 2 4 3", WORDS.rules, WORDS.drawn, WORDS.counted):
         assert text in out
     assert "toy:n=6,V=5 6 tokens of 5 ids, 5 answers, chance 1/5" in out
@@ -122,7 +122,7 @@ def test_it_is_on_the_page() -> None:
 
 
 def test_it_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, "tasks", "sample", "toy", "--n", "4", "--V", "3", "--number", "1", "--json")
+    out = said(capsys, "task", "toy", "sample", "--n", "4", "--V", "3", "--number", "1", "--json")
     (one,) = json.loads(out)
     assert one["target"] == sum(one["tokens"]) % 3
     assert parse_task("toy:n=4,V=3") == Toy(n=4, V=3)
@@ -138,15 +138,15 @@ def test_it_is_judged() -> None:
 
 def test_it_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert not audit("toy:n=8,V=5").leaks
-    out = said(capsys, "audit", "toy", "--sizes", "1")
+    out = said(capsys, "task", "toy", "audit", "--sizes", "1")
     assert "toy:n=6,V=5: no shortcut goes beyond its level" in out
 
 
 def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     folder = tmp_path / "toy"
-    rows_asked = ("--train", "3", "--validation", "0", "--test", "2")
+    rows_asked = ("--rows", "train=3", "--rows", "validation=0", "--rows", "test=2")
     place = ("--format", "jsonl", "--out", str(folder))
-    out = said(capsys, "tasks", "export", "toy:n=6,V=5", *rows_asked, *place)
+    out = said(capsys, "task", "toy:n=6,V=5", "export", *rows_asked, *place)
     assert "toy:n=6,V=5 as jsonl: 3 train, 2 test" in out
     told = json.loads((folder / "metadata.json").read_text())
     assert told["definition"] == WORDS.definition

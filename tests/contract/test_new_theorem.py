@@ -98,7 +98,7 @@ def test_it_is_on_the_card(capsys: pytest.CaptureFixture[str], context: int) -> 
     assert f"{where} too long from n = {FROM} on" in out
     assert "by Theorem toy:" in out
     assert f"loses track of 5 things in some row of {FROM} rearrangements" in out
-    assert "`separatrix theorems show toy`" in out
+    assert "`separatrix list theorems toy`" in out
 
 
 def test_it_is_in_the_json_of_the_card(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +127,7 @@ def test_it_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 DESIGN = ("--task", f"permutation:n={FROM},k=5", "--context", str(FROM), "--cache", "1GiB")
-LAYERS = ("--layers", "2", "--bounded", "gdn", "--heads", "1", "--head-dim", "8")
+LAYERS = ("--layers", "2", "--bounded", "gdn", "--set", "heads=1", "--set", "head_dim=8")
 
 
 def test_design_excludes_by_it(
@@ -163,11 +163,11 @@ def test_a_construction_that_design_never_saw(
 
 
 def test_it_is_listed_explained_and_completed(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = json.loads(said(capsys, "theorems", "--json"))
+    listed = json.loads(said(capsys, "list", "theorems", "--json"))
     assert {"key": "toy", "title": Toy.title, "source": Toy.source} in listed
-    assert "toy stacks of Gated" in said(capsys, "theorems")
-    assert "this test" in said(capsys, "theorems")
-    out = said(capsys, "theorems", "show", "toy")
+    assert "toy stacks of Gated" in said(capsys, "list", "theorems")
+    assert "this test" in said(capsys, "list", "theorems")
+    out = said(capsys, "list", "theorems", "toy")
     for text in (Toy.title, Toy.statement, *Toy.premises, Toy.proof_sketch, Toy.source):
         assert text in out
     assert complete.theorems("to") == ["toy"]

@@ -137,15 +137,6 @@ def all_options(
 
 
 @cache
-def listed(group: str | None) -> frozenset[str]:
-    """The names that a group of commands explains."""
-    from separatrix.cli.complete import mechanisms, tasks, theorems
-
-    names = {"mechanisms": mechanisms, "tasks": tasks, "theorems": theorems}
-    return frozenset(names[group]("")) if group in names else frozenset()
-
-
-@cache
 def sizes() -> frozenset[str]:
     """What the sizes of tasks are called, in fields and in the texts that explain them."""
     from separatrix.tasks import TASKS
@@ -183,8 +174,6 @@ def _wrong_one(code: str) -> str | None:
     words = code.split()
     while isinstance(command, click.Group) and words and not words[0].startswith(("-", "[", ">")):
         name = words.pop(0)
-        if name not in command.commands and not words and name in listed(command.name):
-            return None  # `theorems III` is `theorems show III`
         if name not in command.commands:
             return f"{name} is no command{_near(name, command.commands)}"
         command = command.commands[name]

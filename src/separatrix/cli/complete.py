@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from typer import Context
+
 
 def models(incomplete: str) -> list[str]:
     """Presets; a file or a spec is not completed."""
@@ -45,6 +47,32 @@ def constructions(incomplete: str) -> list[str]:
     from separatrix.constructions import CONSTRUCTIONS
 
     return _beginning(CONSTRUCTIONS, incomplete)
+
+
+def trained(incomplete: str) -> list[str]:
+    """What `train` takes by name: presets and experiments."""
+    return [*models(incomplete), *experiments(incomplete)]
+
+
+def kinds(incomplete: str) -> list[str]:
+    """What `list` lists."""
+    return _beginning(_NAMED, incomplete)
+
+
+def named(context: Context, incomplete: str) -> list[str]:
+    """The names of the kind that stands before."""
+    complete = _NAMED.get(context.params.get("kind") or "")
+    return [] if complete is None else complete(incomplete)
+
+
+_NAMED = {
+    "mechanisms": mechanisms,
+    "tasks": tasks,
+    "presets": models,
+    "theorems": theorems,
+    "constructions": constructions,
+    "experiments": experiments,
+}
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

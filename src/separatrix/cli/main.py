@@ -17,27 +17,21 @@ import typer
 import typer.core
 
 from separatrix import __version__
-from separatrix.cli.commands.analyze import analyze, presets
+from separatrix.cli.commands.analyze import analyze
 from separatrix.cli.commands.compare import compare
-from separatrix.cli.commands.constructions import constructions
 from separatrix.cli.commands.design import design
-from separatrix.cli.commands.evaluate import evaluate
 from separatrix.cli.commands.evidence import construct, refute, verify
-from separatrix.cli.commands.experiment import experiment
-from separatrix.cli.commands.mechanisms import check_mechanism, mechanisms_app
-from separatrix.cli.commands.precision import precision
+from separatrix.cli.commands.listing import list_
+from separatrix.cli.commands.mechanisms import check_mechanism
 from separatrix.cli.commands.reproduce import reproduce
-from separatrix.cli.commands.runs import runs_app
-from separatrix.cli.commands.sweep import sweep
-from separatrix.cli.commands.tasks import audit_command, tasks_app
-from separatrix.cli.commands.theorems import theorems_app
+from separatrix.cli.commands.runs import runs
+from separatrix.cli.commands.task import task
 from separatrix.cli.commands.train import train
 from separatrix.cli.commands.trial import trial
+from separatrix.cli.groups import EXAMPLES, Commands, former_option
 from separatrix.cli.options import SIZES
 from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printable
 
-RENAMED = {"--explain": "--why QUESTION, or --why all"}
-"""Options of earlier versions, and what replaced them."""
 BROKEN = 70
 INTERRUPTED = 130
 MOST_SHOWN = 2_000
@@ -45,25 +39,12 @@ MOST_SHOWN = 2_000
 typer.core.HAS_RICH = False  # with it typer escapes the brackets of its plain help, too
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(theorems_app, name="theorems", help="The theorems; `theorems III` explains one.")
-app.add_typer(
-    tasks_app,
-    name="tasks",
-    help=(
-        "The tasks; `tasks eva` explains one, `tasks sample eva:n=8` draws some, `tasks export`"
-        " writes them as files."
-    ),
-)
-app.add_typer(
-    mechanisms_app, name="mechanisms", help="The token mixers; `mechanisms gdn` explains one."
-)
-
-app.add_typer(runs_app, name="runs", help="Training runs in a store: list, show, export.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -88,21 +69,17 @@ def root(
 
 app.command()(reproduce)
 app.command()(analyze)
-app.command("check-mechanism")(check_mechanism)
-app.command("audit", context_settings=SIZES)(audit_command)
 app.command()(compare)
 app.command()(design)
-app.command(context_settings=SIZES)(construct)
-app.command()(constructions)
-app.command(context_settings=SIZES)(refute)
-app.command()(verify)
-app.command()(precision)
-app.command()(sweep)
-app.command()(experiment)
 app.command()(trial)
 app.command(context_settings=SIZES)(train)
-app.command(context_settings=SIZES)(evaluate)
-app.command()(presets)
+app.command()(runs)
+app.command(context_settings=SIZES)(task)
+app.command(context_settings=SIZES)(construct)
+app.command(context_settings=SIZES)(refute)
+app.command()(verify)
+app.command("list")(list_)
+app.command("check-mechanism")(check_mechanism)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -119,11 +96,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         typer.echo(error.format_message())
         return 0
     except click.ClickException as error:
-        message = " ".join(error.format_message().split())
-        message = message.replace(" (env var: 'None')", "")
-        now = next((new for old, new in RENAMED.items() if old in message), None)
-        hint = f"It is now {now}." if now else "`separatrix --help` lists the commands."
-        return _fail(f"{message} {hint}", 2)
+        return _fail(_misused(error), 2)
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
             raise
@@ -145,6 +118,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:  # typer turns Ctrl-C into this exit code
         print("interrupted; nothing is half-written", file=sys.stderr)
     return code
+
+
+def _misused(error: click.ClickException) -> str:
+    """A wrong use of a command in one line: what is wrong, and what to type."""
+    message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
+    context = getattr(error, "ctx", None)
+    command = "" if context is None else str(context.info_name)
+    if isinstance(error, click.NoSuchOption) and (
+        hint := former_option(command, error.option_name)
+    ):
+        return f"{error.option_name}: {hint}"
+    if isinstance(error, click.MissingParameter) and command in EXAMPLES:
+        return f"{message} For example: separatrix {EXAMPLES[command]}"
+    more = f"`separatrix {command} --help`" if command in EXAMPLES else "`separatrix --help`"
+    return f"{message} {more} lists the options."
 
 
 def _fail(message: str, code: int) -> int:

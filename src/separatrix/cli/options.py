@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from click.core import ParameterSource
 
 from separatrix.cli import complete
-from separatrix.core.errors import SpecError
+from separatrix.cli.groups import former_option
+from separatrix.cli.printing import print_json, print_text
+from separatrix.core.errors import SpecError, Stopped
 
 if TYPE_CHECKING:
     from separatrix.stacks.architecture import Architecture
     from separatrix.stacks.architecture.settings import Settings
+    from separatrix.training.sweeps.planning import Plan
 
 WAYS = "a preset or its id on the Hugging Face hub, a config.json or its folder, a spec, or -"
 """What names a model."""
@@ -32,8 +36,8 @@ SetSizes = Annotated[
     typer.Option(
         "--set",
         help=(
-            "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000. Wins over"
-            " the file."
+            "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000, kv=fp8 or"
+            " kv=p4 (the format of keys and values). Wins over the file."
         ),
     ),
 ]
@@ -45,30 +49,74 @@ WEIGHTS_HELP = "What the weights take of it, with the unit: 16GiB"
 Batch = Annotated[
     int, typer.Option("--batch", help="Sequences that are decoded together, and share the weights.")
 ]
-KVFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--kv",
-        metavar="FORMAT",
-        help="The number format of keys and values: fp8, bf16, ... or p4 for 4 bits.",
-    ),
-]
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
 StoreFile = Annotated[
     Path, typer.Option("--store", metavar="FILE", help="The SQLite file that keeps the runs.")
 ]
-Engine = Annotated[str, typer.Option(help="local: processes of this machine; ray: a Ray cluster.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="local: processes of this machine; ray: a Ray cluster, found by Ray;"
+        " ray://HOST:PORT: the cluster with this head."
+    ),
+]
 Workers = Annotated[
     int | None, typer.Option(min=1, max=1024, help="Processes (default: one per core or GPU).")
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
-Address = Annotated[
-    str, typer.Option(help="The head of the Ray cluster, host:port (default: found by Ray).")
-]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only say what would be trained, and how long.")
 ]
+_RAY = "ray://"
+
+
+class Where(NamedTuple):
+    """Where and how many runs are trained."""
+
+    store: Path
+    engine: str
+    address: str
+    workers: int | None
+    device: str
+    dry_run: bool
+
+    @classmethod
+    def of(
+        cls,
+        store: Path,
+        engine: str,
+        workers: int | None,
+        device: str,
+        dry_run: bool,
+    ) -> Where:
+        head = engine.removeprefix(_RAY) if engine.startswith(_RAY) else ""
+        kind = "ray" if head else engine
+        return cls(store, kind, head, workers, device, dry_run)
+
+    def engine_options(self) -> dict[str, Any]:
+        """What `sweep` takes of these."""
+        return {name: getattr(self, name) for name in _OF_ENGINES}
+
+    def say_plan(self, title: str, found: Plan, as_json: bool) -> None:
+        if as_json:
+            print_json(found.to_json())
+            return
+        print_text(title)
+        for name, said in found.rows():
+            print_text(f"  {name:<10}  {said}")
+
+
+_OF_ENGINES = ("store", "engine", "address", "workers", "device")
+
+
+def stopped(store: Path) -> Exception:
+    """How to go on, in one line."""
+    return Stopped(
+        f"stopped; ended runs and checkpoints are in {store}, and the same command goes on"
+    )
+
+
 WHY_HELP = (
     "What stands behind an answer (theorem, numbers, assumptions, source): recall, recall-2,"
     " question-first, needle, needles, copy, induction, hops, composition, 2sum, pairs, equality,"
@@ -117,13 +165,11 @@ def stack(
     return resolve(named(text), settings=settings, pattern=pattern)
 
 
-def chosen_sizes(sizes: Sequence[str] | None, kv: str | None) -> Settings:
-    """The sizes set by hand, and the format of keys and values. Raises what `Settings.parse`
-    raises.
-    """
+def chosen_sizes(sizes: Sequence[str] | None) -> Settings:
+    """The sizes set by hand. Raises what `Settings.parse` raises."""
     from separatrix.stacks.architecture.settings import Settings
 
-    return Settings.parse([*(sizes or ()), *(() if kv is None else (f"kv={kv}",))])
+    return Settings.parse(sizes or ())
 
 
 def named(text: str) -> str:
@@ -163,7 +209,53 @@ TaskText = Annotated[str, typer.Argument(help=TASK_HELP, autocompletion=complete
 
 def with_sizes(text: str, context: typer.Context) -> str:
     """A task's text with the sizes that stand beside it on the command line."""
+    _check_former(context.args, str(context.info_name))
     return joined(text, context.args, options_of(context))
+
+
+def split_sizes(words: Sequence[str], command: str) -> tuple[list[str], list[str]]:
+    """The words of a command line that stand for themselves, and those that give sizes of a task:
+    ["eva", "--n", "8", "sample"] are ["eva", "sample"] and ["--n", "8"]. Raises SpecError for an
+    option that the command had once.
+    """
+    _check_former(words, command)
+    own: list[str] = []
+    sizes: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == STDIN:
+            own.append(word)
+            continue
+        sizes.append(word)
+        if "=" not in word and rest:
+            sizes.append(rest.pop(0))
+    return own, sizes
+
+
+def _check_former(words: Iterable[str], command: str) -> None:
+    for word in words:
+        if word.startswith("--") and (hint := former_option(command, word)):
+            raise SpecError(f"{word}: {hint}")
+
+
+def given(context: typer.Context) -> list[str]:
+    """The parameters of a command that were given."""
+    names = [str(one.name) for one in context.command.params]
+    source = context.get_parameter_source
+    return [name for name in names if source(name) == ParameterSource.COMMANDLINE]
+
+
+def only(context: typer.Context, what: str, taken: Iterable[str]) -> None:
+    """Raises SpecError for an option that was given and that this use of a command does not
+    take.
+    """
+    options = {str(one.name): one.opts[0] for one in context.command.params}
+    for name in given(context):
+        option = options[name]
+        if option.startswith("-") and name not in (*taken, "as_json", "imports"):
+            takes = ", ".join(options[one] for one in taken) or "no options of its own"
+            raise SpecError(f"{option} says nothing to `{what}`, which takes {takes}")
 
 
 def options_of(context: typer.Context) -> list[str]:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 FORMAT_HELP = "Number format to build and prove it in (fp64, fp32, bf16, fp16 or pN); or"
 PROVED = ("fp64", "fp32", "bf16", "fp16")
-"""Formats that --prove tells of."""
+"""Formats that `--formats all` tells of."""
 _SECONDS = 1.0
-"""Of one proof, after which --prove tries no larger size."""
+"""Of one proof, after which `--formats all` tries no larger size."""
 
 
 def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
@@ -35,12 +35,16 @@ def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
         return None, stock_named(text, *PROVED, "pN")
 
 
-def formats_named(text: str | None, *, prove: bool) -> list[str]:
-    """The formats of a list such as "fp64,bf16". Raises SizeError for one without proofs."""
+def formats_named(text: str | None) -> list[str]:
+    """The formats of a list such as "fp64,bf16", or all. Raises SizeError for one without
+    proofs.
+    """
     from separatrix.proofs.arithmetic import arithmetic
 
+    if text == "all":
+        return list(PROVED)
     if text is None:
-        return list(PROVED) if prove else []
+        return []
     return [arithmetic(name.strip()).name for name in text.split(",")]
 
 
@@ -80,7 +84,7 @@ def built_as(
         least = "at least " * found.capped
         raise SizeError(
             f"{error} (the largest {found.size} proved in {title}, all else the same, is"
-            f" {least}{found.n:,}; --unproved writes the weights without a proof)"
+            f" {least}{found.n:,}; --formats none writes the weights without a proof)"
         ) from None
 
 

@@ -23,6 +23,6 @@ def experiment(name: str) -> Experiment:
     """Raises UnknownNameError, suggesting the nearest name."""
     if name not in EXPERIMENTS:
         raise UnknownNameError.of(
-            "experiment", name[:60], EXPERIMENTS, listing="separatrix experiment"
+            "experiment", name[:60], EXPERIMENTS, listing="separatrix list experiments"
         )
     return EXPERIMENTS[name]

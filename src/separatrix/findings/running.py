@@ -99,7 +99,7 @@ def tabled(
         experiment=experiment.name,
         scale=SCALE,
         provenance=provenance(
-            f"separatrix experiment {experiment.name}",
+            f"separatrix train {experiment.name}",
             versions={row.version for row in stored.values() if row.version},
             seconds=sum(trial.seconds for trial in trials),
             cores=cores,

@@ -151,17 +151,17 @@ def parse_task(text: str) -> Task:
     if not name:
         raise SpecError(
             "the task is empty; write a task such as 'eva:n=64' or 'seqcomp:L=2,n=64' (`separatrix"
-            " tasks` lists all)"
+            " list tasks` lists all)"
         )
     if name not in TASKS:
         from separatrix.tasks.text import TEXT_TASKS
 
         if name in TEXT_TASKS:
             raise SpecError(
-                f"'{name}' is a task in words: `tasks sample`, `tasks export` and `audit` take it,"
+                f"'{name}' is a task in words: `task NAME` (sample, export, audit) takes it,"
                 " and separatrix.tasks.text in Python"
             )
-        raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
+        raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
     sizes = read_sizes(text, usage(name))
     thought = sizes.pop("thought", PLAIN)
     kind = _kind(name, sizes)
@@ -188,7 +188,7 @@ def parse_any_task(text: str) -> Task | TextTask:
     if name in TEXT_TASKS:
         return parse_text_task(text)
     if name and name not in TASKS:
-        raise UnknownNameError.of("task", name, TASKS | TEXT_TASKS, listing="separatrix tasks")
+        raise UnknownNameError.of("task", name, TASKS | TEXT_TASKS, listing="separatrix list tasks")
     return parse_task(text)
 
 

@@ -159,7 +159,7 @@ class Theorem(ABC):
         """
         words = (self.words_after_thought if thought else self.words).get(task.name)
         if words is None:
-            why = f"{self.cited} says: {self.title}. `separatrix theorems show {self.key}` tells"
+            why = f"{self.cited} says: {self.title}. `separatrix list theorems {self.key}` tells"
             return Words(verdict.statement, f"{why} its premises, and why it holds.")
         facts = self.shown(verdict, task)
         facts |= {"kept": kept(architecture), "layers": layers_of(architecture)}

@@ -125,7 +125,10 @@ def test_every_model_may_have_weights_of_its_own(capsys: pytest.CaptureFixture[s
 def test_keys_and_values_in_fp8_halve_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     """In every model that keeps some; the other stays as it is."""
     models = ("compare", "window(size=10) @ bf16", "gdn @ bf16", "--context", "1000")
-    usual, narrow = data(capsys, *models)["models"], data(capsys, *models, "--kv", "fp8")["models"]
+    usual, narrow = (
+        data(capsys, *models)["models"],
+        data(capsys, *models, "--set", "kv=fp8")["models"],
+    )
     read = [
         [m["cost"]["contexts"][1]["cache_bytes_read"] for m in both] for both in (usual, narrow)
     ]
@@ -141,11 +144,11 @@ def test_keys_and_values_in_fp8_halve_what_is_read(capsys: pytest.CaptureFixture
         (["analyze", "full", "--memory", "8GiB", "--weights", "9GiB"], "leave nothing of 8.0 GiB"),
         (["analyze", "full", "--batch", "0"], "batch is 0"),
         (["analyze", "full", "--batch", "many"], "many"),
-        (["analyze", "full", "--kv", "fp9"], "unknown number format 'fp9'"),
-        (["analyze", "full", "--kv", "fp8", "--set", "kv=fp8"], "given twice"),
-        (["analyze", "gdn", "--kv", "fp8"], "no layer of this model keeps keys and values"),
+        (["analyze", "full", "--set", "kv=fp9"], "unknown number format 'fp9'"),
+        (["analyze", "full", "--set", "kv=fp8", "--set", "kv=fp8"], "given twice"),
+        (["analyze", "gdn", "--set", "kv=fp8"], "no layer of this model keeps keys and values"),
         (["analyze", "full", "--context", "2000000000000"], "from 1 to 10^12"),
-        (["compare", "gdn", "mamba2", "--kv", "fp8"], "no layer of this model"),
+        (["compare", "gdn", "mamba2", "--set", "kv=fp8"], "no layer of this model"),
         (
             ["compare", "gdn", "full", "gla", "--weights", "1GiB", "--weights", "2GiB"],
             "--weights is given 2 times for 3 models",

@@ -55,8 +55,8 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["refute", "linear", "--task", "eva"], "size n is missing"),
         (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),
         (["construct", "eva", "-n", "100000000", "--out", "x"], "use a smaller n"),
-        (["theorems", "show", "VIII"], "unknown theorem 'VIII'"),
-        (["mechanisms", "show", "gnd"], "Did you mean 'gdn'?"),
+        (["list", "theorems", "VIII"], "unknown theorem 'VIII'"),
+        (["list", "mechanisms", "gnd"], "Did you mean 'gdn'?"),
         (["verify", "no-such-file"], "no such file"),
         (["reproduce", "--config", "qwen4"], "qwen4"),
     ],
@@ -170,10 +170,10 @@ def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path
 
 @pytest.mark.parametrize("command", ["tasks", "mechanisms", "theorems", "presets"])
 def test_lists(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    assert run([command, "--json"]) == 0
+    assert run(["list", command, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) >= 3
-    assert run([command]) == 0
+    assert run(["list", command]) == 0
     first = rows[0].get("name") or rows[0]["key"]
     assert first in capsys.readouterr().out
 
@@ -182,7 +182,7 @@ def test_lists(capsys: pytest.CaptureFixture[str], command: str) -> None:
     ("command", "name", "said"), [("theorems", "III", "lifting"), ("mechanisms", "gdn", "S_{i-1}")]
 )
 def test_show(capsys: pytest.CaptureFixture[str], command: str, name: str, said: str) -> None:
-    assert run([command, "show", name]) == 0
+    assert run(["list", command, name]) == 0
     assert said in capsys.readouterr().out.replace("Lifting", "lifting")
 
 

@@ -20,14 +20,14 @@ WIDER = (1000, 120)
 shorter, and say so.
 """
 COMMANDS = (
-    "theorems",
-    "theorems III",
-    "theorems count:eva",
-    "tasks",
-    "tasks seqcomp",
-    "mechanisms",
-    "mechanisms gdn",
-    "presets",
+    "list theorems",
+    "list theorems III",
+    "list theorems count:eva",
+    "list tasks",
+    "list tasks seqcomp",
+    "list mechanisms",
+    "list mechanisms gdn",
+    "list presets",
     "analyze qwen3-next-80b",
     "analyze recurrentgemma-2b --why all",
     "analyze deepseek-v3.2 --context 128k",
@@ -35,16 +35,16 @@ COMMANDS = (
     "compare deepseek-v3.2 mamba-2.8b",
     "compare qwen3-next-80b recurrentgemma-2b --why all",
     "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 200MiB --base lfm2-1.2b",
-    "audit eva:n=8,V=8 --fitted 100 --tested 100",
+    "task eva:n=8,V=8 audit --fitted 100 --number 100",
 )
 SECOND = (
-    "theorems count:eva",
-    "tasks seqcomp",
+    "list theorems count:eva",
+    "list tasks seqcomp",
     "analyze qwen3-next-80b",
     "analyze deepseek-v3.2 --context 128k",
     "compare deepseek-v3.2 mamba-2.8b",
     "compare qwen3-next-80b recurrentgemma-2b nemotron-3-super-120b",
-    "mechanisms",
+    "list mechanisms",
 )
 
 
@@ -116,7 +116,7 @@ def test_what_rich_draws_ends_where_its_text_ends(
 def test_presets_are_listed_with_their_ids(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = printed(["presets"], 200, capsys, monkeypatch)
+    text = printed(["list", "presets"], 200, capsys, monkeypatch)
     for name, facts in PRESETS.items():
         assert f"\n{name} " in text
         assert facts["source"].removeprefix("https://huggingface.co/") in text

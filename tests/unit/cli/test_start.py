@@ -81,9 +81,9 @@ echo "${COMPREPLY[*]}"
             "separatrix compare full recurrentg", "recurrentgemma-2b", marks=pytest.mark.slow
         ),
         ("separatrix refute full --task seqcomp-", "seqcomp-forward"),
-        pytest.param("separatrix tasks show disj", "disjointness", marks=pytest.mark.slow),
-        pytest.param("separatrix mechanisms show deltan", "deltanet", marks=pytest.mark.slow),
-        pytest.param("separatrix theorems show dedekind", "", marks=pytest.mark.slow),
+        pytest.param("separatrix list tasks disj", "disjointness", marks=pytest.mark.slow),
+        pytest.param("separatrix list mechanisms deltan", "deltanet", marks=pytest.mark.slow),
+        pytest.param("separatrix list theorems dedekind", "", marks=pytest.mark.slow),
         pytest.param("separatrix analyze full --cont", "--context", marks=pytest.mark.slow),
     ],
 )

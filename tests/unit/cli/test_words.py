@@ -13,11 +13,10 @@ from pkgutil import walk_packages
 from typing import Any
 
 import pytest
-import typer
 from support.hf_configs import NEMOTRON
 
 from separatrix import cli, constructions
-from separatrix.cli.main import app, run
+from separatrix.cli.main import run
 from separatrix.cli.options import joined
 from separatrix.core.errors import SpecError
 from separatrix.stacks.architecture import Architecture
@@ -165,44 +164,29 @@ def test_a_context_is_printed_as_it_was_understood(
 # Names
 
 
-@pytest.mark.parametrize(
-    "words", [("theorems", "III"), ("tasks", "eva"), ("mechanisms", "gdn"), ("theorems", "I'")]
-)
-def test_a_name_alone_is_shown(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    group, name = words
-    assert printed(capsys, group, name) == printed(capsys, group, "show", name)
-    assert card(capsys, group, name) == card(capsys, group, "show", name)
-
-
-def test_names_are_no_commands() -> None:
-    """A task or mechanism called like a command could not be shown by its name alone."""
-    from separatrix.cli.complete import mechanisms, tasks, theorems
-
-    groups = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for group, names in (
-        ("tasks", tasks("")),
-        ("mechanisms", mechanisms("")),
-        ("theorems", theorems("")),
-    ):
-        assert not set(names) & set(groups[group].commands)
+def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "task", "eva") == printed(capsys, "list", "tasks", "eva")
+    assert card(capsys, "task", "eva:n=8") == card(capsys, "list", "tasks", "eva")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("theorems", "VIII"), "unknown theorem 'VIII'"),
-        (("theorems", "iii"), "Did you mean 'III'?"),
-        (("theorems", "shwo"), "No such command 'shwo'"),
-        (("theorems", "shwo", "I"), "No such command 'shwo'"),
-        (("theorems", "I", "II"), "No such command 'I'"),
-        (("tasks", "smaple"), "No such command 'smaple'"),
-        (("tasks", "Eva"), "Did you mean 'eva'?"),
-        (("mechanisms", "gdm"), "Did you mean 'gdn'?"),
+        (("list", "theorems", "VIII"), "unknown theorem 'VIII'"),
+        (("list", "theorems", "iii"), "Did you mean 'III'?"),
+        (("list", "theroems"), "Did you mean 'theorems'?"),
+        (("list", "theorems", "I", "II"), "unexpected extra argument"),
+        (("list", "presets", "qwen3-next-80"), "Did you mean 'qwen3-next-80b'?"),
+        (("list", "constructions", "retreival"), "Did you mean 'retrieval'?"),
+        (("task", "eva", "smaple"), "Did you mean 'sample'?"),
+        (("list", "tasks", "Eva"), "Did you mean 'eva'?"),
+        (("list", "mechanisms", "gdm"), "Did you mean 'gdn'?"),
+        (("lits",), "Did you mean 'list'?"),
         (("analyze", "Fulll"), "Did you mean 'full'?"),
         (("analyze", "gdm*3 + full"), "Did you mean 'gdn'"),
         (("analyze", "full", "--set", "Fulll.heads=2"), "Did you mean 'full'?"),
         (("analyze", "full", "--set", "full.Heads=2"), "Did you mean 'heads'?"),
-        (("audit", "EVA"), "Did you mean 'eva'?"),
+        (("task", "EVA", "audit"), "Did you mean 'eva'?"),
         (("refute", "full", "--task", "Eva", "-n", "4"), "Did you mean 'eva'?"),
     ],
 )
@@ -232,12 +216,18 @@ def test_no_name_of_a_paper_is_a_mechanism_or_stands_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("theorems", "III"), ("tasks", "seqcomp"), ("mechanisms", "gdn")]
+    "words",
+    [
+        ("theorems", "III"),
+        ("tasks", "seqcomp"),
+        ("mechanisms", "gdn"),
+        ("presets", "qwen3-next-80b"),
+    ],
 )
 def test_json_keys_are_no_headings(
     words: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = card(capsys, *words)
+    data = card(capsys, "list", *words)
     assert all(key.isidentifier() and key.islower() for key in data)
     assert data["about"]["heading"].startswith(f"{words[1]}: ")
     assert data["source"]["heading"] == "source"
@@ -257,9 +247,9 @@ def test_json_keys_are_no_headings(
         ["twosum", "--n=8", "-M", "16"],
     ],
 )
-@pytest.mark.parametrize("command", [["tasks", "sample"], ["audit"], ["construct"], ["refute"]])
+@pytest.mark.parametrize("command", ["sample", "audit", "construct", "refute"])
 def test_sizes_are_written_in_any_way(
-    command: list[str], sizes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: str, sizes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # what is imported for the first time while it is replaced would keep the replacement
@@ -275,9 +265,11 @@ def test_sizes_are_written_in_any_way(
     monkeypatch.setattr("separatrix.tasks.parse_task", parse)
     monkeypatch.setattr("separatrix.tasks.parse_any_task", parse)
     monkeypatch.setattr("separatrix.tasks.audits.audit_texts", lambda text, **_: parse(text))
-    own = {"refute": ["full", "--task"]}.get(command[0], [])
-    more = ["--out", "there"] if command[0] in ("construct", "refute") else []
-    assert run([*command, *own, *sizes, *more]) == 2
+    used = {
+        "refute": ["refute", "full", "--task", *sizes, "--out", "there"],
+        "construct": ["construct", *sizes, "--out", "there"],
+    }
+    assert run(used.get(command, ["task", *sizes, command])) == 2
     assert seen == ["twosum:n=8,M=16"]
 
 

@@ -87,7 +87,7 @@ def test_families_are_those_of_constructions(monkeypatch: pytest.MonkeyPatch) ->
 
 def mapped(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     """A map of Match2 along n = M, as data."""
-    assert run(["precision", "match2", *words, "--json"]) == 0
+    assert run(["list", "constructions", "match2", *words, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -174,14 +174,24 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
 def test_bad_input_is_one_line(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["precision", *words, "--most", "8"]) == 2
+    assert run(["list", "constructions", *words, "--most", "8"]) == 2
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1
 
 
 def test_an_existing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["precision", "match2", "--formats", "bf16", "--most", "4", "--out", str(tmp_path)]
+    words = [
+        "list",
+        "constructions",
+        "match2",
+        "--formats",
+        "bf16",
+        "--most",
+        "4",
+        "--out",
+        str(tmp_path),
+    ]
     (tmp_path / "kept").write_text("kept")
     assert run(words) == 2
     assert "kept" not in capsys.readouterr().out

@@ -99,8 +99,8 @@ def test_exported(tmp_path: Path) -> None:
 
 
 def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["tasks", "sample", f"{MQAR},labels=tokens", "--json", "--number", "2"]) == 0
+    assert run(["task", f"{MQAR},labels=tokens", "sample", "--json", "--number", "2"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [labelled(MQAR, row["input_ids"]) for row in rows] == [row["labels"] for row in rows]
-    assert run(["tasks", "sample", MQAR, "--labels", "tokens", "--number", "1"]) == 0
+    assert run(["task", MQAR, "sample", "--labels", "tokens", "--number", "1"]) == 0
     assert capsys.readouterr().out.startswith("input_ids  ")

@@ -93,8 +93,8 @@ def design(
     check_context(context)
     if not tasks:
         raise SizeError(
-            "no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix tasks`"
-            " lists all)"
+            "no task is given; name at least one, such as --task seqcomp:L=2 (`separatrix list"
+            " tasks` lists all)"
         )
     if type(cache_bits) is not int or cache_bits < 0:
         raise SizeError(f"cache budget is {cache_bits!r} bits; it must be an integer of at least 0")

@@ -42,7 +42,7 @@ def task_for_context(text: str, context: int) -> Task:
     name = name_of(text)
     if name not in TASKS:
         parse_task(text)
-        raise UnknownNameError.of("task", name, TASKS, listing="separatrix tasks")
+        raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
     given = read_sizes(text.rstrip(" ,:"), TASKS[name].usage)
     if name in _COMPOSITIONS and "n" not in given and "form" not in given:
         steps = given.get("L")

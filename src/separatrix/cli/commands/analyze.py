@@ -1,4 +1,4 @@
-"""`separatrix analyze` and `separatrix presets`."""
+"""`separatrix analyze`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from separatrix.cli.options import (
     Batch,
     Context,
     Imports,
-    KVFormat,
     Memory,
     SetSizes,
     Why,
@@ -21,7 +20,7 @@ from separatrix.cli.options import (
     stack,
     tokens,
 )
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, show
+from separatrix.cli.printing import JsonFlag, print_json, show
 
 LONGEST = "the longest it was made for"
 
@@ -45,7 +44,6 @@ def analyze(
     memory: Memory = None,
     weights: Annotated[str | None, typer.Option("--weights", help=f"{WEIGHTS_HELP}.")] = None,
     batch: Batch = 1,
-    kv: KVFormat = None,
     why: Why = None,
     imports: Imports = None,
     as_json: JsonFlag = False,
@@ -63,7 +61,7 @@ def analyze(
         # before a file is read, so that a wrong one is refused first
         tokens(context, None, whose="")
     try:
-        architecture = stack(model, settings=chosen_sizes(sizes, kv), pattern=pattern)
+        architecture = stack(model, settings=chosen_sizes(sizes), pattern=pattern)
     except UnknownSizes as error:
         from separatrix.cli.report.outline import outline_document, outline_json
 
@@ -85,37 +83,3 @@ def analyze(
         from separatrix.cli.report.card import card_document, why_document
 
         show(card_document(facts) if asked is None else why_document(facts, asked))
-
-
-def presets(as_json: JsonFlag = False) -> None:
-    """Released models known by name, or by their id on the Hugging Face hub."""
-    from separatrix.cards.facts import layer_titles
-    from separatrix.stacks.architecture.presets import preset
-    from separatrix.stacks.architecture.released import PRESETS, hub_ids
-
-    models = {name: preset(name) for name in PRESETS}
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "layers": len(model),
-                    "spec": model.spec,
-                    "source": PRESETS[name]["source"],
-                    "hub_ids": hub_ids(name),
-                }
-                for name, model in models.items()
-            ]
-        )
-        return
-    print_rows(
-        [
-            {
-                "name": name,
-                "layers": "   ".join(f"{n:,} {title}" for n, title in layer_titles(model)),
-                "hub id": " ".join(hub_ids(name)),
-            }
-            for name, model in models.items()
-        ],
-        False,
-    )

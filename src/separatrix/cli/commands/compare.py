@@ -15,7 +15,6 @@ from separatrix.cli.options import (
     WEIGHTS_HELP,
     Batch,
     Imports,
-    KVFormat,
     Memory,
     SetSizes,
     Why,
@@ -70,7 +69,6 @@ def compare(
         ),
     ] = None,
     batch: Batch = 1,
-    kv: KVFormat = None,
     why: Why = None,
     imports: Imports = None,
     as_json: JsonFlag = False,
@@ -93,7 +91,7 @@ def compare(
 
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], chosen_sizes(sizes, kv))
+    stacks = _stacks([named(model) for model in models], chosen_sizes(sizes))
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(context, min(own, default=None), whose=whose)

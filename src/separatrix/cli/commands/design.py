@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from separatrix.cli import complete
 from separatrix.cli.options import TOKENS_HELP, Imports, stack, tokens
 from separatrix.cli.printing import JsonFlag, print_json, show
-from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
 MOST_IN_A_RANGE = 10_000
@@ -79,56 +79,22 @@ def design(
             )
         ),
     ] = None,
-    state: Annotated[
-        str | None,
+    sizes: Annotated[
+        list[str] | None,
         typer.Option(
+            "--set",
+            metavar="NAME=VALUES",
             help=(
-                "Sizes of a state: key dimensions per head, or N of Mamba (default: the base's,"
-                " half, double; else 64,128,256)."
-            )
+                "Sizes to vary, repeatable: state=64,128 (key dimensions per head, or N of Mamba),"
+                " window=512,2048, block=32,64 and topk=4,16 of sparse attention (default: the"
+                " base's, half, double; without a base as here, and state=64,128,256). Without a"
+                " base, too: heads=16, kv_heads=4, head_dim=128, format=bf16, state_format=fp32."
+            ),
         ),
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(help="Tokens of a window (default: the base's, half, double; else 512,2048)."),
-    ] = None,
-    block: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Tokens of a block of sparse attention (default: the base's, half, double; else"
-                " 32,64)."
-            )
-        ),
-    ] = None,
-    topk: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "Blocks or tokens opened by sparse attention (default: the base's, half, double;"
-                " else 4,16)."
-            )
-        ),
-    ] = None,
-    heads: Annotated[int | None, typer.Option(help="Heads, without --base (default 16).")] = None,
-    kv_heads: Annotated[
-        int | None, typer.Option(help="Key-value heads, without --base (default: heads).")
-    ] = None,
-    head_dim: Annotated[
-        int | None, typer.Option(help="Dimension of a head, without --base (default 128).")
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Number format, without --base (default bf16).")
-    ] = None,
-    state_format: Annotated[
-        str | None, typer.Option(help="Number format of states, without --base (default: format).")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the fronts: a file ending in .html, .svg or .png.")
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print every point of the fronts, not the first 12.")
-    ] = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -143,8 +109,8 @@ def design(
 
     if not task:
         raise SpecError(
-            "--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix tasks`"
-            " lists all)"
+            "--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix list"
+            " tasks` lists all)"
         )
     if cache is None:
         raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
@@ -162,15 +128,7 @@ def design(
         places=tuple(place.replace(" ", "").split(",")),  # type: ignore[arg-type]
         reading=tuple(reading or ()),
         bounded=tuple(bounded or ()),
-        states=_integers("--state", state),
-        windows=_integers("--window", window),
-        blocks=_integers("--block", block),
-        topks=_integers("--topk", topk),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        format=format,
-        state_format=state_format,
+        **_sizes(sizes or []),
     )
     tasks = [task_for_context(text, length) for text in task]
     space = space_of(choices, model)
@@ -183,11 +141,34 @@ def design(
     if as_json:
         print_json(design_json(result))
     else:
-        show(design_document(result, everything=everything, context_from=chosen))
+        show(design_document(result, context_from=chosen))
         if plot is not None:
             typer.echo(f"plot      {plot}")
     if not result.not_excluded:
         raise typer.Exit(1)
+
+
+VARIED = {"state": "states", "window": "windows", "block": "blocks", "topk": "topks"}
+"""What --set calls sizes that are varied -> what `Choices` does."""
+CHOSEN = ("heads", "kv_heads", "head_dim")
+FORMATS = ("format", "state_format")
+
+
+def _sizes(texts: list[str]) -> dict[str, Any]:
+    """Fields of `Choices` from texts such as "state=64,128". Raises UnknownNameError, SpecError."""
+    found: dict[str, Any] = {}
+    for name, _, text in (one.partition("=") for one in texts):
+        name = name.strip()
+        if name not in (*VARIED, *CHOSEN, *FORMATS):
+            raise UnknownNameError.of("size", name[:60], (*VARIED, *CHOSEN, *FORMATS))
+        field = VARIED.get(name, name)
+        if field in found:
+            raise SpecError(f"--set {name} is given twice; write --set {name}=4,8")
+        values = () if name in FORMATS else _integers(f"--set {name}", text)
+        if name in CHOSEN and len(values) != 1:
+            raise SpecError(f"--set {name}={text[:40]}: one number of {name}, such as {name}=16")
+        found[field] = text.strip() if name in FORMATS else values[0] if name in CHOSEN else values
+    return found
 
 
 def _integers(option: str, text: str | None) -> tuple[int, ...]:

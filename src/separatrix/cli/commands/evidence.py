@@ -41,27 +41,20 @@ def construct(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="The construction (default: the first that fits); `constructions` lists them.",
+            help="The construction (default: the first that fits) of `list constructions`.",
             autocompletion=complete.constructions,
         ),
     ] = None,
     form: Annotated[
         str | None, typer.Option("--format", help=f"{FORMAT_HELP} {STOCK_HELP}")
     ] = None,
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove",
-            help="Print its proof in every number format, and how far each carries.",
-        ),
-    ] = False,
     formats: Annotated[
         str | None,
-        typer.Option(help="Number formats to prove it in, too, such as fp64,bf16 (recorded)."),
+        typer.Option(
+            help="Number formats to prove it in, too, such as fp64,bf16 (recorded); all: every one,"
+            " and how far each carries; none: write the weights though nothing is proved of them."
+        ),
     ] = None,
-    unproved: Annotated[
-        bool, typer.Option("--unproved", help="Write the weights though nothing is proved of them.")
-    ] = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -75,7 +68,8 @@ def construct(
     wanted = parse_task(with_sizes(task, context))
     held = stack(arch) if arch else None
     number, stock = number_or_stock(form)
-    others = formats_named(formats, prove=prove)
+    unproved = formats == "none"
+    others = [] if unproved else formats_named(formats)
     with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
         from separatrix.constructions import CONSTRUCTIONS
 
@@ -96,7 +90,7 @@ def construct(
     for other, told in built.record.proofs.items():
         typer.echo(f"\nin {title_of(other)}")
         print_proof(told)
-    if prove and not unproved:
+    if formats == "all":
         typer.echo()
         for sentence in limits_of(built, held):
             print_text(sentence)

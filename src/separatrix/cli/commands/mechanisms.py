@@ -1,4 +1,4 @@
-"""`separatrix mechanisms` and `separatrix check-mechanism`."""
+"""`separatrix check-mechanism`."""
 
 from __future__ import annotations
 
@@ -7,70 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.groups import Listing
 from separatrix.cli.options import Imports
-from separatrix.cli.printing import (
-    JsonFlag,
-    print_description,
-    print_json,
-    print_rows,
-    print_text,
-    show,
-    width,
-)
-from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
-
-WIDE = 130
-"""Columns of a terminal that has room for the whole table of mechanisms."""
-
-mechanisms_app = typer.Typer(cls=Listing, rich_markup_mode=None)
-
-
-@mechanisms_app.callback(invoke_without_command=True)
-def mechanisms(
-    context: typer.Context,
-    imports: Imports = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print all of them as one Markdown page.")
-    ] = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """The token mixers: what they carry and read, what a token costs, what others call them, and
-    whether a model can be built here.
-    """
-    if context.invoked_subcommand:
-        return
-    from separatrix.cli.report.mechanisms import LEGEND, page, rows, shown
-
-    if markdown and as_json:
-        raise SpecError("--markdown and --json are two forms of the same list; give one")
-    if markdown:
-        typer.echo(page(), nl=False)
-        return
-    if as_json:
-        print_json(rows())
-        return
-    narrow = ("symbol", "grows", "elsewhere") if width() < WIDE else ()
-    listed = [shown(row) for row in rows()]
-    print_rows(
-        [{key: value for key, value in row.items() if key not in narrow} for row in listed], False
-    )
-    more = "; a wider terminal also shows how the state grows, and other names" if narrow else ""
-    print_text(f"\n{LEGEND}{more}")
-
-
-@mechanisms_app.command("show")
-def mechanisms_show(
-    name: Annotated[str, typer.Argument(autocompletion=complete.mechanisms)],
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """One mechanism: its recurrence, sizes, cost, other names and source."""
-    from separatrix.cli.report.mechanisms import describe
-    from separatrix.cli.report.parts import keyed
-
-    print_description(keyed(describe(name)), as_json)
 
 
 def check_mechanism(
@@ -81,18 +21,13 @@ def check_mechanism(
             autocompletion=complete.mechanisms,
         ),
     ],
-    model_width: Annotated[
-        int | None,
-        typer.Option(
-            "--width",
-            min=1,
-            max=65536,
-            help="Model width (default: the class's own, else 16).",
-        ),
-    ] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A size, repeatable: state=32, negative=true, bf16."),
+        typer.Option(
+            "--set",
+            help="A size, repeatable: state=32, negative=true, bf16, or the model's width=64"
+            " (default: the class's own, else 16).",
+        ),
     ] = None,
     within: Annotated[
         float,
@@ -134,7 +69,8 @@ def check_mechanism(
         from separatrix.mixers.plugins.check import check, find
 
         asked = _formats(formats)
-        mixer, origin = find(target, width=model_width, sizes=_sizes(sizes or []))
+        own = _sizes(sizes or [])
+        mixer, origin = find(target, width=_width(own), sizes=own)
         card = check(
             mixer, origin=origin, within=within, formats=asked, seed=seed, progress=advance
         )
@@ -144,6 +80,14 @@ def check_mechanism(
         show(render_check(card))
     if card.broken:
         raise typer.Exit(1)
+
+
+def _width(sizes: dict[str, Any]) -> int | None:
+    """The model's width, taken out of the sizes. Raises SizeError."""
+    width = sizes.pop("width", None)
+    if width is not None and (type(width) is not int or not 1 <= width <= 65_536):
+        raise SizeError(f"--set width={str(width)[:20]}: a width is a number from 1 to 65,536")
+    return width
 
 
 def _formats(text: str) -> list[str]:

@@ -1,67 +1,40 @@
-"""`separatrix precision`: how large a construction each number format carries."""
+"""`separatrix list constructions NAME --formats`: how large a construction each one carries."""
 
 from __future__ import annotations
 
 import re
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.cli.printing import print_json, print_rows, print_text
 from separatrix.core.errors import SpecError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
     from separatrix.constructions.precision import Line
 
+FORMATS = "fp64,fp32,bf16,fp16"
 _SHOWN = 10
 """Tokens of an input that a table shows."""
 
 
 def precision(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="A construction: match2, retrieval, seqcomp, ...",
-            autocompletion=complete.constructions,
-        ),
-    ],
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            "--sizes",
-            metavar="TASK",
-            help="The task with {} for the size that grows: eva:n={},V=16, twosum:n=8,M={}.",
-        ),
-    ] = None,
-    formats: Annotated[
-        str, typer.Option(help="Number formats, joined by commas; p20 is one of 20 bits.")
-    ] = "fp64,fp32,bf16,fp16",
-    bits: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM:TO", help="Formats of so many bits, too: 12:32 adds p12, ..., p32."
-        ),
-    ] = None,
-    most: Annotated[int, typer.Option(min=2, max=1 << 20, help="Largest size that is tried.")] = (
-        1 << 10
-    ),
-    tokens: Annotated[
-        int, typer.Option(min=1, max=1 << 26, help="Tokens that the search runs at each size.")
-    ] = 1 << 16,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs tried.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for the map as JSON, SVG and PNG.")
-    ] = None,
-    as_json: JsonFlag = False,
+    name: str,
+    sizes: str | None,
+    formats: str | None,
+    bits: str | None,
+    most: int,
+    tokens: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """The precision map: for each number format the largest size at which a construction is proved
     right on every input, beside the smallest one at which a search finds an input that it answers
-    wrongly. In formats pN every operation is rounded, with sums in a row and in pairs. Example:
-    precision match2 --bits 14:32 --out map/
+    wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
     """
     from separatrix.cli.report.precision_plot import precision_spec, said_of_slopes
     from separatrix.constructions.precision import family_of, precision_map
@@ -72,7 +45,7 @@ def precision(
     from separatrix.proofs.arithmetic import arithmetic
 
     family = family_of(name, sizes)
-    wanted = [*formats.split(","), *_of_bits(bits)]
+    wanted = [*(FORMATS if formats is None else formats).split(","), *_of_bits(bits)]
     for one in wanted:
         arithmetic(one)
     lines: list[Line] = []

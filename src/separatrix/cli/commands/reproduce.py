@@ -27,13 +27,10 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 2,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget what an interrupted run has saved.")
-    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
-    Interrupted, the same command resumes.
+    Interrupted, the same command goes on; a new --out begins anew.
     """
     from separatrix.cards.table.body import Settings
     from separatrix.cards.table.models import DEFAULT_MODELS, source
@@ -44,7 +41,6 @@ def reproduce(
         Settings(kind="quick" if quick else "full", seed=seed, models=models),
         out,
         workers=workers,
-        fresh=fresh,
         show=not as_json,
     )
     report = out / "report.html"

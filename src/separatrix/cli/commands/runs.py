@@ -1,4 +1,4 @@
-"""`separatrix runs list`, `show`, `export` and `upgrade`: what the store of training runs holds."""
+"""`separatrix runs [list|show|export|summary|upgrade]`: what the store of training runs holds."""
 
 from __future__ import annotations
 
@@ -8,30 +8,94 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.options import STORE, Imports, StoreFile
+from separatrix.cli.options import STORE, Imports, StoreFile, only
 from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, width
-from separatrix.core.errors import SpecError
+from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
     from separatrix.training.sweeps.statistics import Summary
     from separatrix.training.sweeps.store import Store
 
-runs_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+PAGE = ".md"
 FIRST = 50
 """Runs that a list shows to people unless --limit says otherwise."""
+TAKES = {
+    "list": ("sweep", "status", "sort", "limit"),
+    "show": (),
+    "export": ("sweep", "status"),
+    "summary": ("sweep",),
+    "upgrade": (),
+}
+"""Action -> the options that it takes beside --store."""
+WORDS = {
+    "list": (0, 0, "runs list"),
+    "show": (1, 1, "runs show 3fa2"),
+    "export": (1, 2, "runs export runs.csv"),
+    "summary": (0, 0, "runs summary"),
+    "upgrade": (2, 2, "runs upgrade old.sqlite new.sqlite"),
+}
+"""Action -> least and most words behind it, and an example."""
 
-Sweep = Annotated[str | None, typer.Option("--sweep", help="Only the runs of this sweep.")]
-Status = Annotated[
-    str | None,
-    typer.Option("--status", help="Only waiting, running, done, diverged, failed or damaged."),
-]
+
+def runs(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[list|show KEY|export FILE|summary|upgrade OLD NEW]",
+            help="KEY: a run's key, or its first letters. FILE: OUT.csv or OUT.parquet, a row a"
+            " run (a second file takes the metrics over time), or OUT.md, the summary as a section"
+            " of a page. OLD: a store of an earlier version, written anew with a hash for each"
+            " outcome.",
+        ),
+    ] = None,
+    store: StoreFile = STORE,
+    sweep: Annotated[str | None, typer.Option(help="Only the runs of this sweep.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only waiting, running, done, diverged, failed or damaged.")
+    ] = None,
+    sort: Annotated[
+        str,
+        typer.Option(help="accuracy, seconds, learning_rate, task, ...; -accuracy: best first."),
+    ] = "",
+    limit: Annotated[
+        int | None,
+        typer.Option(min=0, help=f"Most runs listed; 0: all (default: {FIRST}, with --json all)."),
+    ] = None,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The training runs of a store: listed; one of them shown, with its curve and what is proved
+    beside it; written to a file; or summed up, the best learning rate of each cell and every seed.
+    Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
+    """
+    action, *others = words or ["list"]
+    if action not in TAKES:
+        raise UnknownNameError.of("action", action[:60], TAKES, where=" on runs")
+    least, most, example = WORDS[action]
+    if not least <= len(others) <= most:
+        raise SpecError(f"`runs {action}` takes other words: separatrix {example}")
+    only(
+        context,
+        f"runs {action}",
+        TAKES[action] if action == "upgrade" else ("store", *TAKES[action]),
+    )
+    if action == "list":
+        _list(store, sweep, status, sort, limit, as_json)
+    elif action == "show":
+        _show(others[0], store, as_json)
+    elif action == "export":
+        _export([Path(one) for one in others], store, sweep, status)
+    elif action == "upgrade":
+        _upgrade(Path(others[0]), Path(others[1]))
+    else:
+        print_summary(_summed(store, sweep), as_json)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
     """The store, to look at it; what is strange about its file is said. Raises StoreError, and
     UnknownNameError for a sweep that it does not have.
     """
-    from separatrix.core.errors import UnknownNameError
     from separatrix.training.sweeps.store import Store
 
     store = Store.read(path)
@@ -43,27 +107,15 @@ def opened(path: Path, sweep: str | None = None) -> Store:
     return store
 
 
-@runs_app.command("list")
-def runs_list(
-    store: StoreFile = STORE,
-    sweep: Sweep = None,
-    status: Status = None,
-    sort: Annotated[
-        str,
-        typer.Option(
-            "--sort",
-            help="accuracy, seconds, learning_rate, task, ...; -accuracy: the best first.",
-        ),
-    ] = "",
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", min=0, help=f"Most runs shown; 0: all (default: {FIRST}, with --json all)."
-        ),
-    ] = None,
-    as_json: JsonFlag = False,
+def _list(
+    store: Path,
+    sweep: str | None,
+    status: str | None,
+    sort: str,
+    limit: int | None,
+    as_json: bool,
 ) -> None:
-    """The runs of a store, in the order in which they came."""
+    """In the order in which they came."""
     with opened(store, sweep) as kept:
         if as_json:
             rows = kept.objects(sweep, status, sort=sort, limit=limit or 0)
@@ -91,14 +143,7 @@ def print_lines(lines: list[str]) -> None:
     typer.echo("\n".join(map(printable, lines)))
 
 
-@runs_app.command("show")
-def runs_show(
-    key: Annotated[str, typer.Argument(help="A run's key, or its first letters.")],
-    store: StoreFile = STORE,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """One run: what was trained, its curve, what came of it and what is proved beside it."""
+def _show(key: str, store: Path, as_json: bool) -> None:
     with opened(store) as kept:
         row = kept.run(key.strip().lower())
         metrics = kept.metrics(row.key)
@@ -111,18 +156,13 @@ def runs_show(
     print_text("\n".join(description(row, metrics, earlier, width())))
 
 
-@runs_app.command("export")
-def runs_export(
-    out: Annotated[Path, typer.Argument(help="The file to write: OUT.csv or OUT.parquet.")],
-    store: StoreFile = STORE,
-    sweep: Sweep = None,
-    status: Status = None,
-    metrics: Annotated[
-        Path | None,
-        typer.Option(help="A second file, .csv or .parquet, for the metrics over time."),
-    ] = None,
-) -> None:
-    """All runs as one table, a row each, with typed columns; parquet needs the extra "export"."""
+def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
+    """All runs as one table, with typed columns; parquet needs the extra "export"."""
+    out, *others = files
+    if out.suffix == PAGE:
+        _write_page(files, store, sweep, status)
+        return
+    metrics = others[0] if others else None
     from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
 
     check_outputs(store, out, metrics)
@@ -138,12 +178,7 @@ def runs_export(
         typer.echo(f"{len(told):,} metrics written to {metrics}")
 
 
-@runs_app.command("upgrade")
-def runs_upgrade(
-    old: Annotated[Path, typer.Argument(help="A store of an earlier version.")],
-    new: Annotated[Path, typer.Argument(help="The new store to write.")],
-) -> None:
-    """A store of an earlier version, written anew with a hash for each outcome."""
+def _upgrade(old: Path, new: Path) -> None:
     from separatrix.training.sweeps.upgrading import upgrade
 
     count, damaged = upgrade(old, new)
@@ -151,31 +186,26 @@ def runs_upgrade(
     print_text(f"{count:,} runs written to {new}, and {old} is as it was{left}")
 
 
-@runs_app.command("summary")
-def runs_summary(
-    store: StoreFile = STORE,
-    sweep: Sweep = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a section of a page.")
-    ] = False,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """What a sweep shows: the best learning rate of each cell and every seed, with intervals,
-    chance and what is proved.
-    """
-    if markdown and as_json:
-        raise SpecError("--markdown and --json are two forms of the same tables; give one")
-    with opened(store, sweep) as kept:
-        name = sweep if sweep is not None else _only_sweep(kept)
-    from separatrix.cli.report import sweeps as tables
+def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
+    from separatrix.cli.report.sweeps import markdown
+    from separatrix.core.evidence.atomic import write_atomic
+
+    out, *others = files
+    if others or status is not None:
+        raise SpecError(f"{out}: a page sums a whole sweep up; leave {others or '--status'} out")
+    if out.exists():
+        raise OutputError(f"{out}: the file exists; remove it or choose another name")
+    write_atomic(out, markdown(_summed(store, sweep)))
+    typer.echo(f"the summary written to {out}")
+
+
+def _summed(store: Path, sweep: str | None) -> Summary:
+    """What a sweep shows; its store's only one where none is named."""
     from separatrix.training.sweeps.statistics import stored_summary
 
-    found = stored_summary(name, store)
-    if markdown:
-        typer.echo(tables.markdown(found), nl=False)
-    else:
-        print_summary(found, as_json)
+    with opened(store, sweep) as kept:
+        name = sweep if sweep is not None else _only_sweep(kept)
+    return stored_summary(name, store)
 
 
 def print_summary(found: Summary, as_json: bool) -> None:

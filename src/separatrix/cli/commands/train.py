@@ -1,23 +1,40 @@
-"""`separatrix train`: one model, from an architecture and a task to a folder with both measured."""
+"""`separatrix train`: one model, from a stack and a task to a folder; a grid; an experiment."""
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.options import TASK_HELP, Imports, stack, with_sizes
+from separatrix.cli.commands.runs import print_summary
+from separatrix.cli.options import (
+    STORE,
+    TASK_HELP,
+    Device,
+    DryRun,
+    Engine,
+    Imports,
+    StoreFile,
+    Where,
+    Workers,
+    joined,
+    only,
+    options_of,
+    split_sizes,
+    stack,
+    stopped,
+)
 from separatrix.cli.printing import JsonFlag, print_json, print_text
-from separatrix.core.errors import OutputError, Stopped
-from separatrix.core.progress import clock, lines
+from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
+from separatrix.core.progress import bar, clock, lines
 
 if TYPE_CHECKING:
     from separatrix.training.alone import Trained
@@ -29,109 +46,171 @@ _SAY_EVERY = 20.0
 """Seconds between two lines where there is no terminal."""
 
 
+OF_RUN = ("out", "steps", "settings", "device", "fresh", "compile")
+OF_GRID = ("store", "engine", "workers", "device", "dry_run", "retry", "fresh", "compile")
+OF_EXPERIMENT = ("store", "engine", "workers", "device", "dry_run", "out")
+"""The options that each of the three ways takes."""
+GRIDS = (".yaml", ".yml")
+
+
 def train(
     context: typer.Context,
-    arch: Annotated[str, typer.Argument(help="The architecture.", autocompletion=complete.models)],
-    task: Annotated[
-        str, typer.Option(help=f"The task. {TASK_HELP}", autocompletion=complete.tasks)
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STACK TASK|GRID.yaml|EXPERIMENT",
+            help="A stack and what it is to learn; a file with `baseline:` and `grid:`; or an"
+            f" experiment of `list experiments`. {TASK_HELP}",
+            autocompletion=complete.trained,
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="New folder for the model and its measurement.")] = Path(
-        "trained"
-    ),
-    seed: Annotated[
-        int | None, typer.Option(help="Of weights, training and test prompts (default: 0).")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Most steps (default: 1000).")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="Most seconds of training, 0 for no limit (default: 0).")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="Prompts in a step (default: 128).")] = None,
-    optimiser: Annotated[
-        str | None,
-        typer.Option(help="muon (its rest by AdamW) or adamw (default: muon)."),
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="The highest learning rate (default: 0.003).")
-    ] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Of matrices alone (default: 0.01).")
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(help="After the warm-up: cosine, constant or linear (default: cosine)."),
-    ] = None,
-    warmup: Annotated[
-        int | None, typer.Option(help="Its steps, 0 for 5 % of all, 10 at least (default: 0).")
-    ] = None,
-    width: Annotated[int | None, typer.Option(help="Of the residual stream (default: 32).")] = None,
-    hidden: Annotated[
-        int | None, typer.Option(help="Units of each MLP, 0 for none (default: 64).")
-    ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of training: fp32 or bf16 (default: fp32).")
-    ] = None,
-    curriculum: Annotated[
-        list[str] | None,
+    out: Annotated[
+        Path | None,
         typer.Option(
-            help="Sizes to begin with, and until which step: n=4@100, repeatable (default: none)."
+            help="New folder for the model and its measurement (default: trained), or for an"
+            " experiment's page and table."
         ),
     ] = None,
-    longer: Annotated[
-        list[str] | None,
-        typer.Option(help="Sizes to measure accuracy at, too: n=64, repeatable (default: none)."),
+    steps: Annotated[
+        int | None, typer.Option(help="Most steps of a stack (default: 1000).")
     ] = None,
-    tested: Annotated[int | None, typer.Option(help="Fresh test prompts (default: 2048).")] = None,
-    formats: Annotated[
+    settings: Annotated[
         list[str] | None,
         typer.Option(
-            help="Number formats (bf16, fp16) that carried states are rounded to in a further test,"
-            " repeatable (default: none)."
+            "--set",
+            metavar="NAME=VALUE",
+            help="How a stack is trained, repeatable: seed=3, learning_rate=0.003, batch=128,"
+            " width=32, hidden=64, tested=2048, longer=n=64 (a size to measure at, too),"
+            " curriculum=n=4@100, formats=bf16, ... as fields of a grid (docs/training.md).",
         ),
     ] = None,
-    stop_at: Annotated[
-        float | None,
-        typer.Option(
-            help="Running accuracy of 20 steps that ends training early (default: 0.995)."
-        ),
-    ] = None,
-    plateau: Annotated[
-        int | None,
-        typer.Option(help="Steps without progress that end training, 0 for never (default: 0)."),
-    ] = None,
-    rule: Annotated[
-        str | None,
-        typer.Option(help="own, or study: held to the study's rule of stopping (default: own)."),
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, or cuda:1.")] = "cpu",
-    compile: Annotated[bool, typer.Option("--compile", help="Compile with torch.compile.")] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget what an interrupted training has saved.")
+    store: StoreFile = STORE,
+    engine: Engine = "local",
+    workers: Workers = None,
+    device: Device = "cpu",
+    dry_run: DryRun = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Try the runs of a grid again that have failed.")
     ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Forget what an interrupted training has saved; of a grid, train again what"
+            " another version has trained.",
+        ),
+    ] = False,
+    compile: Annotated[bool, typer.Option("--compile", help="Use torch.compile.")] = False,
     imports: Imports = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and
-    evaluate take. Interrupted, the same command goes on. Example: train 'full*2 @ heads=1,
-    head_dim=16' --task eva --n 8 --V 16
+    """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and task
+    evaluate take; every run of a grid, or of an experiment, that the store does not have yet.
+    Interrupted, the same command goes on. Examples: train 'full*2 @ heads=1, head_dim=16'
+    eva:n=8,V=16; train examples/tiny.yaml --dry-run
     """
+    where = Where.of(store, engine, workers, device, dry_run)
+    (what, *others), beside = split_sizes(words, "train")
+    if Path(what).suffix in GRIDS:
+        _alone([*others, *beside], f"the file {what}")
+        only(context, "train GRID.yaml", OF_GRID)
+        _grid(Path(what), where, compile, imports or (), retry, fresh, as_json)
+    elif not others and _is_experiment(what):
+        from separatrix.cli.commands.experiment import train_experiment
+
+        _alone(beside, f"the experiment {what}")
+        only(context, "train EXPERIMENT", OF_EXPERIMENT)
+        train_experiment(what, where, out, as_json)
+    else:
+        only(context, "train STACK TASK", OF_RUN)
+        if len(others) != 1:
+            raise SpecError(
+                f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
+                f" train {quote(what[:60])} eva:n=8,V=16"
+            )
+        given = read_settings(settings or [], steps)
+        task = joined(others[0], beside, options_of(context))
+        _one(what, task, given, out or Path("trained"), device, compile, fresh, as_json)
+
+
+def _is_experiment(text: str) -> bool:
+    from separatrix.findings import EXPERIMENTS
+
+    return text in EXPERIMENTS
+
+
+def _alone(more: list[str], what: str) -> None:
+    if more:
+        raise SpecError(f"{what} says its own tasks; leave {more[0][:60]!r} out")
+
+
+def _grid(
+    file: Path,
+    where: Where,
+    compile: bool,
+    imports: Sequence[str],
+    retry: bool,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Every run of a file that the store does not have yet, and what came out."""
+    from separatrix.training.sweeps.sweep import planned
+    from separatrix.training.sweeps.sweep import sweep as train_all
+
+    if where.dry_run:
+        with bar("trying some steps", shown=not as_json):
+            plan = planned(file, store=where.store, workers=where.workers, device=where.device)
+        where.say_plan(plan.name, plan, as_json)
+        return
+    try:
+        found = train_all(
+            file,
+            compile=compile,
+            imports=imports,
+            retry=retry,
+            fresh=fresh,
+            show=not as_json,
+            **where.engine_options(),
+        )
+    except KeyboardInterrupt:
+        raise stopped(where.store) from None
+    print_summary(found, as_json)
+    if failed := found.count("failed"):
+        place = "" if where.store == STORE else f" --store {where.store}"
+        print(
+            f"{failed:,} failed: `separatrix runs list --status failed{place}` shows them,"
+            " `separatrix runs show` says why, and --retry tries them again",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1)
+
+
+def _one(
+    stack_text: str,
+    task: str,
+    settings: dict[str, Any],
+    out: Path,
+    device: str,
+    compile: bool,
+    fresh: bool,
+    as_json: bool,
+) -> None:
     from separatrix.core.evidence.folder import check_new
     from separatrix.tasks import parse_task
 
     check_new(out)
-    given = dict(locals())
-    settings = _settings(given)
-    architecture = stack(arch).spec
-    asked = parse_task(with_sizes(task, context)).spec
+    architecture = stack(stack_text).spec
+    asked = parse_task(task).spec
     from separatrix.training.run import Run
 
     whole = {"architecture": architecture, "task": asked, "seed": 0} | settings
     run = Run.from_json(whole).canonical()
     run.check()
-    where = _device(device)
+    place = _device(device)
     file = out.with_name(f"{out.name}.checkpoint")
     if fresh:
         _forget(file)
-    trained = _trained(run, file, device=where, compile=compile, shown=not as_json)
+    trained = _trained(run, file, device=place, compile=compile, shown=not as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
     if as_json:
@@ -144,6 +223,34 @@ def train(
         )
         return
     print_text("\n".join(_said(trained, out)))
+
+
+def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
+    """Fields of a run from texts such as "learning_rate=0.003"; lists from those that are given
+    several times. Raises SpecError, and UnknownNameError for no field.
+    """
+    from yaml import YAMLError, safe_load
+
+    from separatrix.training.run import Run
+
+    lists = {field.name for field in fields(Run) if field.type.startswith("tuple")}
+    known = [f.name for f in fields(Run) if f.name not in ("architecture", "task")]
+    found: dict[str, Any] = {} if steps is None else {"steps": steps}
+    for name, equals, text in (one.partition("=") for one in texts):
+        if name not in known:
+            raise UnknownNameError.of("setting of a training", name[:60], known)
+        if not equals or not text:
+            raise SpecError(f"--set {name}: write {name}=VALUE, such as --set learning_rate=0.003")
+        if name in lists:
+            found[name] = (*found.get(name, ()), text)
+        elif name in found:
+            raise SpecError(f"{name} is given twice; keep one")
+        else:
+            try:
+                found[name] = safe_load(text)
+            except YAMLError:
+                raise SpecError(f"--set {name}={text[:60]}: this is no value") from None
+    return found
 
 
 def _forget(file: Path) -> None:
@@ -159,14 +266,6 @@ def _device(device: str) -> str:
     from separatrix.training.sweeps.engines.local import devices
 
     return devices(device)[0]
-
-
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run that were given, by name; the others have the run's own defaults."""
-    from separatrix.training.run import Run
-
-    names = [field.name for field in fields(Run) if field.name not in ("architecture", "task")]
-    return {name: given[name] for name in names if given[name] is not None}
 
 
 def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -> Trained:
@@ -298,8 +397,8 @@ def _said(trained: Trained, out: Path) -> list[str]:
         f"{text}: {counted(outcome.longer_answers(place), outcome.longer[place], one.several)},"
         f" chance {chance(one.chance)}"
         for place, (text, one) in enumerate(zip(run.longer, run.longer_tasks, strict=True))
-    ] or ["not measured; --longer n=... does"]
-    place = shlex.quote(str(out))
+    ] or ["not measured; --set longer=n=... does"]
+    place = quote(str(out))
     own = f"{outcome.correct:,} of {run.tested:,} fresh prompts"
     if task.several:
         own = f"{outcome.right:,} of {outcome.due:,} answers in {run.tested:,} fresh prompts"
@@ -319,5 +418,5 @@ def _said(trained: Trained, out: Path) -> list[str]:
         f"next      separatrix verify {place}",
         # what refutes has one answer to a prompt
         *([] if task.several else [f"          separatrix refute {place} --task {run.task}"]),
-        f"          separatrix evaluate {place} --task {run.task}",
+        f"          separatrix task {run.task} evaluate {place}",
     ]

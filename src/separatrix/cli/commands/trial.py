@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli.commands.sweep import stopped
-from separatrix.cli.options import STORE, Address, Device, DryRun, Engine, StoreFile, Workers
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text
+from separatrix.cli.commands.experiment import print_seeds
+from separatrix.cli.options import (
+    STORE,
+    Device,
+    DryRun,
+    Engine,
+    StoreFile,
+    Where,
+    Workers,
+    stopped,
+)
+from separatrix.cli.printing import JsonFlag, print_json, print_text
 from separatrix.core.errors import SizeError
 from separatrix.core.progress import bar
 
@@ -28,7 +37,6 @@ def trial(
     engine: Engine = "local",
     workers: Workers = None,
     device: Device = "cpu",
-    address: Address = "",
     dry_run: DryRun = False,
     out: Annotated[
         Path | None, typer.Option(help="New folder for the page, its picture and the rows.")
@@ -36,13 +44,14 @@ def trial(
     as_json: JsonFlag = False,
 ) -> None:
     """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
-    says who solves the task. Interrupted, the same command goes on.
+    says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
+    full)*2' 'gdn*7 + full' --task recall --hours 2
     """
     from separatrix.core.document.cells import duration
     from separatrix.core.document.drawing import libraries
     from separatrix.core.evidence.folder import check_new
     from separatrix.core.numbers.amounts import format_bytes
-    from separatrix.findings.page import COLUMNS, contrasts, data, lines, notes
+    from separatrix.findings.page import data
     from separatrix.findings.picture import write_out
     from separatrix.findings.results import of_table
     from separatrix.findings.trial import trial as scaled
@@ -52,6 +61,7 @@ def trial(
         # both are told before hours of training
         libraries()
         check_new(out)
+    where = Where.of(store, engine, workers, device, dry_run)
     own = {name: resolve(name) for name in layouts}
     found = scaled(own, task, seeds=seeds, steps=steps)
     with bar("trying some steps", shown=not as_json):
@@ -74,14 +84,7 @@ def trial(
     if short:
         raise SizeError(short)
     try:
-        experiment, table = found.train(
-            store=store,
-            show=not as_json,
-            engine=engine,
-            workers=workers,
-            device=device,
-            address=address,
-        )
+        experiment, table = found.train(show=not as_json, **where.engine_options())
     except KeyboardInterrupt:
         raise stopped(store) from None
     results = of_table(table)
@@ -91,9 +94,4 @@ def trial(
         said = {"rules": found.rules(), "remarks": found.remarks(table, results)}
         print_json({**data(experiment, table, results), **said})
         return
-    typer.echo()
-    print_rows([dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)], False)
-    typer.echo()
-    for one in contrasts(experiment.contrasts, results):
-        print_text(f"- {one.contrast.one} against {one.contrast.other}: {one.said}")
-    print_text("\n".join([*notes(results), *found.remarks(table, results)]))
+    print_seeds(experiment, results, found.remarks(table, results))

@@ -105,7 +105,7 @@ def _lines_opened(lines: Iterable[CardLine], key: str) -> list[Part]:
         if theorem is not None and line.theorem != "none" and line.theorem not in seen:
             seen.add(line.theorem)
             said.append(("by", f"{theorem.cited}: {theorem.title}"))
-            said.append(("source", f"{theorem.source}; `separatrix theorems show {theorem.key}`"))
+            said.append(("source", f"{theorem.source}; `separatrix list theorems {theorem.key}`"))
         parts += [head, Table([(f"  {label}", text) for label, text in said if text])]
     return parts
 

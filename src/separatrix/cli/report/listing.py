@@ -1,4 +1,4 @@
-"""Theorems, statements and counts explained, for `theorems` and `theorems show`."""
+"""Theorems, statements and counts explained, for `list theorems`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe_theorem(key: str) -> list[tuple[str, str]]:
     theorem = THEOREMS.get(key) or KNOWN.get(key)
     if theorem is None:
         known = [*THEOREMS, *KNOWN, *(f"{COUNT}{name}" for name in COUNTS)]
-        raise UnknownNameError.of("theorem", key, known, listing="separatrix theorems")
+        raise UnknownNameError.of("theorem", key, known, listing="separatrix list theorems")
     parts = [
         (f"{key}: {theorem.title}", theorem.statement),
         ("premises", "\n".join(theorem.premises)),

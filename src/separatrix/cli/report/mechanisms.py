@@ -109,8 +109,8 @@ def page() -> str:
         "# The mechanisms",
         "",
         (
-            "Written by `separatrix mechanisms --markdown` from the code; a test compares. One"
-            " mechanism: `separatrix mechanisms show gdn`."
+            "Written by `separatrix list mechanisms --markdown` from the code; a test compares. One"
+            " mechanism: `separatrix list mechanisms gdn`."
         ),
         "",
         f"{LEGEND[0].upper()}{LEGEND[1:]}.",

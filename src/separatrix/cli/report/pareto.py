@@ -81,18 +81,15 @@ def assumptions(result: DesignResult) -> list[str]:
     return list(dict.fromkeys((*result.rests_on, *granted)))
 
 
-def design_document(
-    result: DesignResult, *, everything: bool = False, context_from: str = ""
-) -> Document:
+def design_document(result: DesignResult, *, context_from: str = "") -> Document:
     """What proofs leave: layouts that are proved to suffice, those that no theorem excludes, and
-    what is excluded. `everything` for more than the first 12 points of each, `context_from` for who
-    chose the context.
+    what is excluded. `context_from` says who chose the context.
     """
     head = Document(_header(result, context_from))
     if not result.not_excluded:
         first, *others = obstacles(result)
         return head + Document(Heading(f"Nothing fits: {first}"), *_lines(others))
-    proved = [_front(result.proved, everything)]
+    proved = [_front(result.proved)]
     if not result.proved:
         proved = _lines([_nothing_proved(result)])
     costs = {point.cost for point in result.proved}
@@ -103,7 +100,7 @@ def design_document(
         Heading(
             f"{OPEN.capitalize()}: no theorem says that a task fails; whether weights exist is open"
         ),
-        _front(left, everything) if left else Line("  nothing that costs less than what is proved"),
+        _front(left) if left else Line("  nothing that costs less than what is proved"),
     )
     command = trial_command(result)
     tried = [_TRIED, f"  {command}"] if command else []
@@ -140,9 +137,9 @@ def _header(result: DesignResult, context_from: str) -> Table:
     return Table(rows, labels=True)
 
 
-def _front(points: Sequence[Point], everything: bool) -> Table:
+def _front(points: Sequence[Point]) -> Table:
     """Each point's costs, its layers, and what stands beside it."""
-    shown = points if everything else points[:_SHOWN]
+    shown = points[:_SHOWN]
     rows: list[Cells | str] = []
     for point in shown:
         memory, work = format_bytes(point.cost.cache_bits), format_count(point.cost.flops)
@@ -150,7 +147,7 @@ def _front(points: Sequence[Point], everything: bool) -> Table:
         rows.append((f"      {layout_text(point.layout)}",))
         rows += [(f"      {other.change}: {_neighbour(other)}",) for other in point.neighbours]
     if len(points) > len(shown):
-        rows.append(f"  and {len(points) - len(shown):,} more; --all prints them")
+        rows.append(f"  and {len(points) - len(shown):,} more; --json has them")
     return Table(rows)
 
 

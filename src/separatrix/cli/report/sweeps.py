@@ -170,7 +170,7 @@ def notes(summary: Summary) -> list[str]:
         more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
         found.append(
             f"Damaged and not used, since the hash of the outcome is another: {named}{more};"
-            " `separatrix sweep FILE --retry` trains them again."
+            " `separatrix train GRID.yaml --retry` trains them again."
         )
     found += [f"{text}." for text in dict.fromkeys(cell.repeats for cell in summary.cells) if text]
     for cell in summary.cells:

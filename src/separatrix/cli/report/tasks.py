@@ -35,7 +35,7 @@ Some tasks take `queries=all` or `queries=k`: many answers per prompt, which is 
 quick. Chance, levels and audits are those of a single answer, a uniform one of those due, and so is
 the ceiling of Theorem A; what it costs to answer all of a prompt is more.
 
-`labels=tokens` in the text of a task of tokens makes `tasks sample` and `tasks export` give input
+`labels=tokens` in the text of a task of tokens makes `task NAME sample` and `export` give input
 ids and labels: the token id due after each token, -100 where none is. For mqar these are the arrays
 of Zoology's generator. (In Python: `separatrix.tasks.labels.token_labels(task, batch)`.)
 
@@ -47,10 +47,10 @@ instances (fitted to 4,000 others), and the level p it may reach. A standard err
 level is tried again with four times as many fresh instances, and is a leak only if it is above
 again; none here is. Nine times of ten this finds a gain of 0.035 in a task answered yes or no that
 one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; with 40,000 and
-40,000 (`separatrix audit TASK --fitted 40000 --tested 40000`) 0.011, 0.017 and 0.026. That is for a
-token whose place is known: among many places the right one must be found too, and the gain of 0.053
-was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of 10
-among 3. Boosted trees on raw tokens are held to the levels of every task at one size.
+40,000 (`separatrix task TASK audit --fitted 40000 --number 40000`) 0.011, 0.017 and 0.026. That is
+for a token whose place is known: among many places the right one must be found too, and the gain of
+0.053 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of
+10 among 3. Boosted trees on raw tokens are held to the levels of every task at one size.
 
 The level of a probe is chance, unless no way of drawing could avoid more: then the task says why.
 Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second
@@ -93,7 +93,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     name = name_of(name)
     known = every() | {Thought.name: Thought}
     if name not in known:
-        raise UnknownNameError.of("task", name, known, listing="separatrix tasks")
+        raise UnknownNameError.of("task", name, known, listing="separatrix list tasks")
     cls = known[name]
     words = cls.words
     written = f"; thought={'|'.join(cls.thoughts)}" if cls.thoughts else ""
@@ -150,9 +150,10 @@ def page() -> str:
     lines = [
         "# The tasks",
         "",
-        "Written by `separatrix tasks --markdown` from the code; a test compares. One task:",
-        "`separatrix tasks show seqcomp`; a few instances:",
-        "`separatrix tasks sample seqcomp:L=2,n=16`; its audit: `separatrix audit seqcomp`; files:",
+        "Written by `separatrix list tasks --markdown` from the code; a test compares. One task:",
+        "`separatrix list tasks seqcomp`; a few instances:",
+        "`separatrix task seqcomp:L=2,n=16 sample`; its audit: `separatrix task seqcomp audit`;",
+        "files:",
         "[export](tasks-export.md).",
         "",
         "| task | asks | sizes |",

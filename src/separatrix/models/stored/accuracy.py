@@ -178,7 +178,7 @@ def reads(model: Model, own: Task, task: Task) -> None:
     if task.length > model.config.length:
         raise SizeError(
             f"{task.spec} has prompts of {task.length:,} tokens; this model has places for"
-            f" {model.config.length:,}: train one that has them, with --longer"
+            f" {model.config.length:,}: train one that has them, with --set longer=n=..."
         )
 
 

@@ -20,5 +20,5 @@ def preset(
     from separatrix.stacks.architecture.hf import from_config
 
     if name not in PRESETS:
-        raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix presets")
+        raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix list presets")
     return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)

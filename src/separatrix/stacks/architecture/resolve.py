@@ -44,7 +44,7 @@ def resolve(
         if os.path.exists(text):
             return _files().from_path(text, settings, pattern)
         error = UnknownNameError.of(
-            "architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix presets"
+            "architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix list presets"
         )
         raise UnknownNameError(f"{error} {WAYS}")
     no_pattern(pattern)

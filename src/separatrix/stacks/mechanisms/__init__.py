@@ -166,7 +166,7 @@ def mechanism_named(text: str, *, where: str = "") -> str:
     if name := called(text):
         return name
     raise UnknownNameError.of(
-        "mechanism", text, MECHANISMS, where=where, listing="separatrix mechanisms"
+        "mechanism", text, MECHANISMS, where=where, listing="separatrix list mechanisms"
     )
 
 

@@ -195,7 +195,7 @@ def audit_texts(name_or_text: str, *, sizes: int = AUDITED) -> tuple[str, ...]:
     name = name_of(name_or_text)
     every = TASKS | TEXT_TASKS
     if name not in every:
-        raise UnknownNameError.of("task", name, every, listing="separatrix tasks")
+        raise UnknownNameError.of("task", name, every, listing="separatrix list tasks")
     if type(sizes) is not int or sizes < 1:
         raise SizeError(f"audit: sizes is {sizes!r}; it must be an integer of at least 1")
     if ":" in name_or_text:

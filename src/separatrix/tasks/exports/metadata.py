@@ -67,7 +67,7 @@ def command(job: Job, format: str) -> str:
         f"--{name} {job.splits.get(name, 0)}" for name in ("train", "validation", "test")
     )
     return (
-        f"separatrix tasks export '{job.source.spec}' --format {format} {splits} --seed"
+        f"separatrix task '{job.source.spec}' export --format {format} {splits} --seed"
         f" {job.seed} --out DIR"
     )
 

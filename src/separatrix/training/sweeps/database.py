@@ -235,8 +235,8 @@ def check_file(path: Path) -> None:
             start = file.read(_HEADER)
     except FileNotFoundError:
         raise StoreError(
-            f"there is no store at {path}; `separatrix sweep FILE --store {path}` makes one, and"
-            " --store names another"
+            f"there is no store at {path}; `separatrix train GRID.yaml --store {path}` makes"
+            " one, and --store names another"
         ) from None
     except IsADirectoryError:
         raise StoreError(

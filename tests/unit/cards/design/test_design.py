@@ -437,8 +437,7 @@ OPTIONS: dict[str, Any] = {
     "context": "64",
     "cache": "1MiB",
     "layers": "2",
-    "heads": 1,
-    "head_dim": 16,
+    "sizes": ["heads=1", "head_dim=16"],
 }
 
 
@@ -461,8 +460,11 @@ OPTIONS: dict[str, Any] = {
         ({"place": "middle"}, "choose from any, even, start, end"),
         ({"plot": Path("x.pdf")}, "'.pdf' cannot be drawn"),
         ({"plot": Path("no/such/x.png")}, "there is no folder"),
-        ({"heads": 0}, "heads"),
-        ({"format": "bf17"}, "unknown number format 'bf17'"),
+        ({"sizes": ["heads=0"]}, "heads"),
+        ({"sizes": ["heads=1,2"]}, "one number of heads"),
+        ({"sizes": ["haeds=1"]}, "Did you mean 'heads'?"),
+        ({"sizes": ["state=8", "state=9"]}, "given twice"),
+        ({"sizes": ["format=bf17"]}, "unknown number format 'bf17'"),
         ({"base": "qwen4-next"}, "unknown architecture"),
     ],
 )
@@ -607,7 +609,7 @@ def test_a_layout_that_fails_says_how_badly(capsys: pytest.CaptureFixture[str]) 
     16 bits in each of 4 layers: Theorem A at exactly that many bits.
     """
     arguments = ["design", "--task", "eva:V=50000", "--context", "262144", "--cache", "1MiB"]
-    arguments += ["--layers", "4", "--readers", "0", "--state", "64,128", "--heads", "4"]
+    arguments += ["--layers", "4", "--readers", "0", "--set", "state=64,128", "--set", "heads=4"]
     assert run([*arguments, "--json"]) == 0
     (point,) = json.loads(capsys.readouterr().out)["not_excluded"]
     (fewer,) = point["neighbours"]

@@ -119,7 +119,7 @@ def test_what_stands_behind_an_answer(capsys: pytest.CaptureFixture[str]) -> Non
         return " ".join(capsys.readouterr().out.split())
 
     recall = told("--why", "recall")
-    for said in ("Whatever its weights", "says", "numbers", "assumes", "theorems show I", "source"):
+    for said in ("Whatever its weights", "says", "numbers", "assumes", "list theorems I", "source"):
         assert said in recall
     assert "equality of two strings" not in recall
     assert told("--why", "Recall") == recall

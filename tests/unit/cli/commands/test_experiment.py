@@ -1,4 +1,4 @@
-"""`separatrix experiment`: lists, shows what is recorded, trains, refuses what makes no sense."""
+"""Experiments: listed, shown as recorded, trained; refused what makes no sense."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    assert run(["experiment", *words]) == code
+    assert run(["list", "experiments", *words]) == code
     out, err = capsys.readouterr()
     assert err.count("\n") <= 1
     return out if code == 0 else err
@@ -45,10 +45,10 @@ def test_the_list(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_recorded_results_are_shown_without_training(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = said(capsys, "toy", "--recorded")
+    text = said(capsys, "toy")
     for part in ("How many facts", "8 of 8", "shown: full is ahead", "0123456789", "2026-01-31"):
         assert part in text
-    found = json.loads(said(capsys, "toy", "--recorded", "--json"))
+    found = json.loads(said(capsys, "toy", "--json"))
     assert found["contrasts"][0]["p"] == 2 / 2**8
     assert [cell["solved"] for cell in found["cells"]] == [8, 0]
     assert len(found["rows"]) == 2
@@ -59,7 +59,7 @@ def test_a_claim_that_the_rows_do_not_bear_fails_after_what_they_show(
 ) -> None:
     worse = table({"full": (900, None) * 4, "linear": (100,) * 8})
     (results / "toy.json").write_text(worse.text())
-    assert run(["experiment", "toy", "--recorded"]) == 1
+    assert run(["list", "experiments", "toy"]) == 1
     out, err = capsys.readouterr()
     assert "no difference shown" in out or "shown: linear is ahead" in out
     assert "the rows do not bear this claim" in err
@@ -78,25 +78,16 @@ def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFi
     ("words", "told"),
     [
         (["shfit"], "Did you mean 'shift'?"),
-        (["toy", "--scale", "latop"], "Did you mean 'laptop'?"),
-        (["toy", "--check", "--recorded"], "ask for different things"),
-        (["toy", "--check", "--dry-run"], "ask for different things"),
-        (["--check"], "name an experiment"),
-        (["--record"], "name an experiment"),
-        (["--out", "x"], "name an experiment"),
+        (["toy", "--check", "--out", "x"], "ask for different things"),
+        (["toy", "--bits", "3:4"], "--bits says nothing to `list experiments NAME`"),
+        (["--check"], "--check says nothing to `list experiments`"),
+        (["--out", "x"], "--out says nothing to `list experiments`"),
         (["toy", "--seed", "3"], "--seed says which run --check draws"),
-        (["toy", "--scale", "smoke"], "`separatrix sweep FILE` trains a grid of any size"),
-        (["toy", "--recorded", "--scale", "gpu"], "--scale gpu is gone"),
-        (["study"], "give their lines with --rows FILE"),
-        (["study", "--recorded"], "--rows FILE` shows them"),
+        (["study"], "--rows FILE` shows them"),
         (["shift", "--check"], "holds no results of shift"),
         (["study", "--rows", "none.jsonl"], "none.jsonl: cannot be read"),
-        (["study", "--rows", "x", "--out", "y"], "make no table"),
-        (["study", "--rows", "x", "--recorded"], "ask for different things"),
-        (["--rows", "x"], "name an experiment"),
-        (["toy", "--check", "--out", "x"], "make no table"),
-        (["toy", "--recorded", "--record"], "in the package already"),
-        (["toy", "--device", "tpu"], "tpu"),
+        (["study", "--rows", "x", "--out", "y"], "ask for different things"),
+        (["toy", "--record"], "tools/experiments.py --record NAME"),
     ],
 )
 def test_what_makes_no_sense(
@@ -108,24 +99,25 @@ def test_what_makes_no_sense(
 def test_damaged_results_are_one_line(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = results / "toy.json"
     path.write_text(path.read_text().replace('"right":998', '"right":999'))
-    told = said(capsys, "toy", "--recorded", code=2)
+    told = said(capsys, "toy", code=2)
     assert "toy.json: the content hash does not match" in told
 
 
-def test_a_folder_that_exists_is_told_before_training(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--out", "."], "exists already"),
+        (["--device", "tpu"], "tpu"),
+        (["--retry"], "--retry says nothing to `train EXPERIMENT`"),
+        (["eva:n=4", "--out", "x", "--dry-run"], "--dry-run says nothing to `train STACK TASK`"),
+        (["--n", "4"], "the experiment toy says its own tasks; leave '--n' out"),
+    ],
+)
+def test_what_cannot_be_trained(
+    words: list[str], told: str, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = said(capsys, "toy", "--out", str(tmp_path), code=2)
-    assert "exists already" in told
-
-
-def test_record_needs_a_clean_checkout(
-    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from separatrix.findings import provenance
-
-    monkeypatch.setattr(provenance, "commit", lambda: provenance.UNKNOWN)
-    assert "clean checkout" in said(capsys, "toy", "--record", code=2)
+    assert run(["train", "toy", *words]) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("right", "code"), [(998, 0), (0, 1)])
@@ -160,7 +152,7 @@ def test_from_training_to_a_folder(
     monkeypatch.setitem(EXPERIMENTS, "toy", toy(tmp_path))
     out = tmp_path / "out"
     store = str(tmp_path / "store.sqlite")
-    words = ["experiment", "toy", "--store", store, "--workers", "1"]
+    words = ["train", "toy", "--store", store, "--workers", "1"]
     assert run([*words, "--dry-run"]) == 0
     assert "8: 4 cells" in capsys.readouterr().out
     assert run(words) == 0
@@ -172,5 +164,5 @@ def test_from_training_to_a_folder(
     (results / "toy.json").write_text((out / "toy.json").read_text())
     tables.read.cache_clear()
     for seed in (0, 1):
-        assert run(["experiment", "toy", "--check", "--seed", str(seed)]) == 0
+        assert run(["list", "experiments", "toy", "--check", "--seed", str(seed)]) == 0
         assert capsys.readouterr().out.startswith(("equal", "agrees"))

@@ -233,7 +233,8 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     seeds = summed["cells"][0]["rates"][0]["seeds"]
     assert [one["accuracy"] for one in seeds] == [0.75, 0.2]
     assert seeds[0]["formats"][0]["right"] == 1450
-    page = printed(capsys, "summary", "--store", str(several), "--markdown")
+    printed(capsys, "export", str(several.with_name("page.md")), "--store", str(several))
+    page = several.with_name("page.md").read_text()
     assert "| cell | rate | median | whole prompts |" in page
     assert "Accuracies are of single answers" in page
     assert "- Of 1 run, which an earlier version ended, whole prompts alone were counted" in page
@@ -259,9 +260,9 @@ def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, "summary", "--store", str(path), "--sweep", "first")
     assert "99.9 %" in out
     assert "1 diverged, 1 failed, 2 waiting. A diverged seed counts as 0 %" in out
-    assert printed(
-        capsys, "summary", "--store", str(path), "--sweep", "second", "--markdown"
-    ).startswith("## second\n\n| cell | rate | median")
+    page = path.with_name("page.md")
+    printed(capsys, "export", str(page), "--store", str(path), "--sweep", "second")
+    assert page.read_text().startswith("## second\n\n| cell | rate | median")
     found = json.loads(
         printed(capsys, "summary", "--store", str(path), "--sweep", "second", "--json")
     )
@@ -274,8 +275,8 @@ def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     parquet = pytest.importorskip("pyarrow.parquet")
     for kind in ("csv", "parquet"):
         out = printed(
-            capsys, "export", str(tmp_path / f"runs.{kind}"), "--store", str(path),
-            "--metrics", str(tmp_path / f"metrics.{kind}"),
+            capsys, "export", str(tmp_path / f"runs.{kind}"), str(tmp_path / f"metrics.{kind}"),
+            "--store", str(path),
         )  # fmt: skip
         assert out == (
             f"6 runs written to {tmp_path}/runs.{kind}\n"
@@ -328,7 +329,7 @@ def test_without_pyarrow(
         (["export", "a.csv", "--store", "none.sqlite"], "there is no store at none.sqlite"),
         (["export", "a.txt", "--store", "PATH"], "a.txt: runs are exported to .csv or .parquet"),
         (
-            ["export", "a.csv", "--metrics", "./a.csv", "--store", "PATH"],
+            ["export", "a.csv", "./a.csv", "--store", "PATH"],
             "a.csv would be overwritten",
         ),
         (["export", "a.csv", "--store", "a.csv"], "a.csv would be overwritten"),
@@ -336,6 +337,11 @@ def test_without_pyarrow(
         (["list", "--store", "PATH", "--sort", "accurcy"], "Did you mean 'accuracy'?"),
         (["list", "--store", "PATH", "--sweep", "frist"], "Did you mean 'first'?"),
         (["list", "--store", "PATH", "--limit", "-1"], "--limit"),
+        (["lsit"], "Did you mean 'list'?"),
+        (["show"], "separatrix runs show 3fa2"),
+        (["export", "a.csv", "--metrics", "b.csv"], "runs export runs.csv metrics.csv"),
+        (["export", "a.md", "b.md", "--store", "PATH"], "sums a whole sweep up"),
+        (["export", "PATH/a.csv", "--limit", "3"], "--limit says nothing to `runs export`"),
         (["show", "", "--store", "PATH"], "several runs"),
         (["show", "zz", "--store", "PATH"], "has no run whose key begins with 'zz'"),
         (["export", "nowhere/a/b.csv", "--store", "PATH", "--status", "running"], "no such runs"),

@@ -1,4 +1,4 @@
-"""`separatrix train` and `evaluate`: what they write and say, and what they refuse."""
+"""`separatrix train` and `task NAME evaluate`: what they write and say, and what they refuse."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import get_origin, get_type_hints
 
-import click
 import pytest
-import typer
 from support.interrupts import heeds_interrupts
 
 from separatrix.checks.verify import verify_path
-from separatrix.cli.main import app, run
+from separatrix.cli.commands.train import read_settings
+from separatrix.cli.main import run
 from separatrix.constructions import construct
 from separatrix.core.evidence.records import Measurement
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 
-SMALL = ["full @ heads=1, head_dim=4", "--task", "eva", "--n", "4", "--V", "8", "--width", "8"]
-SIZES = ["--hidden", "0", "--steps", "6", "--batch", "16", "--tested", "300", "--longer", "n=6"]
+SMALL = ["full @ heads=1, head_dim=4", "eva", "--n", "4", "--V", "8", "--set", "width=8"]
+
+
+def sets(*texts: str) -> list[str]:
+    return [word for text in texts for word in ("--set", text)]
+
+
+SIZES = ["--steps", "6", *sets("hidden=0", "batch=16", "tested=300", "longer=n=6")]
 
 
 @pytest.fixture(scope="module", name="made")
@@ -36,27 +40,15 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def command(name: str) -> click.Command:
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)
-    return group.commands[name]
-
-
-def test_every_field_of_a_run_is_an_option_and_tells_its_default() -> None:
-    options = {param.name: param for param in command("train").params}
-    hints = get_type_hints(Run)
-    kinds: dict[Any, str] = {int: "integer", float: "float"}
-    for field in fields(Run):
-        if field.name in ("architecture", "task"):
-            continue
-        option = options[field.name]
-        assert isinstance(option, click.Option)
-        assert option.opts == [f"--{field.name.replace('_', '-')}"]
-        assert option.type.name == kinds.get(hints[field.name], "text")
-        assert option.multiple == (get_origin(hints[field.name]) is tuple)
-        default = 0 if field.default is MISSING else field.default
-        said = f"{default:g}" if isinstance(default, int | float) else default or "none"
-        assert str(option.help).endswith(f"(default: {said}).")
+def test_every_field_of_a_run_may_be_set() -> None:
+    """A value of each kind is read as the field's own; lists are given item by item."""
+    for field, hint in get_type_hints(Run).items():
+        if field not in ("architecture", "task"):
+            text = {int: "3", float: "0.5", str: "word"}.get(hint, "word")
+            (found,) = read_settings([f"{field}={text}"], None).values()
+            wanted = ("word",) if get_origin(hint) is tuple else {"3": 3, "0.5": 0.5}.get(text)
+            assert found == (wanted or "word")
+    assert read_settings(["longer=n=4", "longer=n=8"], 7) == {"steps": 7, "longer": ("n=4", "n=8")}
 
 
 def test_what_is_written_and_said(
@@ -78,7 +70,7 @@ def test_what_is_written_and_said(
     assert run(["verify", str(made)]) == 0
     assert "holds: 1 measurement" in capsys.readouterr().out
     other = made.with_name("other")
-    assert run(["train", *SMALL, *SIZES, "--out", str(other), "--seed", "3"]) == 0
+    assert run(["train", *SMALL, *SIZES, "--out", str(other), *sets("seed=3")]) == 0
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("accuracy")]
     right = json.loads((other / "measurement.json").read_text())["body"]["correct"][0]
@@ -86,39 +78,47 @@ def test_what_is_written_and_said(
     assert "chance 12.5 %" in line
     assert "larger n  n=6:" in out
     assert "stopped   at step 6 of 6, all steps done" in out
-    for name in ("verify", "refute", "evaluate"):
+    for name in ("verify", "refute", "task eva:n=4,V=8 evaluate"):
         assert f"separatrix {name} {other}" in out
     assert run(["verify", str(other), "--budget", "0.000001"]) == 2
     assert "--budget" in capsys.readouterr().err
 
 
+def evaluated(task: str, folder: Path, *words: str) -> int:
+    return run(["task", task, "evaluate", str(folder), *words])
+
+
 def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["evaluate", str(made), "--n", "4,5", "--n", "6", "--tested", "50", "--json"]) == 0
+    words = ["--n", "4,5", "--n", "6", "--number", "50", "--json"]
+    assert evaluated("eva", made, *words) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["total"], row["chance"]) for row in rows] == [
         (f"eva:n={n},V=8", 50, "1/8") for n in (4, 5, 6)
     ]
-    for words, said in [
-        (["--n", "7"], "eva:n=7,V=8 has prompts of 8 tokens; this model has places for 7"),
-        (["--task", "eva:n=4,V=9"], "V=9"),
-        (["--task", "parity:n=4"], "parity"),
-        (["--n", "many"], "n"),
-        (["--task", "evva"], "Did you mean 'eva'"),
-        (["--tasks", "eva:n=4,V=8"], "Did you mean --task?"),
+    for task, words, said in [
+        ("eva", ["--n", "7"], "eva:n=7,V=8 has prompts of 8 tokens; this model has places for 7"),
+        ("eva:n=4,V=9", [], "V=9"),
+        ("parity:n=4", [], "parity"),
+        ("eva", ["--n", "many"], "n"),
+        ("evva", [], "Did you mean 'eva'"),
+        ("eva", ["--tested", "5"], "--tested: it is now --number"),
+        ("eva", ["--sizes", "5"], "--sizes says nothing to `task eva evaluate`"),
     ]:
-        assert run(["evaluate", str(made), *words]) == 2
+        assert evaluated(task, made, *words) == 2
         err = capsys.readouterr().err
         assert said in err
         assert err.count("\n") == 1
-    assert run(["evaluate", str(made.parent)]) == 2
+    assert evaluated("eva", made.parent) == 2
     assert "no folder that" in capsys.readouterr().err
+    assert run(["task", "eva", "evaluate"]) == 2
+    assert "evaluate takes one folder" in capsys.readouterr().err
 
 
 def test_evaluate_of_a_construction_is_never_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     construct(parse_task("eva:n=4,V=4")).save(tmp_path)
-    assert run(["evaluate", str(tmp_path), "--tested", "300", "--json"]) == 0
+    assert evaluated("eva", tmp_path, "--number", "300", "--json") == 0
     assert [row["correct"] for row in json.loads(capsys.readouterr().out)] == [300]
 
 
@@ -149,12 +149,17 @@ def test_refute_takes_the_trained_weights(
     ("words", "said"),
     [
         (["--steps", "0"], "steps"),
-        (["--optimiser", "muonn"], "Did you mean 'muon'"),
-        (["--learning-rate", "nan"], "learning_rate"),
-        (["--longer", "n=3"], "longer"),
-        (["--longer", "V=16"], "V=16"),
-        (["--curriculum", "n=2"], "n=4@100"),
-        (["--learnin-rate", "1"], "Did you mean --learning-rate?"),
+        (sets("optimiser=muonn"), "Did you mean 'muon'"),
+        (sets("learning_rate=.nan"), "learning_rate"),
+        (sets("longer=n=3"), "longer"),
+        (sets("longer=V=16"), "V=16"),
+        (sets("curriculum=n=2"), "n=4@100"),
+        (sets("learnin_rate=1"), "Did you mean 'learning_rate'?"),
+        (sets("seed=1", "seed=2"), "seed is given twice"),
+        (sets("seed"), "write seed=VALUE"),
+        (sets("seed=[1"), "this is no value"),
+        (["--learning-rate", "1"], "it is now --set learning_rate=VALUE"),
+        (["--retry"], "--retry says nothing to `train STACK TASK`"),
         (["--device", "cuda:99"], "cuda:99"),
         (["--device", "gpu"], "gpu"),
     ],
@@ -179,8 +184,8 @@ def test_a_training_that_diverges_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # every step multiplies the matrices by -1e299
-    words = ["--optimiser", "adamw", "--learning-rate", "1e6", "--weight-decay", "1e6"]
-    sizes = ["--steps", "60", "--batch", "4", "--out", str(tmp_path / "new")]
+    words = sets("optimiser=adamw", "learning_rate=1.0e+6", "weight_decay=1.0e+6")
+    sizes = ["--steps", "60", *sets("batch=4"), "--out", str(tmp_path / "new")]
     assert run(["train", *SMALL, *sizes, *words]) == 2
     assert "diverged at step" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -216,7 +221,7 @@ def test_the_checkpoint_of_another_training(
 @pytest.mark.slow  # whole processes; the same within one process: test_session
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_stopped_training_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
-    words = [*SMALL, "--steps", "3000", "--stop-at", "2", "--tested", "64", "--out"]
+    words = [*SMALL, "--steps", "3000", *sets("stop_at=2", "tested=64"), "--out"]
     whole = tmp_path / "whole"
     stopped = tmp_path / "stopped"
     assert run(["train", *words, str(whole)]) == 0

@@ -85,15 +85,15 @@ def test_all_inputs_are_each_there_once() -> None:
 
 
 def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["constructions", "--json"]) == 0
+    assert run(["list", "constructions", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["construction"] for one in found] == list(CONSTRUCTIONS)
     assert found[0]["recorded"]["layers"] == 1
-    assert run(["constructions", "--markdown"]) == 0
+    assert run(["list", "constructions", "--markdown"]) == 0
     assert capsys.readouterr().out in PAGE.read_text(encoding="utf-8")
-    assert run(["constructions"]) == 0
+    assert run(["list", "constructions"]) == 0
     assert "every input" in capsys.readouterr().out.lower()
-    assert run(["constructions", "--json", "--markdown"]) == 2
+    assert run(["list", "constructions", "--json", "--markdown"]) == 2
 
 
 def test_an_edited_record_is_refused(tmp_path: Path) -> None:

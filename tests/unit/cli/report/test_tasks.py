@@ -64,7 +64,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(
-        capsys, "tasks", "sample", "eva", "--n", "4", "-V", "30", "--number", "2", "--seed", "1"
+        capsys, "task", "eva", "sample", "--n", "4", "-V", "30", "--number", "2", "--seed", "1"
     )
     assert code == 0
     lines = out.splitlines()
@@ -76,7 +76,7 @@ def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) ->
 
 def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(
-        capsys, "tasks", "sample", "seqcomp:L=2,m=2,n_1=1,thought=values", "--number", "1", "--json"
+        capsys, "task", "seqcomp:L=2,m=2,n_1=1,thought=values", "sample", "--number", "1", "--json"
     )
     (one,) = json.loads(out)
     z_2 = one["tokens"][:2]
@@ -89,25 +89,25 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tasks", "sample", "eva"), "the size n is missing"),
-        (("tasks", "sample", "eva", "--n"), "--n needs a value"),
-        (("tasks", "sample", "eva", "8"), "'8' is no size of the task"),
-        (("tasks", "sample", "eva", "--n", "8", "--n", "9"), "given twice"),
-        (("tasks", "sample", "eva:n=1000000"), "too many to look at"),
-        (("tasks", "sample", "eva", "--n", "4", "--number", "0"), "--number"),
-        (("tasks", "sample", "evs", "--n", "4"), "Did you mean 'eva'"),
-        (("tasks", "show", "multihob"), "Did you mean 'multihop'"),
-        (("tasks", "--markdown", "--json"), "give one"),
-        (("audit", "evs"), "Did you mean 'eva'"),
-        (("audit", "eva", "--n", "0"), "n is 0"),
-        (("audit", "eva", "--fitted", "3"), "--fitted"),
-        (("audit",), "Missing argument"),
-        (("audit", "eva:n=4", "--sizes", "2"), "leave one of them out"),
+        (("task", "eva", "sample"), "the size n is missing"),
+        (("task", "eva", "sample", "--n"), "--n needs a value"),
+        (("task", "eva", "sample", "8"), "'8' is no size of the task"),
+        (("task", "eva", "sample", "--n", "8", "--n", "9"), "given twice"),
+        (("task", "eva:n=1000000", "sample"), "too many to look at"),
+        (("task", "eva", "sample", "--n", "4", "--number", "0"), "--number"),
+        (("task", "evs", "sample", "--n", "4"), "Did you mean 'eva'"),
+        (("list", "tasks", "multihob"), "Did you mean 'multihop'"),
+        (("list", "tasks", "--markdown", "--json"), "give one"),
+        (("task", "evs", "audit"), "Did you mean 'eva'"),
+        (("task", "eva", "audit", "--n", "0"), "n is 0"),
+        (("task", "eva", "audit", "--fitted", "3"), "--fitted"),
+        (("task",), "Missing argument"),
+        (("task", "eva:n=4", "audit", "--sizes", "2"), "leave one of them out"),
         (
             (
-                "tasks",
-                "export",
+                "task",
                 "eva",
+                "export",
                 "--n",
                 "8",
                 "--out",
@@ -119,12 +119,12 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
             ),
             "Did you mean --train?",
         ),
-        (("tasks", "export", "eva", "--n", "8", "--out", "x"), "--format"),
+        (("task", "eva", "export", "--n", "8", "--out", "x"), "--format"),
         (
-            ("tasks", "export", "eva", "--n", "8", "--out", "x", "--format", "csv"),
+            ("task", "eva", "export", "--n", "8", "--out", "x", "--format", "csv"),
             "unknown format 'csv'",
         ),
-        (("tasks", "export", "eva", "--n", "8", "--format", "jsonl"), "--out"),
+        (("task", "eva", "export", "--n", "8", "--format", "jsonl"), "--out"),
     ],
 )
 def test_bad_input(
@@ -139,7 +139,7 @@ def test_bad_input(
 def test_audit_exits_with_1_at_a_leak(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, _ = said(capsys, "audit", "eva:n=9,V=4", "--json")
+    code, out, _ = said(capsys, "task", "eva:n=9,V=4", "audit", "--json")
     assert code == 0
     assert [one["task"] for one in json.loads(out)] == ["eva:n=9,V=4"]
     honest = Eva.sample
@@ -151,7 +151,7 @@ def test_audit_exits_with_1_at_a_leak(
         return Batch(tokens, self.answer(tokens))
 
     monkeypatch.setattr(Eva, "sample", leaky)
-    code, out, _ = said(capsys, "audit", "eva", "--n", "9", "--V", "4")
+    code, out, _ = said(capsys, "task", "eva", "audit", "--n", "9", "--V", "4")
     assert code == 1
     assert "LEAK; position" in out
 
@@ -160,7 +160,7 @@ def test_a_shift_promises_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """What stands at one place is more often asked for under local; the audit says what that
     gains, and calls it no leak.
     """
-    code, out, _ = said(capsys, "audit", "eva", "--n", "9", "--V", "4", "--shift", "local")
+    code, out, _ = said(capsys, "task", "eva", "audit", "--n", "9", "--V", "4", "--shift", "local")
     assert code == 0
     row = next(line for line in out.splitlines() if line.startswith("position"))
     assert row.split()[-1] == "above"

@@ -339,7 +339,7 @@ def test_imports(capsys: pytest.CaptureFixture[str]) -> None:
         " MyMixer\nsx.register_mechanism(name='mean')(MyMixer)\n"
     )
     write(LAWFUL, "mine_too")
-    assert run(["mechanisms", "--json", "--import", "mine"]) == 0
+    assert run(["list", "mechanisms", "--json", "--import", "mine"]) == 0
     assert json.loads(capsys.readouterr().out)[-1]["name"] == "mean"
     assert run(["analyze", "mean*2 @ width=8", "--import", "mine.py", "--json"]) == 0
     assert "'mean'" in capsys.readouterr().out  # among what is taken for granted

@@ -155,19 +155,19 @@ class Interrupt:
 def test_the_command_trains_prints_and_finds_nothing_to_do(
     file: Path, given: Given, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(["sweep", str(file)]) == 0
+    assert command(["train", str(file)]) == 0
     said = capsys.readouterr()
     assert said.err.startswith("small: 12 runs in sweeps.sqlite\n")
     assert "small: 12/12 runs" in said.err
     assert "rate: the best of 0.001, 0.01 by the median over the same seeds." in said.out
     assert given.asked == {"name": "local", "workers": None, "device": "cpu", "address": ""}
-    assert command(["sweep", str(file), "--json"]) == 0
+    assert command(["train", str(file), "--json"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
     told = json.loads(said.out)
     assert (told["sweep"], told["complete"]) == ("small", True)
     assert [cell["label"] for cell in told["cells"]] == ["full", "gdn"]
-    assert command(["sweep", str(file)]) == 0
+    assert command(["train", str(file)]) == 0
     assert capsys.readouterr().err == (
         "small: 12 runs in sweeps.sqlite, 12 of which have ended before; nothing to do\n"
     )
@@ -178,7 +178,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(
     file: Path, given: Given, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given.work = Interrupt(after=3)
-    assert command(["sweep", str(file), "--store", "own.sqlite"]) == INTERRUPTED
+    assert command(["train", str(file), "--store", "own.sqlite"]) == INTERRUPTED
     err = capsys.readouterr().err
     assert err.splitlines()[-1] == (
         "stopped; ended runs and checkpoints are in own.sqlite, and the same command goes on"
@@ -186,7 +186,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(
     with Store.read("own.sqlite") as store:
         assert store.counts() == {"waiting": 12}
     given.work = pretend
-    assert command(["sweep", str(file), "--store", "own.sqlite"]) == 0
+    assert command(["train", str(file), "--store", "own.sqlite"]) == 0
     # from the checkpoints on, not from the start
     assert all(piece.checkpoint is not None for piece in given.taken)
     with Store.read("own.sqlite") as store:
@@ -199,7 +199,7 @@ def test_failed_runs_are_said_and_give_exit_code_1(
 ) -> None:
     file.write_text(FILE.replace("seeds: 3", "seeds: [13]"))
     given.work = lambda piece: raising(piece, 0.0)
-    assert command(["sweep", str(file)]) == 1
+    assert command(["train", str(file)]) == 1
     err = capsys.readouterr().err
     assert err.splitlines()[-1].startswith("4 failed: `separatrix runs list --status failed` shows")
 
@@ -207,17 +207,17 @@ def test_failed_runs_are_said_and_give_exit_code_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sweep", "no.yaml"], "no.yaml: No such file or directory; a sweep is a YAML file"),
-        (["sweep", "."], ".: Is a directory; a sweep is a YAML file"),
-        (["sweep", "small.yaml", "--engine", "rya"], "unknown engine 'rya'. Did you mean 'ray'?"),
-        (["sweep", "small.yaml", "--address", "a:1"], "take --engine ray with it"),
-        (["sweep", "small.yaml", "--engine", "ray", "--workers", "2"], "leave --workers out"),
-        (["sweep", "small.yaml", "--device", "cuda:99"], "no device 'cuda:99'"),
-        (["sweep", "small.yaml", "--device", "gpu"], "no device 'gpu'; take cpu, cuda or cuda:1"),
-        (["sweep", "small.yaml", "--dry-run", "--device", "gpu"], "no device 'gpu'"),
-        (["sweep", "small.yaml", "--import", "nowhere"], "no module 'nowhere'"),
-        (["sweep", "small.yaml", "--store", "small.yaml"], "small.yaml"),
-        (["sweep", "small.yaml", "--dry-run", "--store", "small.yaml"], "small.yaml"),
+        (["train", "no.yaml"], "no.yaml: No such file or directory; a sweep is a YAML file"),
+        (["train", "folder.yaml"], "folder.yaml: No such file"),
+        (["train", "small.yaml", "--engine", "rya"], "unknown engine 'rya'. Did you mean 'ray'?"),
+        (["train", "small.yaml", "--address", "a:1"], "it is now --engine ray://HOST:PORT"),
+        (["train", "small.yaml", "--engine", "ray", "--workers", "2"], "leave --workers out"),
+        (["train", "small.yaml", "--device", "cuda:99"], "no device 'cuda:99'"),
+        (["train", "small.yaml", "--device", "gpu"], "no device 'gpu'; take cpu, cuda or cuda:1"),
+        (["train", "small.yaml", "--dry-run", "--device", "gpu"], "no device 'gpu'"),
+        (["train", "small.yaml", "--import", "nowhere"], "no module 'nowhere'"),
+        (["train", "small.yaml", "--store", "small.yaml"], "small.yaml"),
+        (["train", "small.yaml", "--dry-run", "--store", "small.yaml"], "small.yaml"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -240,10 +240,10 @@ def test_a_wrong_engine_is_told_where_nothing_is_left_to_do(file: Path) -> None:
 
 def test_a_wrong_file_makes_no_store(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(FILE.replace("architecture: [full, gdn]", "architecture: [full, gnd]"))
-    assert command(["sweep", "small.yaml"]) == 2
+    assert command(["train", "small.yaml"]) == 2
     assert capsys.readouterr().err == (
         "error: small.yaml, line 3, column 24: unknown mechanism 'gnd' at position 0 of 'gnd'. Did"
-        " you mean 'gdn'? `separatrix mechanisms` lists all.\n"
+        " you mean 'gdn'? `separatrix list mechanisms` lists all.\n"
     )
     assert [path.name for path in file.parent.iterdir()] == ["small.yaml"]
 
@@ -253,7 +253,7 @@ def test_a_dry_run_of_what_is_there_has_nothing_to_do(
 ) -> None:
     with InPlace(at_once) as engine:
         sx.sweep(file, engine=engine, show=False)
-    assert command(["sweep", "small.yaml", "--dry-run"]) == 0
+    assert command(["train", "small.yaml", "--dry-run"]) == 0
     assert " ".join(capsys.readouterr().out.split()) == (
         "small runs 12, 12 of which have ended before: 2 cells (architecture), 2 learning rates,"
         " 3 seeds to do nothing"
@@ -275,7 +275,7 @@ def test_a_dry_run_says_what_it_would_take_and_makes_nothing(
 ) -> None:
     monkeypatch.setattr("separatrix.training.sweeps.planning.MOMENT", 0.0)
     monkeypatch.setattr("separatrix.training.sweeps.planning.MEASURED", 1)
-    assert command(["sweep", "small.yaml", "--dry-run", "--json", "--workers", "2"]) == 0
+    assert command(["train", "small.yaml", "--dry-run", "--json", "--workers", "2"]) == 0
     told = json.loads(capsys.readouterr().out)
     wanted = {"runs": 12, "ended": 0, "cells": 2, "varied": ["architecture"], "seeds": 3}
     wanted |= {"learning_rates": 2, "packs": 2, "members": [6, 6], "steps": 60, "workers": 2}

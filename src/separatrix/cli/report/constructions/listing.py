@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from separatrix.cli.report.constructions.recorded import FORMATS, Limit, Recorded, Row
+from separatrix.cli.report.constructions.recorded import (
+    FORMATS,
+    Limit,
+    Recorded,
+    Row,
+    read_recorded,
+)
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.document.markdown import table
+from separatrix.core.errors import UnknownNameError
 from separatrix.core.evidence.records import to_plain
 
 COLUMNS = (
@@ -52,6 +59,31 @@ def brief(recorded: Recorded) -> list[dict[str, str]]:
     shown = ("construction", "task", "layers", "d", "width", "grows", *FORMATS)
     lines = [dict(zip(COLUMNS, _cells(row), strict=True)) for row in recorded.rows]
     return [{name: line[name] for name in shown} for line in lines]
+
+
+def describe(name: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of one construction. Raises UnknownNameError."""
+    if name not in CONSTRUCTIONS:
+        listing = "separatrix list constructions"
+        raise UnknownNameError.of("construction", name[:60], CONSTRUCTIONS, listing=listing)
+    recipe = CONSTRUCTIONS[name]
+    parts = [
+        (f"{name}: solves {recipe.task.name}", recipe.takes),
+        ("theorem", f"{recipe.theorem}; `separatrix list theorems {recipe.theorem}` explains it"),
+    ]
+    for row in (one for one in read_recorded().rows if one.name == name):
+        carried = (f"{one}: {_limit(limit)}" for one, limit in row.proved.items())
+        parts += [
+            ("an example", f"{row.task} by {row.architecture}"),
+            (f"the largest {row.grows} proved in each format", "\n".join(carried)),
+            ("written", f"separatrix construct {row.task} --kind {name} --out model/"),
+        ]
+    return parts
+
+
+def page() -> str:
+    """The recorded table, as docs/constructions.md has it."""
+    return markdown_table(read_recorded())
 
 
 def markdown_table(recorded: Recorded) -> str:

@@ -108,7 +108,7 @@ class Address:
             raise EngineError(
                 f"the address {text!r} is one of Ray's client; a sweep runs on a node of the"
                 " cluster: join it with `ray start --address HOST:PORT --num-cpus 0`, then give"
-                " `--address auto`"
+                " `--engine ray://auto`"
             )
         host, colon, port = text.rpartition(":")
         if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):

@@ -1,0 +1,379 @@
+"""`separatrix task NAME [sample|audit|export|evaluate]`: one task, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import TASK_HELP, Imports, joined, only, options_of, split_sizes
+from separatrix.cli.printing import JsonFlag, print_description, print_json, print_rows, print_text
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.models.stored.accuracy import Tally
+    from separatrix.tasks import Task
+
+MOST_SHOWN = 1000
+DRAWN, PROBED, ASKED = 3, 4000, 2048
+"""What --number is for sample, audit and evaluate unless it is given."""
+SPLITS = ("train", "validation", "test")
+OWN = {
+    "sample": ("number", "seed"),
+    "audit": ("number", "seed", "sizes", "fitted"),
+    "export": ("seed", "out", "format", "rows"),
+    "evaluate": ("number", "seed"),
+}
+"""Action -> the options that it takes."""
+
+
+def task(
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME [sample|audit|export|evaluate FOLDER]",
+            help=f"{TASK_HELP} Without an action it is explained.",
+            autocompletion=complete.tasks,
+        ),
+    ],
+    number: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10**9,
+            help=f"Instances: drawn by sample (default {DRAWN}), that audit judges probes on"
+            f" ({PROBED:,}), asked at each size by evaluate ({ASKED:,}).",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
+    sizes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100,
+            help="How many sizes of its grid audit tries of a bare name (default 3).",
+        ),
+    ] = None,
+    fitted: Annotated[
+        int, typer.Option(min=100, max=1_000_000, help="Instances that audit fits probes to.")
+    ] = PROBED,
+    out: Annotated[Path | None, typer.Option(help="The new folder of an export.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="Of an export: hf (parquet files and a card), jsonl, or lm-eval (a task folder of"
+            " lm-evaluation-harness)."
+        ),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPLIT=ROWS",
+            help="Rows of a split of an export, repeatable: train=10000, validation=0, test=1000"
+            " (those are the defaults but 1,000 for validation; for lm-eval 100, 0, 100).",
+        ),
+    ] = None,
+    imports: Imports = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
+    written as files; or asked of a trained or constructed model in a folder. Examples: task
+    eva:n=8 sample; task twosum audit; task seqcomp --L 3 --n 4096 export --format hf --out
+    seqcomp/; task eva:V=16 evaluate trained/ --n 8,16,32
+    """
+    (name, *others), beside = split_sizes(words, "task")
+    action, *folders = others or ["show"]
+    if action not in ("show", *OWN):
+        raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
+    only(context, f"task {name} {action}", OWN.get(action, ()))
+    wanted = (action == "evaluate") + 0
+    if len(folders) != wanted:
+        raise SpecError(
+            f"'{' '.join(folders)}' is too much: task {name} {action} takes no more words"
+            if folders and not wanted
+            else f"evaluate takes one folder: separatrix task {name} evaluate trained/"
+        )
+    if action == "evaluate":
+        _evaluate(name, beside, options_of(context), folders[0], number, seed, as_json)
+        return
+    text = joined(name, beside, options_of(context))
+    if action == "show":
+        _show(text, as_json)
+    elif action == "sample":
+        _sample(text, number or DRAWN, seed, as_json)
+    elif action == "audit":
+        _audit(text, sizes, fitted, PROBED if number is None else number, seed, as_json)
+    else:
+        _export(text, format, out, rows or [], seed, as_json)
+
+
+def _show(text: str, as_json: bool) -> None:
+    from separatrix.cli.report.parts import keyed
+    from separatrix.cli.report.tasks import describe
+
+    print_description(keyed(describe(text.partition(":")[0])), as_json)
+
+
+def _sample(text: str, number: int, seed: int, as_json: bool) -> None:
+    """Instances, inputs over targets."""
+    import numpy as np
+
+    from separatrix.tasks import Task, parse_any_task
+    from separatrix.tasks.labels import LABELS, split_labels, token_labels
+
+    if number > MOST_SHOWN:
+        raise SizeError(f"--number {number:,}: sample shows at most {MOST_SHOWN:,}; export them")
+    text, labels = split_labels(text)
+    made = parse_any_task(text)
+    rng = np.random.default_rng(seed)
+    if not isinstance(made, Task):
+        if labels:
+            raise SpecError(f"{made.spec}: a task in words has no token ids; leave {LABELS} out")
+        items = made.sample(number, rng)
+        _print(
+            as_json,
+            [item._asdict() for item in items],
+            lambda: "\n\n".join(f"{item.prompt} {made.target(item)}" for item in items),
+        )
+        return
+    if made.length > 100_000:
+        raise SizeError(
+            f"{made.spec}: {made.length:,} tokens are too many to look at; choose smaller sizes, or"
+            " export them"
+        )
+    batch = made.sample(number, rng)
+    if labels:
+        pairs = list(zip(*(part.tolist() for part in token_labels(made, batch)), strict=True))
+        data: list[dict[str, Any]] = [{"input_ids": row, "labels": own} for row, own in pairs]
+        heads = ("input_ids", "labels")
+    else:
+        pairs = list(zip(*(part.tolist() for part in batch), strict=True))
+        due = "targets" if made.several else "target"
+        data = [{"tokens": row, due: own} for row, own in pairs]
+        heads = ("input", "target")
+        if not made.several:
+            pairs = [(row, [-1] * (len(row) - 1) + [own]) for row, own in pairs]
+
+    def shown(answer: int) -> str:
+        return "." if answer < 0 and not labels else str(answer)
+
+    _print(
+        as_json,
+        data,
+        lambda: "\n".join(
+            _over((heads[0], [str(token) for token in row]), (heads[1], [*map(shown, own)]))
+            for row, own in pairs
+        ),
+    )
+
+
+def _print(as_json: bool, data: Any, text: Callable[[], str]) -> None:
+    if as_json:
+        print_json(data)
+    else:
+        typer.echo(text())
+
+
+def _over(*lines: tuple[str, Sequence[str]]) -> str:
+    """Titled rows of words above each other, each word in the column of its position."""
+    widths = [max(map(len, column)) for column in zip(*(words for _, words in lines), strict=True)]
+    longest = max(len(title) for title, _ in lines)
+    return "\n".join(
+        f"{title:<{longest}}  "
+        + " ".join(word.rjust(wide) for word, wide in zip(words, widths, strict=True))
+        for title, words in lines
+    )
+
+
+def _audit(
+    text: str, sizes: int | None, fitted: int, tested: int, seed: int, as_json: bool
+) -> None:
+    """Shortcuts against the level that each may reach."""
+    from separatrix.tasks import AUDITED, parse_any_task
+    from separatrix.tasks.audits import audit, audit_texts, legend, table
+
+    if not 100 <= tested <= 1_000_000:
+        raise SizeError(f"--number {tested:,}: audit judges on 100 to 1,000,000 instances")
+    if ":" in text and sizes is not None:
+        raise SpecError(
+            f"--sizes tells how many sizes of the grid to take, but {text} has its own; leave one"
+            " of them out"
+        )
+    texts = audit_texts(text, sizes=sizes or AUDITED)
+    found: list[Any] = []
+    with bar(f"auditing {text}", shown=not as_json) as progress:
+        for done, one in enumerate(texts):
+            progress(done, len(texts))
+            found.append(audit(parse_any_task(one), seed=seed, fitted=fitted, tested=tested))
+    if as_json:
+        print_json([one.to_json() for one in found])
+    else:
+        print_text("\n\n".join([*map(table, found), legend(found[0])]))
+    if any(one.leaks for one in found):
+        raise typer.Exit(1)
+
+
+def _export(
+    text: str, format: str | None, out: Path | None, rows: list[str], seed: int, as_json: bool
+) -> None:
+    """Instances as files, each once."""
+    from separatrix.tasks import parse_any_task
+    from separatrix.tasks.labels import split_labels
+
+    if format is None or out is None:
+        raise SpecError(
+            "an export needs --format and --out. For example: separatrix task"
+            f" {text} export --format hf --out {text.partition(':')[0]}/"
+        )
+    text, labels = split_labels(text)
+    wanted = parse_any_task(text)
+    splits = _rows(rows)
+    with bar(f"exporting {wanted.spec}", shown=not as_json) as progress:
+        from separatrix.tasks.exports import export
+
+        made = export(
+            wanted,
+            format=format,
+            out=out,
+            splits=splits,
+            seed=seed,
+            progress=progress,
+            labels=labels,
+        )
+    if as_json:
+        files = [str(path) for path in made.paths]
+        data = {"task": wanted.spec, "format": format, "rows": made.rows, "files": files}
+        print_json({**data, "sha256": made.sha256})
+        return
+    told = ", ".join(f"{count:,} {name}" for name, count in made.rows.items())
+    typer.echo(f"{wanted.spec} as {format}: {told}, seed {seed}")
+    for path in made.paths:
+        typer.echo(f"  {path}")
+    typer.echo(f"sha256  {made.sha256}")
+
+
+def _rows(texts: Sequence[str]) -> dict[str, int]:
+    """Rows by split from texts such as "train=10000". Raises SpecError, UnknownNameError and
+    SizeError.
+    """
+    found: dict[str, int] = {}
+    for name, equals, count in (text.partition("=") for text in texts):
+        if name not in SPLITS:
+            raise UnknownNameError.of("split", name[:60], SPLITS)
+        if not equals or not count.isdecimal() or len(count) > 12:
+            raise SizeError(f"--rows {name}={count[:20]}: write SPLIT=ROWS, such as {name}=1000")
+        if name in found:
+            raise SpecError(f"--rows {name} is given twice; keep one")
+        found[name] = int(count)
+    return found
+
+
+def _evaluate(
+    name: str,
+    beside: list[str],
+    options: list[str],
+    folder: str,
+    number: int | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
+    chance beside it.
+    """
+    from separatrix.cli.commands.stored import from_folder, holds_model
+
+    if not holds_model(folder):
+        raise SpecError(
+            f"'{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
+        )
+    tested = ASKED if number is None else number
+    with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
+        from separatrix.core.numbers.wilson import wilson, wilson_of_answers
+        from separatrix.models.stored.accuracy import evaluation_stream, reads, tally
+        from separatrix.tasks import parse_task
+        from separatrix.theory.trained import check_answers
+
+        found = from_folder(folder)
+        sizes, rest = _sizes_n(beside)
+        # a bare name is the task at the sizes that the model was made for
+        bare = not rest and name == found.task.partition(":")[0]
+        asked = parse_task(found.task if bare else joined(name, rest, options))
+        tasks = [_at(asked, size) for size in sizes] or [asked]
+        for one in tasks:
+            reads(found.model, parse_task(found.task), one)
+        counts: list[Tally] = []
+        for one in tasks:
+            told = tally(found.model, one, tested, evaluation_stream(seed))
+            check_answers(found.model.architecture, one, [(told.right, told.due)], tested)
+            counts.append(told)
+            advance(len(counts), len(tasks))
+    if as_json:
+        print_json(
+            [
+                {
+                    "task": one.spec,
+                    "tokens": one.length,
+                    "correct": told.correct,
+                    "total": tested,
+                    "interval": list(wilson(told.correct, tested)),
+                    "right": told.right,
+                    "due": told.due,
+                    "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
+                    "bits": told.bits,
+                    "chance": str(one.chance),
+                    "seed": seed,
+                }
+                for one, told in zip(tasks, counts, strict=True)
+            ]
+        )
+        return
+    made = "trained" if found.trained else "constructed"
+    print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
+    print_rows(_counted(tasks, counts, tested), False)
+
+
+def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:
+    from separatrix.cli.report.accuracies import chance, interval
+    from separatrix.core.document.cells import accuracy
+
+    several = any(one.several for one in tasks)
+    return [
+        {
+            "task": one.spec,
+            "tokens": f"{one.length:,}",
+            "accuracy": accuracy(told.right, told.due),
+            "right": f"{told.right:,} of {told.due:,}",
+            "95 % interval": interval(told.right, told.due, tested),
+            **({"whole prompts": accuracy(told.correct, tested)} if several else {}),
+            "chance": chance(one.chance),
+        }
+        for one, told in zip(tasks, counts, strict=True)
+    ]
+
+
+def _sizes_n(beside: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The sizes n that stand beside a task, repeated or with commas, and what else does."""
+    sizes: list[str] = []
+    rest: list[str] = []
+    words = list(beside)
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.lstrip("-").partition("=")
+        if name == "n" and (equals or words):
+            text = value if equals else words.pop(0)
+            sizes += [size.strip() for size in text.split(",")]
+        else:
+            rest.append(word)
+    return sizes, rest
+
+
+def _at(task: Task, size: str) -> Task:
+    """The task with another n, or the same where it has that n already."""
+    from separatrix.tasks.resized import resized
+
+    return task if str(task.sizes().get("n")) == size else resized(task, f"n={size}").task
