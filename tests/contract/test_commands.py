@@ -147,7 +147,7 @@ def test_what_never_was_is_no_old_command() -> None:
         ("train full --task eva:n=4", "the task is the second word"),
         ("train full eva:n=4 --learning-rate 1", "it is now --set learning_rate=VALUE"),
         ("list experiments depth --recorded", "list experiments NAME shows what is recorded"),
-        ("check-mechanism gdn --width 8", "it is now --set width=VALUE"),
+        ("check-mechanism gdn --width 8", "it is now --set model_width=VALUE"),
         ("reproduce --fresh", "a new --out begins anew"),
     ],
 )

@@ -123,7 +123,7 @@ def test_models_of_it_are_built_and_run() -> None:
 
 @pytest.mark.slow
 def test_check_mechanism_reports_on_it(printed: Printed) -> None:
-    report = printed("check-mechanism", "leak", "--set", "width=4", "--width", "6")
+    report = printed("check-mechanism", "leak", "--set", "width=4", "--set", "model_width=6")
     for law in LAWS:
         assert f"{law} " in report
     assert "constant" in report

@@ -127,7 +127,7 @@ FORMER: dict[str, dict[str, Former]] = {
         "--record": Former("", "it is for this package: tools/experiments.py --record NAME"),
         "--scale": Former("", "laptop was the only one; train GRID.yaml trains any size"),
     },
-    "check-mechanism": {"--width": Former("--set width=")},
+    "check-mechanism": {"--width": Former("--set model_width=")},
 }
 """Command of today -> options that it, or what it was made of, once had."""
 

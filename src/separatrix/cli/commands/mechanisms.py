@@ -25,7 +25,7 @@ def check_mechanism(
         list[str] | None,
         typer.Option(
             "--set",
-            help="A size, repeatable: state=32, negative=true, bf16, or the model's width=64"
+            help="A size, repeatable: state=32, negative=true, bf16, or model_width=64"
             " (default: the class's own, else 16).",
         ),
     ] = None,
@@ -84,9 +84,11 @@ def check_mechanism(
 
 def _width(sizes: dict[str, Any]) -> int | None:
     """The model's width, taken out of the sizes. Raises SizeError."""
-    width = sizes.pop("width", None)
+    width = sizes.pop("model_width", None)
     if width is not None and (type(width) is not int or not 1 <= width <= 65_536):
-        raise SizeError(f"--set width={str(width)[:20]}: a width is a number from 1 to 65,536")
+        raise SizeError(
+            f"--set model_width={str(width)[:20]}: a width is a number from 1 to 65,536"
+        )
     return width
 
 

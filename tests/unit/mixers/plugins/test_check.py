@@ -70,7 +70,17 @@ def broken_variant(*changes: tuple[str, str]) -> str:
 @pytest.mark.slow
 def test_the_example_keeps_every_law(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        run(["check-mechanism", f"{EXAMPLE}:MyMixer", "--width", "8", "--set", "averages=3"]) == 0
+        run(
+            [
+                "check-mechanism",
+                f"{EXAMPLE}:MyMixer",
+                "--set",
+                "model_width=8",
+                "--set",
+                "averages=3",
+            ]
+        )
+        == 0
     )
     printed = capsys.readouterr()
     assert printed.err == ""
@@ -102,7 +112,10 @@ def test_a_broken_class_in_json(
             ("return self.o(m)\n", "return self.o(m) + 1e-6 * x.mean(1, keepdim=True)\n")
         )
     )
-    assert run(["check-mechanism", "mine:MyMixer", "--width", "4", "--json", "--seed", "3"]) == 1
+    assert (
+        run(["check-mechanism", "mine:MyMixer", "--set", "model_width=4", "--json", "--seed", "3"])
+        == 1
+    )
     card = json.loads(capsys.readouterr().out)
     assert (card["holds"], card["mechanism"], card["origin"], card["width"]) == (
         False,
@@ -249,7 +262,7 @@ def test_a_module_that_cannot_be_copied_is_told(capsys: pytest.CaptureFixture[st
             ("self.o = nn", "self.lock = __import__('threading').Lock()\n        self.o = nn")
         )
     )
-    assert run(["check-mechanism", "mine:MyMixer", "--width", "4"]) == 2
+    assert run(["check-mechanism", "mine:MyMixer", "--set", "model_width=4"]) == 2
     assert "cannot be copied" in " ".join(capsys.readouterr().err.split())
 
 
@@ -304,7 +317,7 @@ def test_a_reset_of_its_own_that_forgets_is_told() -> None:
 @pytest.mark.slow
 def test_an_exception_everywhere_still_prints_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     write(broken_variant(("m, reach =", "raise KeyError('weights')\n        m, reach =")))
-    assert run(["check-mechanism", "mine:MyMixer", "--width", "4"]) == 1
+    assert run(["check-mechanism", "mine:MyMixer", "--set", "model_width=4"]) == 1
     printed = capsys.readouterr()
     assert "Traceback" not in printed.out + printed.err
     assert "KeyError: 'weights' (mine.py:" in printed.out
@@ -323,8 +336,8 @@ def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
         "negative=true",
         "--set",
         "fp64",
-        "--width",
-        "2",
+        "--set",
+        "model_width=2",
     ]
     assert run(["check-mechanism", "gdn", *arguments]) == 0
     assert (
@@ -404,7 +417,7 @@ _PICKY = LAWFUL.replace(
         (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
         (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
         (LAWFUL, ["mine:MyMixer", "--formats", "fp23"], "unknown format 'fp23'"),
-        (LAWFUL, ["mine:MyMixer", "--width", "0"], "--width"),
+        (LAWFUL, ["mine:MyMixer", "--set", "model_width=0"], "model_width"),
         (
             _PICKY,
             ["mine:MyMixer"],
@@ -434,7 +447,9 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         raise KeyboardInterrupt
 
     monkeypatch.setitem(LAWS, "causal", stop)
-    assert run(["check-mechanism", "shortconv", "--width", "2", "--set", "width=2"]) == 130
+    assert (
+        run(["check-mechanism", "shortconv", "--set", "model_width=2", "--set", "width=2"]) == 130
+    )
     assert "Traceback" not in capsys.readouterr().err
 
 
