@@ -34,6 +34,7 @@ HELD = {
     "qsa:n=8,q=3,V=2": INSTANCES,
     "neighbour:n=4,d=12,V=2": INSTANCES,
     "equality:n=256": 1000,
+    "variables:length=80,chains=3,hops=1": INSTANCES,
     "disjointness:n=256": 1000,
     "group:n=24,G=C5,queries=9": INSTANCES,
     "eva:n=128,V=4,queries=8": 2000,
@@ -71,8 +72,9 @@ SOLVED = {
     "recall:n=8,K=16,V=4": 0.83,
     "recall:n=16,K=12,V=4,form=last": 0.76,
     "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4": 0.94,
-    "equality:n=24": 0.94,
-    "equality:n=48": 0.90,
+    "equality:n=24": 0.99,
+    "equality:n=48": 0.91,
+    "equality:n=64": 0.995,
     "disjointness:n=16": 0.81,
     "disjointness:n=32": 0.72,
     "counting:n=24": 1.0,
@@ -80,7 +82,6 @@ SOLVED = {
     "modular:n=48,m=3": 1.0,
     "majority:n=15": 1.0,
     "needles:length=80,keys=4": 0.99,
-    "variables:length=80,chains=3,hops=1": 0.52,
 }
 """Sizes that trees solve as the task is meant, or begin to: a split on a place, or on equality with
 the last token, is a look-up there; two splits compare two places; counts are the task.
