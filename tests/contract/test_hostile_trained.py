@@ -147,7 +147,7 @@ def test_an_edit_breaks_the_hash(
     assert text.count('"batch":16') == 1
     path.write_text(text.replace('"batch":16', '"batch":17'))
     for words in COMMANDS:
-        said = refusal(capsys, (2,), words[0], str(folder), *words[1:])
+        said = refusal(capsys, (2,), *words, str(folder))
         assert "edited or damaged" in said
 
 
@@ -236,7 +236,7 @@ def test_descriptions_of_other_models(
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     for words in COMMANDS:
-        refusal(capsys, (1, 2), words[0], str(folder), *words[1:])
+        refusal(capsys, (1, 2), *words, str(folder))
 
 
 @pytest.mark.slow

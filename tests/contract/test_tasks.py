@@ -368,7 +368,7 @@ BAD_TEXTS = [
     ("evs:n=4", "Did you mean 'eva'"),
     ("", "the task is empty"),
     (" :n=3", "the task is empty"),
-    ("xyzzy", r"Known: .*eva, .*seqcomp.* `separatrix tasks` lists all"),
+    ("xyzzy", r"Known: .*eva, .*seqcomp.* `separatrix list tasks` lists all"),
     ("eva:n=4,thought=values", "no chain"),
     ("seqcomp:L=2,n=64,thought=loud", "unknown form of thought 'loud'"),
 ]

@@ -64,7 +64,7 @@ def level_of(task: Task | TextTask) -> Fraction | None:
 def command(job: Job, format: str) -> str:
     """The command that makes the same export again."""
     splits = " ".join(
-        f"--{name} {job.splits.get(name, 0)}" for name in ("train", "validation", "test")
+        f"--rows {name}={job.splits.get(name, 0)}" for name in ("train", "validation", "test")
     )
     return (
         f"separatrix task '{job.source.spec}' export --format {format} {splits} --seed"

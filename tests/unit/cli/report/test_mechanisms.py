@@ -123,5 +123,5 @@ def test_one_mechanism_is_explained_by_its_recurrence_and_sizes() -> None:
 def test_the_page_is_up_to_date() -> None:
     path = Path(__file__).parents[4] / "docs" / "mechanisms.md"
     assert path.read_text(encoding="utf-8") == page(), (
-        "run `separatrix mechanisms --markdown > docs/mechanisms.md`"
+        "run `separatrix list mechanisms --markdown > docs/mechanisms.md`"
     )

@@ -116,7 +116,7 @@ def test_a_bare_folder_name_is_read_but_mechanisms_win(
         (
             "zzz",
             UnknownNameError,
-            ["Known: automaton, bamba-9b-fp8", "more", "`separatrix presets`", "config.json"],
+            ["Known: automaton, bamba-9b-fp8", "more", "`separatrix list presets`", "config.json"],
         ),
         (
             "full*2 + gnd*4",

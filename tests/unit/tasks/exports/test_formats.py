@@ -196,8 +196,8 @@ def test_metadata(tmp_path: Path, text: str) -> None:
     )
     assert (
         said["command"]
-        == f"separatrix tasks export '{task.spec}' --format jsonl --train 3 --validation 2 --test 2"
-        " --seed 7 --out DIR"
+        == f"separatrix task '{task.spec}' export --format jsonl --rows train=3 --rows validation=2"
+        " --rows test=2 --seed 7 --out DIR"
     )
 
 
