@@ -164,10 +164,13 @@ def _sizes(texts: list[str]) -> dict[str, Any]:
         field = VARIED.get(name, name)
         if field in found:
             raise SpecError(f"--set {name} is given twice; write --set {name}=4,8")
-        values: tuple[int, ...] = () if name in FORMATS else _integers(f"--set {name}", text)
+        if name in FORMATS:
+            found[field] = text.strip()
+            continue
+        values = _integers(f"--set {name}", text)
         if name in CHOSEN and len(values) != 1:
             raise SpecError(f"--set {name}={text[:40]}: one number of {name}, such as {name}=16")
-        found[field] = text.strip() if name in FORMATS else values[0] if name in CHOSEN else values
+        found[field] = values[0] if name in CHOSEN else values
     return found
 
 
