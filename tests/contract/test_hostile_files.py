@@ -550,3 +550,16 @@ def test_any_field_of_any_record_with_any_value(kind: str, tries: int, tmp_path:
         for path, value in cases[:tries]
     ]
     assert sum(refused) > 0.8 * len(refused)
+
+
+@pytest.mark.parametrize("name", ["vocabulary", "length", "answers", "width", "hidden"])
+@pytest.mark.parametrize("value", [10**400, 10**18, (1 << 40) + 1])
+def test_a_size_beyond_any_model_is_refused_before_anything_is_estimated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, value: int
+) -> None:
+    built = construct(EVA)
+    built.save_weights(tmp_path)
+    for record in (built.record, certified()):
+        told = replace(record, model=record.model | {name: value})
+        path = written(tmp_path, canonical(told.envelope()))
+        assert "it must be an integer" in refusal(capsys, 1, str(path))

@@ -144,6 +144,12 @@ DAMAGED: dict[str, Callable[[Path], Any]] = {
     "a size of another kind": lambda f: edited(f, "width", "wide"),
     "other weights": lambda f: edited(f, "transformers_weights", "b.safetensors"),
     "no weights": lambda f: next(f.glob("*.safetensors")).unlink(),
+    "another number format": lambda f: edited(f, "dtype", "bfloat16"),
+    "a field of transformers": lambda f: edited(f, "quantization_config", {"load_in_8bit": True}),
+    "settings of generation": lambda f: (f / "generation_config.json").write_text(
+        '{"suppress_tokens": [1]}'
+    ),
+    "an adapter": lambda f: (f / "adapter_config.json").write_text("{}"),
     "no record": lambda f: (f / "construction.json").write_text("{}"),
 }
 
@@ -207,7 +213,8 @@ def test_a_trained_folder_is_loaded_too(tmp_path: Path, architecture: str) -> No
 
 
 def test_half_formats(saved: Path) -> None:
-    model = load(saved, dtype=torch.bfloat16)
+    with pytest.warns(UserWarning, match="loaded in bfloat16; the model is proved in float32$"):
+        model = load(saved, dtype=torch.bfloat16)
     assert model.dtype == torch.bfloat16
     tokens = sx.parse_task(TASKS[0]).sample(100, np.random.default_rng(4)).tokens
     found = model(torch.from_numpy(tokens)).logits[:, -1].argmax(-1)

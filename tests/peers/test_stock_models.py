@@ -16,6 +16,7 @@ import separatrix as sx
 from separatrix.constructions import Built, construct
 from separatrix.models.stock import STOCK, stock_checkpoint
 from separatrix.models.stock.llama import write
+from separatrix.models.stock.run import logits_at
 from separatrix.tasks import Thought
 from separatrix.tasks.base.task import Tokens
 
@@ -169,3 +170,42 @@ def test_a_checkpoint_is_that_of_the_weights(tmp_path: Path) -> None:
     found = asked(loaded(tmp_path), tokens, 8).argmax(-1).numpy()
     # whoever reads the checkpoint sees the weight that was turned
     assert not np.array_equal(found, built.task.answer(tokens))
+
+
+@pytest.mark.parametrize("stock", STOCK)
+@pytest.mark.parametrize("spec", TASKS)
+def test_our_run_of_a_checkpoint_is_that_of_transformers(
+    spec: str, stock: str, tmp_path: Path
+) -> None:
+    task = sx.parse_task(spec)
+    checkpoint = stock_checkpoint(construct(task).model, stock)
+    checkpoint.save(tmp_path)
+    tokens = inputs(task, seed=5)[:30]
+    ours = logits_at(checkpoint, torch.from_numpy(tokens))[:, 0]
+    theirs = asked(loaded(tmp_path, "eager"), tokens, checkpoint.start)
+    assert torch.allclose(ours, theirs, rtol=0, atol=1e-5)
+    places = torch.tensor([[0, 1]]).expand(len(tokens), 2)
+    some = logits_at(checkpoint, torch.from_numpy(tokens), places)
+    assert torch.allclose(some[:, 1:], logits_at(checkpoint, torch.from_numpy(tokens[:, :2])))
+
+
+@pytest.mark.parametrize("stock", STOCK)
+def test_prompts_padded_on_the_left_are_written_on(stock: str, tmp_path: Path) -> None:
+    """By `generate`, which numbers the places from attention_mask; more tokens than GPT-2 has
+    places for.
+    """
+    task = sx.parse_task("eva:n=6,V=5")
+    start = written(construct(task), stock, tmp_path)
+    tokens = inputs(task)[:40]
+    read = (
+        torch.from_numpy(tokens)
+        if start is None
+        else F.pad(torch.from_numpy(tokens), (1, 0), value=start)
+    )
+    padded = F.pad(read, (3, 0), value=0)
+    mask = F.pad(torch.ones_like(read), (3, 0), value=0)
+    model = loaded(tmp_path)
+    found = model.generate(
+        padded, attention_mask=mask, max_new_tokens=1, do_sample=False, pad_token_id=0
+    )
+    assert np.array_equal(found[:, -1].numpy(), right(task, tokens))

@@ -25,6 +25,8 @@ from separatrix.mixers.base.mixer import DTYPES, check_places, fan_in_normal, ta
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.base.task import Task
 
+MOST_SIZE = 1 << 40
+"""Largest size in a model's description."""
 MOST_NUMBERS = 1 << 31
 """Most numbers in a model's embeddings and head together."""
 LONG = 1 << 22
@@ -58,7 +60,7 @@ class ModelConfig:
             value = getattr(self, f.name)
             low = 0 if f.name == "hidden" else 1
             # annotations are texts here; a bool is an int to isinstance, but no size
-            if f.type == "int" and (type(value) is not int or not low <= value <= 1 << 40):
+            if f.type == "int" and (type(value) is not int or not low <= value <= MOST_SIZE):
                 raise SizeError(
                     f"model {f.name} is {value!r}; it must be an integer from {low} to 2^40"
                 )

@@ -205,15 +205,17 @@ def built_by(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _takes_weights(architecture: Architecture) -> bool:
-    """Whether every layer has a mixer, none fixes the model's width, which recipes choose, and all
-    declare float32, more, or one narrower format in which programs compute.
+    """Whether every layer has a mixer as declared, none fixes the model's width, and all declare
+    float32, more, or one narrower format in which programs compute.
     """
     parts = [part for layer in architecture for part in layer if part.mixes_tokens]
-    if any(part.declared_only or part.model_width is not None for part in parts):
+    if any(part.declared_only or not getattr(part, "running_max", True) for part in parts):
+        return False
+    if any(part.model_width is not None for part in parts):
         return False
     names = {part.format for part in parts}
-    names |= {part.sizes().get("state_format") or part.format for part in parts}
-    narrow = names - {"fp32", "fp64"}
+    narrow = names | {part.sizes().get("state_format") or part.format for part in parts}
+    narrow -= {"fp32", "fp64"}
     return len(narrow) <= 1 and not narrow & {"fp8", "int8"}
 
 
@@ -238,10 +240,6 @@ def _finds_places(verdict: Verdict) -> bool:
         return all(said == EMBEDDED or said.startswith(BY_ROTATIONS) for said in sources)
     addressed = {"address_bits", "key_bits"} & set(verdict.numbers)
     return EMBEDDED in verdict.assumptions and bool(addressed)
-
-
-def _by_rotations(verdict: Verdict) -> bool:
-    return any(said.startswith(BY_ROTATIONS) for said in verdict.assumptions)
 
 
 def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
@@ -276,7 +274,8 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     that hands z_0 on.
     """
     architecture = Architecture.parse(verdict.architecture)
-    if _by_rotations(verdict) and any(
+    rotated = any(said.startswith(BY_ROTATIONS) for said in verdict.assumptions)
+    if rotated and any(
         part.p < 32 for layer in architecture for part in layer if part.reading
     ):
         # half formats eat the lead of the place asked for, at some sizes and behind gates

@@ -144,8 +144,9 @@ def verify_path(
     if not isinstance(data, dict) or data.get("kind") != "bundle":
         return [verify(from_envelope(data), folder=path.parent, budget=budget)]
     body, records = from_bundle(data)
-    from separatrix.checks.verify.bundle import verify_table
+    from separatrix.checks.verify.bundle import REPORT, verify_page, verify_table
 
+    verify_page(path.parent / REPORT, data["sha256"])
     costs = []
     for digest, record in records.items():
         with _named(path, digest, record):

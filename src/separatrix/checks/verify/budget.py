@@ -13,6 +13,7 @@ from math import ceil, isfinite
 
 from separatrix.core.errors import CannotCheck, SizeError
 from separatrix.core.evidence.records import Certificate, Construction, Evidence, Verdict
+from separatrix.models.model import MOST_SIZE
 from separatrix.models.stored.accuracy import DRAWN, MOST_NUMBERS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
@@ -204,9 +205,15 @@ def _width(model: dict[str, object]) -> int:
 
 
 def _size(model: dict[str, object], name: str) -> int:
-    """A size of a model's description; 0 where it is none, which building it will refuse."""
+    """A size of a model's description; 0 where it is none, which building it will refuse. Raises
+    SizeError for one that no model has, of which no time could be estimated.
+    """
     size = model.get(name)
-    return size if type(size) is int and size > 0 else 0
+    if type(size) is not int or size <= 0:
+        return 0
+    if size > MOST_SIZE:
+        raise SizeError(f"model {name} is {str(size)[:40]}; it must be an integer up to 2^40")
+    return size
 
 
 def _short(value: float) -> str:

@@ -5,7 +5,9 @@ and must be the same.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.body import Settings, derive
@@ -13,10 +15,14 @@ from separatrix.cards.table.models import Source
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.measurement import count_parameters
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError
+from separatrix.core.evidence.bundles import stamped
 from separatrix.core.evidence.canonical import canonical, json_list, json_object
 from separatrix.core.evidence.records import Evidence, Measurement
+from separatrix.models.stored.plain_file import read_plain
 from separatrix.tasks import parse_task
 
+REPORT = "report.html"
+_MOST_PAGE = 1 << 28
 _OTHER_VERSION = " (what another version of this package wrote must be written again)"
 _FIELDS = {"title", "settings", "rows", "columns", "cells", "models", "records"}
 
@@ -64,6 +70,21 @@ def verify_table(body: Mapping[str, Any], records: Mapping[str, Evidence]) -> No
                 count_parameters(record, parse_task(record.task))
             except EvidenceError as error:
                 raise CheckFailed(f"{record.architecture} on {record.task}: {error}") from None
+
+
+def verify_page(path: Path, digest: str) -> None:
+    """Raises CheckFailed for a report that was not written from the bundle with this content hash,
+    or was edited since.
+    """
+    if not os.path.lexists(path):
+        return
+    text = read_plain(path, least=0, most=_MOST_PAGE, what="the report").decode(errors="replace")
+    page = text.rpartition("<!-- evidence ")[0]
+    if text != stamped(page, digest):
+        raise CheckFailed(
+            f"{path}: was written from other evidence than stands beside it, or edited since; write"
+            " it again with `separatrix reproduce`, or take it away"
+        )
 
 
 def _difference(ours: Any, theirs: Any, where: str) -> str:

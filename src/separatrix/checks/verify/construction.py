@@ -26,16 +26,15 @@ from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Construction
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.models.model import Model, ModelConfig
-from separatrix.models.stored.accuracy import MOST_NUMBERS, numbers_of
 from separatrix.models.stored.weights import EITHER, SINGLE, described, filled, weight_file
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
-from separatrix.proofs.derivations.parts.generation import due, given, logits_of
+from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
 from separatrix.proofs.derivations.parts.inputs import drawn
-from separatrix.proofs.derivations.parts.live_parts import narrow_layer
+from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
@@ -86,7 +85,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         _in_declared(model, arithmetic)
     _compare(record, task, model, derived, arithmetic)
     others = _other_proofs(record, derivation, task, model)
-    inputs = _run(derivation, task, model, derived)
+    inputs, tokens = _run(derivation, task, model, derived)
     formats = ", ".join(named(name).title for name in derived.formats)
     return [
         (
@@ -101,7 +100,7 @@ def _verify(record: Construction, folder: Path) -> list[str]:
         ),
         *others,
         _ran(derived, inputs, task),
-        *verify_checkpoint(record, folder, model),
+        *verify_checkpoint(record, folder, model, tokens),
     ]
 
 
@@ -146,7 +145,7 @@ def _other_proofs(
             said.append(f"in {named(name).title} nothing is proved, as recorded: {told['breaks']}")
             continue
         derived = derivation.proved(task, model, named(name))
-        ran = _ran(derived, _run(derivation, task, model, derived), task)
+        ran = _ran(derived, _run(derivation, task, model, derived)[0], task)
         said.append(
             f"the proof in {named(name).title} derived again: the same numbers; the right logit"
             f" leads by at least {told['final_margin']}; {ran}"
@@ -213,15 +212,10 @@ def _finite(model: Model, arithmetic: Arithmetic) -> None:
 
 
 def _in_declared(model: Model, arithmetic: Arithmetic) -> None:
-    """Raises CheckFailed when a layer that is used declares numbers that do not hold those of the
-    format the proof is about.
-    """
-    found = narrow_layer(model, arithmetic)
+    """Raises CheckFailed when a layer that is used declares what the proof is not about."""
+    found = declared_otherwise(model, arithmetic)
     if found is not None:
-        raise CheckFailed(
-            f"layer {found[0]} declares numbers of {found[1]}; the proof is about"
-            f" {arithmetic.title}"
-        )
+        raise CheckFailed(found)
 
 
 def _compare(
@@ -277,9 +271,12 @@ def _flat(value: Any, name: str) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived) -> str:
-    """Which inputs the model was run on: all, where they are few; else random ones, other ones each
-    time, and those the proof is closest to failing on. Raises CheckFailed when an answer is wrong.
+def _run(
+    derivation: Derivation[Any], task: Task, model: Model, derived: Derived
+) -> tuple[str, Tokens]:
+    """Which inputs the model was run on, in words, and these: all, where they are few; else random
+    ones, other ones each time, and those the proof is closest to failing on. Raises CheckFailed
+    when an answer is wrong.
     """
     ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
@@ -313,24 +310,9 @@ def _run(derivation: Derivation[Any], task: Task, model: Model, derived: Derived
     for name in derived.formats:
         if name in DTYPES:
             other = copy.deepcopy(model).to(DTYPES[name])
-            all_right(other, task, tokens, f" in {named(name).title}{seeded}")
-    return what
-
-
-def all_right(model: Model, task: Task, tokens: Tokens, how: str) -> None:
-    """Raises CheckFailed, naming the input, where an answer is wrong."""
-    batch = max(1, MOST_NUMBERS // numbers_of(model, task.length))
-    for start in range(0, len(tokens), batch):
-        some = tokens[start : start + batch]
-        wanted = due(task, some)
-        found, finite = given(logits_of(model), task, some)
-        wrong = np.flatnonzero((found != wanted).any(1) | ~finite)
-        if len(wrong):
-            said = found[wrong[0]].tolist()
-            raise CheckFailed(
-                f"input {some[wrong[0]].tolist()[:20]}{how} is answered"
-                f" {said if len(said) > 1 else said[0]}, which is wrong"
-            )
+            how = f" in {named(name).title}{seeded}"
+            all_right(logits_of(other), task, tokens, at_once(model, task), how)
+    return what, tokens
 
 
 def _heads(model: Model) -> list[int]:

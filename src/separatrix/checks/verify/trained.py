@@ -10,7 +10,7 @@ from typing import Any
 
 from separatrix.checks.verify.again import Told, run_again
 from separatrix.checks.verify.budget import Cost, answering
-from separatrix.checks.verify.measurement import NOT_RUN, verify_measurement
+from separatrix.checks.verify.measurement import NOT_RUN, counted, verify_measurement
 from separatrix.core.errors import CheckFailed, SpecError
 from separatrix.core.evidence.canonical import canonical, json_list
 from separatrix.core.evidence.outcome import Outcome
@@ -26,6 +26,7 @@ _MOST_FORMATS = 16
 
 def trained_cost(stored: Stored) -> Cost:
     """What running the weights again takes. Raises SeparatrixError for sizes that are none."""
+    counted(stored.record)
     architecture = Architecture.parse(stored.record.architecture)
     # the longest is at most as long as the model reads
     lengths = [stored.task.length, *(stored.config.length for _ in stored.record.longer)]

@@ -18,6 +18,7 @@ from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document.drawing import Chart, libraries, vega_javascript
 from separatrix.core.errors import MissingExtraError
 from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.code import package_version
 from separatrix.core.evidence.records import SOLVED
 
@@ -77,7 +78,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
     specs = {
         f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()
     }
-    return environment.get_template("template.html.j2").render(
+    page = environment.get_template("template.html.j2").render(
         view=seen,
         sides=list(side_by_side(seen)),
         version=package_version(),
@@ -88,6 +89,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         vega=_safe(vega_javascript() if specs else ""),
         specs=_safe(_script_json(specs)),
     )
+    return stamped(page, bundle_envelope(dict(bundle_body))["sha256"])
 
 
 def command(seen: View) -> str:
@@ -102,9 +104,7 @@ def command(seen: View) -> str:
 
 
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
-    """Writes the report to `path`, whole or not at all. Raises OutputError where it cannot be
-    written, and what `render_html` raises.
-    """
+    """Writes the report to `path`, whole or not at all. Raises OutputError, or as `render_html`."""
     write_atomic(Path(path), render_html(bundle_body))
 
 

@@ -27,7 +27,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
-from separatrix.proofs.derivations.parts.live_parts import narrow_layer
+from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.tasks import Task
 
@@ -105,13 +105,10 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
 
 
 def _check_declared(model: Model, arithmetic: Arithmetic) -> None:
-    """Raises SizeError where a layer that is used declares too narrow numbers."""
-    found = narrow_layer(model, arithmetic)
+    """Raises SizeError where a layer that is used declares what the proof is not about."""
+    found = declared_otherwise(model, arithmetic)
     if found is not None:
-        raise SizeError(
-            f"'{model.architecture.spec}': layer {found[0]} declares numbers of {found[1]}, which"
-            f" do not hold those of {arithmetic.title}, or of its sums"
-        )
+        raise SizeError(f"'{model.architecture.spec}': {found}")
 
 
 def proved_in(built: Built, formats: Iterable[str]) -> Built:

@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError
-from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.core.evidence.records import FORMAT_VERSION, Evidence, from_envelope, to_plain
+from separatrix.core.evidence.canonical import json_object, sha256
+from separatrix.core.evidence.records import (
+    FORMAT_VERSION,
+    Evidence,
+    enveloped,
+    from_envelope,
+    to_plain,
+)
 from separatrix.core.evidence.strict import parse_json
 
 
@@ -31,13 +37,12 @@ def bundle_envelope(body: dict[str, Any]) -> dict[str, Any]:
     """Many records and the table they stand in, as one file: `body["records"]` maps digests to
     record envelopes.
     """
-    plain = to_plain(body)
-    return {
-        "separatrix": FORMAT_VERSION,
-        "kind": "bundle",
-        "sha256": sha256(canonical({"kind": "bundle", "body": plain})),
-        "body": plain,
-    }
+    return enveloped("bundle", to_plain(body))
+
+
+def stamped(page: str, digest: str) -> str:
+    """A page written from a bundle, with a last line that names the bundle and the page's text."""
+    return f"{page}<!-- evidence {digest}, page {sha256(page)} -->\n"
 
 
 def from_bundle(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Evidence]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,13 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
         """As in transformers, but strict: every weight must be there and no other, and in a folder
-        with a record the files must be those that the record is about.
+        with a record the files must be those that the record is about. Warns of a number format
+        that it says nothing of.
 
         Raises EvidenceError, on one line.
         """
-        folder = Path(str(pretrained_model_name_or_path))
-        if folder.is_dir() and not options.get("subfolder"):
-            untouched(folder)
+        folder = Path(str(pretrained_model_name_or_path)) / (options.get("subfolder") or "")
+        said, formats = untouched(folder) if folder.is_dir() else ("", set[str]())
         wanted = options.pop("output_loading_info", False)
         try:
             loaded: Any = super().from_pretrained(
@@ -65,6 +66,13 @@ class SeparatrixForCausalLM(PreTrainedModel, GenerationMixin):
                     f"{folder}: the weights are not those of the model described:"
                     f" {what.replace('_', ' ')} {names}"
                 )
+        dtype = str(model.dtype).removeprefix("torch.")
+        if said and dtype not in formats:
+            warnings.warn(
+                f"{folder}: loaded in {dtype}; the model is {said} in"
+                f" {', '.join(sorted(formats)) or 'no format'}",
+                stacklevel=2,
+            )
         return (model, info) if wanted else model
 
     def _init_weights(self, module: nn.Module) -> None:

@@ -77,6 +77,8 @@ def write(model: Model) -> Checkpoint:
         remarks=(
             "not checked: LayerNorm takes off a mean that is 0 but for rounding, which the proof"
             " does not count",
+            "GPT-2 counts places from the first token it is given: prompts padded on the left need"
+            " position_ids, which `generate` makes of attention_mask",
         ),
     )
 

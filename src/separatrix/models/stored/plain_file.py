@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
-from separatrix.core.errors import CannotCheck
+from separatrix.core.errors import CannotCheck, EvidenceError
+from separatrix.core.evidence.strict import parse_json
+
+_MOST_JSON = 1 << 20
 
 
 def read_plain(path: Path, *, least: int, most: int, what: str = "the weights") -> bytes:
@@ -32,3 +36,14 @@ def read_plain(path: Path, *, least: int, most: int, what: str = "the weights") 
             return file.read(most + 1)
     except OSError as error:
         raise CannotCheck(f"{path}: {what} cannot be read: {error.strerror or error}") from None
+
+
+def plain_json(path: Path) -> Any:
+    """The JSON in such a file. Raises EvidenceError, naming the file, where there is none."""
+    data = read_plain(path, least=2, most=_MOST_JSON, what="the contents")
+    try:
+        return parse_json(data.decode())
+    except UnicodeDecodeError:
+        raise EvidenceError(f"{path}: not a text file") from None
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from None

@@ -16,11 +16,16 @@ from typing import Any
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.evidence.records import Measurement, enveloped, from_envelope
-from separatrix.core.evidence.strict import parse_json
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.accuracy import fits
-from separatrix.models.stored.description import CONFIG, described_by
-from separatrix.models.stored.plain_file import read_plain
+from separatrix.models.stored.description import (
+    CERTIFICATE,
+    CONFIG,
+    check_files,
+    described_by,
+    description,
+)
+from separatrix.models.stored.plain_file import plain_json
 from separatrix.models.stored.weights import described, filled, weight_file
 from separatrix.tasks import Task, parse_task
 
@@ -30,7 +35,6 @@ RECORD = "measurement.json"
 KIND = "training"
 """Of what training.json holds."""
 FILES = (WEIGHTS, CONFIG, TRAINING, RECORD)
-_MOST_JSON = 1 << 20
 _TRAINING_FIELDS = {"run", "outcome", "version", "weights_sha256"}
 
 
@@ -85,7 +89,8 @@ def read_stored(folder: Path) -> Stored:
         raise CannotCheck(
             f"{folder}: half a folder of `separatrix train`: {', '.join(lacking)} not there"
         )
-    record = from_envelope(_json(folder / RECORD))
+    check_files(folder, *FILES, CERTIFICATE)
+    record = from_envelope(plain_json(folder / RECORD))
     if not isinstance(record, Measurement):
         raise EvidenceError(f"{folder / RECORD}: holds a {record.kind}, not a measurement")
     body = _training(folder / TRAINING)
@@ -103,19 +108,14 @@ def read_stored(folder: Path) -> Stored:
     return stored
 
 
-def _json(path: Path) -> Any:
-    data = read_plain(path, least=2, most=_MOST_JSON, what="the contents")
-    try:
-        return parse_json(data.decode())
-    except UnicodeDecodeError:
-        raise EvidenceError(f"{path}: not a text file") from None
-    except EvidenceError as error:
-        raise EvidenceError(f"{path}: {error}") from None
-
-
 def _config(path: Path) -> ModelConfig:
+    data = plain_json(path)
     try:
-        return described_by(_json(path))
+        config = described_by(data)
+        # files of earlier versions have no word for transformers
+        if "model_type" in data and canonical(data) != canonical(description(config)):
+            raise CheckFailed(f"{path}: edited: has fields that `separatrix train` does not write")
+        return config
     except EvidenceError:
         raise
     except SeparatrixError as error:
@@ -124,7 +124,7 @@ def _config(path: Path) -> ModelConfig:
 
 def _training(path: Path) -> dict[str, Any]:
     """The body of training.json, its fields of the right kinds."""
-    envelope = json_object(_json(path))
+    envelope = json_object(plain_json(path))
     body = None if envelope is None else json_object(envelope.get("body"))
     if (
         envelope is None

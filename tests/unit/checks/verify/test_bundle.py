@@ -13,9 +13,9 @@ from support.small_table import KIND, small_body
 
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify import verify_path
-from separatrix.checks.verify.bundle import verify_table
-from separatrix.core.errors import CheckFailed, EvidenceError
-from separatrix.core.evidence.bundles import bundle_envelope, from_bundle
+from separatrix.checks.verify.bundle import verify_page, verify_table
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError
+from separatrix.core.evidence.bundles import bundle_envelope, from_bundle, stamped
 from separatrix.core.evidence.canonical import canonical, sha256
 
 Body = dict[str, Any]
@@ -373,7 +373,7 @@ FORGERIES = [
     for name, value in list(globals().items())
     if callable(value)
     and getattr(value, "__module__", "") == __name__
-    and not name.startswith(("_", "check", "rewritten", "of_kind"))
+    and not name.startswith(("_", "check", "rewritten", "of_kind", "verify"))
 ]
 
 
@@ -406,3 +406,23 @@ def test_what_differs_is_named(honest: Body) -> None:
     body["cells"][2]["story"] = "It works."
     with pytest.raises(CheckFailed, match=r"cells, entry 3, story is .It works"):
         check(body)
+
+
+def test_a_report_of_other_evidence_is_refused(honest: Body, tmp_path: Path) -> None:
+    page, digest = tmp_path / "report.html", bundle_envelope(honest)["sha256"]
+    verify_page(page, digest)
+    page.write_text(stamped("<p>all of it</p>\n", digest))
+    verify_page(page, digest)
+    for other in ("a" * 64, bundle_envelope({"records": {}})["sha256"]):
+        with pytest.raises(CheckFailed, match="other evidence"):
+            verify_page(page, other)
+    page.write_text(page.read_text().replace("all", "none"))
+    with pytest.raises(CheckFailed, match="edited since"):
+        verify_page(page, digest)
+    page.write_text("<p>all of it</p>\n")
+    with pytest.raises(CheckFailed, match="other evidence"):
+        verify_page(page, digest)
+    page.unlink()
+    page.symlink_to(tmp_path / "elsewhere.html")
+    with pytest.raises(CannotCheck, match="a link"):
+        verify_page(page, digest)

@@ -286,3 +286,16 @@ def test_a_false_measurement_is_refused(change: dict[str, Any]) -> None:
     verify_measurement(record)
     with pytest.raises(EvidenceError):
         verify_measurement(replace(record, **change))
+
+
+def test_a_seed_that_solved_is_right_in_its_test() -> None:
+    """Training ends at 0.995; a test may fall short of it by a tenth, and by chance."""
+    record = made()
+    for right, holds in ((200, True), (178, True), (150, False), (3, False)):
+        correct = (120, right, 0)
+        told = replace(record, correct=correct, intervals=tuple(wilson(c, 200) for c in correct))
+        if holds:
+            verify_measurement(told)
+            continue
+        with pytest.raises(EvidenceError, match=r"seed 1 .* 'solved'.* contradict"):
+            verify_measurement(told)

@@ -9,7 +9,6 @@ from math import prod
 
 import numpy as np
 
-from separatrix.checks.verify.construction import all_right
 from separatrix.cli.report.constructions.recorded import FORMATS, Limit, Row
 from separatrix.cli.report.meters import metered
 from separatrix.constructions import CONSTRUCTIONS, construct
@@ -17,6 +16,7 @@ from separatrix.constructions.precision import FAMILIES, Family, largest_size
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -126,7 +126,7 @@ def every_input(name: str, family: Family) -> tuple[str, int]:
             continue
         number = 0
         for tokens in all_inputs(name, task):
-            all_right(model, task, tokens, "")
+            all_right(logits_of(model), task, tokens, at_once(model, task), "")
             number += len(tokens)
         best = (task.spec, number)
     return best

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
+from separatrix.models.stored.accuracy import MOST_NUMBERS, numbers_of
 from separatrix.tasks import Task, Thought
 from separatrix.tasks.base.task import NO_ANSWER, Tokens
 
@@ -63,6 +65,26 @@ def logits_of(model: Model) -> Logits:
             return model.at(tokens, torch.from_numpy(places)).double().numpy()
 
     return logits
+
+
+def all_right(logits: Logits, task: Task, tokens: Tokens, batch: int, how: str) -> None:
+    """Raises CheckFailed, naming the input, where an answer is wrong; `batch` inputs at a time."""
+    for start in range(0, len(tokens), batch):
+        some = tokens[start : start + batch]
+        wanted = due(task, some)
+        found, finite = given(logits, task, some)
+        wrong = np.flatnonzero((found != wanted).any(1) | ~finite)
+        if len(wrong):
+            said = found[wrong[0]].tolist()
+            raise CheckFailed(
+                f"input {some[wrong[0]].tolist()[:20]}{how} is answered"
+                f" {said if len(said) > 1 else said[0]}, which is wrong"
+            )
+
+
+def at_once(model: Model, task: Task) -> int:
+    """Inputs of a task that a model reads at a time."""
+    return max(1, MOST_NUMBERS // numbers_of(model, task.length))
 
 
 def _asked(task: Task, prompts: Tokens) -> Tokens | None:

@@ -281,21 +281,30 @@ def too_narrow(mechanism: Mechanism, arithmetic: Arithmetic) -> str | None:
     """
     if not arithmetic.fits_in(mechanism.format):
         return mechanism.format
-    summed = [getattr(mechanism, "accumulator_format", None)]
     sizes = mechanism.sizes()
+    summed = [getattr(mechanism, "accumulator_format", None), sizes.get("gate_format")]
     if "state_format" in sizes:
         summed.append(sizes["state_format"] or mechanism.format)
     return next((name for name in summed if name and not arithmetic.inner.fits_in(name)), None)
 
 
-def narrow_layer(model: Model, arithmetic: Arithmetic) -> tuple[int, str] | None:
-    """The number, from 1, of a layer that is used and declares a format too narrow for the
-    arithmetic, and the format; None where there is none.
+def declared_otherwise(model: Model, arithmetic: Arithmetic) -> str | None:
+    """What a layer that is used declares and a proof in the arithmetic is not about; None where
+    there is no such layer.
     """
     for part in live_parts(model, placed=False):
-        name = too_narrow(part.mixer.mechanism, arithmetic)
+        mechanism = part.mixer.mechanism
+        name = too_narrow(mechanism, arithmetic)
         if name is not None:
-            return part.layer + 1, name
+            return (
+                f"{part.where} declares numbers of {name}, which do not hold those of"
+                f" {arithmetic.title}, or of its sums"
+            )
+        if not getattr(mechanism, "running_max", True):
+            return (
+                f"{part.where} declares a softmax without a running maximum (running_max=false),"
+                " which no mixer computes here, and in which scores may overflow"
+            )
     return None
 
 
