@@ -77,7 +77,7 @@ def positions_far_away(model: Model) -> None:
 
 def logits_below_no_answer(model: Model) -> None:
     """Every logit less by 2^21: what is no answer has a larger one."""
-    model.head.bias -= 2.0**21
+    model.head.bias.sub_(2.0**21)
 
 
 def gates_too_small(model: Model) -> None:
