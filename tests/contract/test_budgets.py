@@ -12,20 +12,20 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_805, 2_600),
+    "core": (3_810, 2_600),
     "stacks": (11_777, 5_600),
     "tasks": (17_323, 8_600),
-    "theory": (9_989, 6_000),
+    "theory": (9_986, 6_000),
     "protocols": (923, 923),
     "cards": (5_179, 3_600),
     "mixers": (10_322, 7_200),
-    "models": (2_408, 2_000),
-    "constructions": (6_181, 4_000),
-    "proofs": (11_515, 6_200),
-    "checks": (3_162, 2_600),
+    "models": (2_626, 2_000),
+    "constructions": (6_175, 4_000),
+    "proofs": (11_541, 6_200),
+    "checks": (3_239, 2_600),
     "training": (8_750, 3_800),
     "findings": (1_898, 1_800),
-    "cli": (9_925, 4_000),
+    "cli": (9_923, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".js", ".css"}

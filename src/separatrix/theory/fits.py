@@ -275,9 +275,7 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
     """
     architecture = Architecture.parse(verdict.architecture)
     rotated = any(said.startswith(BY_ROTATIONS) for said in verdict.assumptions)
-    if rotated and any(
-        part.p < 32 for layer in architecture for part in layer if part.reading
-    ):
+    if rotated and any(part.p < 32 for layer in architecture for part in layer if part.reading):
         # half formats eat the lead of the place asked for, at some sizes and behind gates
         return ()
     written = _composing(architecture, task)
