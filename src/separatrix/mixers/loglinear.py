@@ -26,7 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.heads import Projected
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.stepped import SteppedMixer
@@ -117,7 +117,7 @@ def fenwick(
     q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
     y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
     if q.shape[2] == 1:
-        return climb(y, q, v, weights, tokens)
+        return join_chunks(y, tokens)
     sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
     return climb(y, features(feature, q), sums, weights, tokens)
 

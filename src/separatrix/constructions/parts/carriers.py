@@ -192,7 +192,7 @@ def _keep(mixer: RecurrentMixer) -> None:
     if isinstance(mixer, GLAMixer):
         mixer.a.up.bias[head] = KEEP
     elif isinstance(mixer, KDAMixer):
-        mixer.a.up.bias[head] = -KEEP
+        mixer.get_parameter("a.up.bias")[head] = -KEEP
     elif isinstance(mixer, RWKVMixer | RWKV6Mixer):
         mixer.w.up.bias[head] = -KEEP
     elif isinstance(mixer, MLSTMMixer):

@@ -275,7 +275,7 @@ def write_query(mixer: RecurrentMixer, space: Spaces, numbers: list[int]) -> Non
 def keep(mixer: RecurrentMixer) -> None:
     """Decays of exactly 1."""
     if isinstance(mixer, KDAMixer):
-        mixer.a.up.bias.fill_(-SATURATED)
+        mixer.get_parameter("a.up.bias").fill_(-SATURATED)
     elif not isinstance(mixer, DeltaNetMixer):
         mixer.get_parameter("a.bias").fill_(-SATURATED)
 

@@ -91,7 +91,7 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
     [
         (("task", "eva", "sample"), "the size n is missing"),
         (("task", "eva", "sample", "--n"), "--n needs a value"),
-        (("task", "eva", "sample", "8"), "'8' is no size of the task"),
+        (("task", "eva", "sample", "8"), "'8' is too much"),
         (("task", "eva", "sample", "--n", "8", "--n", "9"), "given twice"),
         (("task", "eva:n=1000000", "sample"), "too many to look at"),
         (("task", "eva", "sample", "--n", "4", "--number", "0"), "--number"),
@@ -114,10 +114,10 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
                 "x",
                 "--format",
                 "jsonl",
-                "--trian",
-                "3",
+                "--rovs",
+                "train=3",
             ),
-            "Did you mean --train?",
+            "Did you mean --rows?",
         ),
         (("task", "eva", "export", "--n", "8", "--out", "x"), "--format"),
         (

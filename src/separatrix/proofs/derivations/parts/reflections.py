@@ -203,9 +203,9 @@ def keeps(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where: str
     name = f"{where}, a"
     if isinstance(mixer, KDAMixer):
         own = slice(head * mixer.head_dim, (head + 1) * mixer.head_dim)
-        through = linear(x, array(mixer.a.down.weight), None, digits, name)
-        weight = array(mixer.a.up.weight)[own]
-        steps = linear(through, weight, array(mixer.a.up.bias)[own], digits, name)
+        through = linear(x, array(mixer.get_parameter("a.down.weight")), None, digits, name)
+        weight = array(mixer.get_parameter("a.up.weight"))[own]
+        steps = linear(through, weight, array(mixer.get_parameter("a.up.bias"))[own], digits, name)
     else:
         weight = array(mixer.get_parameter("a.weight"))[head : head + 1]
         bias = array(mixer.get_parameter("a.bias"))[head : head + 1]
