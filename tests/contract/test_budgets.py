@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (11_541, 6_200),
     "checks": (3_239, 2_600),
     "training": (8_750, 3_800),
-    "findings": (1_898, 1_800),
+    "findings": (1_899, 1_800),
     "cli": (9_923, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

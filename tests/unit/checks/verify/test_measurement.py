@@ -84,11 +84,11 @@ PARAMETERS = (3 + 17) * 8 + 4 * 4 * 8 + 3 * 8 + (8 + 1) * 2
 """By hand, as in the tests of records."""
 
 
-def made() -> Measurement:
+def made(solved_after: int = 50) -> Measurement:
     one = Outcome(
         seed=0, correct=120, tested=200, longer=(99,), steps_done=60, parameters=PARAMETERS
     )
-    two = replace(one, seed=1, stopped="solved", steps_done=50, correct=200)
+    two = replace(one, seed=1, stopped="solved", steps_done=solved_after, correct=200)
     gone = replace(
         one,
         seed=2,
@@ -183,6 +183,13 @@ def test_a_budget_that_contradicts_itself(name: str, value: Any) -> None:
     with pytest.raises(SeparatrixError) as found:
         verify_measurement(changed(**{name: value}))
     assert "\n" not in str(found.value)
+
+
+def test_solved_takes_a_window_after_the_last_stage() -> None:
+    """The stage ends at 30, a running accuracy is of 20 steps."""
+    verify_measurement(made(50))
+    with pytest.raises(EvidenceError, match="'solved' after 49"):
+        verify_measurement(made(49))
 
 
 def test_other_ends_that_a_budget_allows() -> None:
