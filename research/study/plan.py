@@ -50,7 +50,8 @@ CONTRASTED = {
     "parity-gdn-8-all-cheap",
     "parity-gdn-8-none-cheap",
 }
-# A seed of these contrasts was solved later than a quarter of 3,000 steps: both cells anew, with more.
+# In these contrasts a seed was solved later than after a quarter of 3,000 steps: both cells anew,
+# with more.
 RAISED = {
     "recall-gdn-8-1-start-none": 6000,
     "recall-gdn-8-1-end-none": 6000,

@@ -96,9 +96,9 @@ CONSTRUCTED = {
 }
 """A construction -> the one small size at which it is built."""
 PRECISION = (
-    "retrieval --most 48 --tokens 2048",
-    "seqcomp --most 24 --tokens 2048",
-    "match2 --most 128 --tokens 2048 --formats fp32,bf16,p10",
+    "retrieval --most 48 --tokens 2048 --formats fp64,fp32,bf16,fp16",
+    "seqcomp --most 24 --tokens 2048 --formats fp64,fp32,bf16,fp16",
+    "match2 --most 128 --tokens 2048 --formats fp32,bf16,p12",
     "counting --most 64 --tokens 2048 --formats bf16,fp16",
     "parity --most 32 --tokens 2048 --formats fp32,fp16",
 )

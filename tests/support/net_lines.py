@@ -393,7 +393,7 @@ def _statement(name: str, form: str) -> str:
 
 def precision() -> Iterator[Part]:
     for line in PRECISION:
-        yield from _parts(line, partial(_printed, f"precision {line} --json"))
+        yield from _parts(line, partial(_printed, f"list constructions {line} --json"))
 
 
 def curves() -> Iterator[Part]:

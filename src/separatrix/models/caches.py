@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -209,15 +210,21 @@ def run(
 
 
 @torch.no_grad()
-def decoded(model: Model, tokens: Int[Tensor, "b t"]) -> tuple[Float[Tensor, "b answers"], Cache]:
-    """Logits after the last of t >= 1 tokens, and what they leave behind, token by token in the
-    model's own formats.
+def steps(
+    model: Model, tokens: Int[Tensor, "b t"]
+) -> Iterator[tuple[Float[Tensor, "b answers"], Cache]]:
+    """Logits after each token, and what the tokens so far leave behind, in the model's own
+    formats.
     """
     cache = model.init_cache(len(tokens))
-    logits = torch.zeros(len(tokens), model.config.answers)
     for place, token in enumerate(tokens.unbind(1)):
         logits, cache = model.step(token, cache, place)
-    return logits, cache
+        yield logits, cache
+
+
+def decoded(model: Model, tokens: Int[Tensor, "b t"]) -> tuple[Float[Tensor, "b answers"], Cache]:
+    """What `steps` has after the last of t >= 1 tokens."""
+    return deque(steps(model, tokens), maxlen=1).pop()
 
 
 def same_states(cache: Cache, other: Cache) -> Bool[Tensor, " b"]:

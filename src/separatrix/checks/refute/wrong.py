@@ -17,11 +17,14 @@ from separatrix.checks.refute.record import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
-from separatrix.models.caches import LEAST_FLOAT32_MARGIN, decoded, exact, margin
+from separatrix.models.caches import LEAST_FLOAT32_MARGIN, exact, margin, steps
 from separatrix.models.model import Model
 from separatrix.tasks.base.task import Task, Tokens
 
 BATCH = 256
+"""Most inputs at once."""
+COST = 1 << 32
+"""Most parameters times tokens of a batch: a fraction of a second of one core."""
 POOL = 32
 """Inputs kept for change: those whose right answer leads least."""
 
@@ -41,29 +44,31 @@ def wrong_answer(
     Raises SizeError for a model that does not fit the task.
     """
     fits(model, task)
+    clock = Clock(seconds, tries, progress)
     model = decoding(model)
     copy = exact(model)
     rng = np.random.default_rng(seed)
-    clock = Clock(seconds, tries, progress)
     pool = np.empty((0, task.length), np.int64)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    at_once = max(1, min(BATCH, COST // (parameters * task.length)))
     while clock.runs():
-        batch = min(BATCH, tries - clock.tried)
+        batch = min(at_once, tries - clock.tried)
         drawn = task.sample(batch, rng).tokens
-        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * BATCH) else drawn
+        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * at_once) else drawn
         try:
             answers = task.answer(tokens)
         except SizeError:
             tokens = drawn
             answers = task.answer(drawn)
-        clock.count(batch)
         leads = _leads(model, tokens, answers)
+        clock.count(batch)
         order = np.argsort(leads, kind="stable")
         for row in order[: np.count_nonzero(leads < -LEAST_FLOAT32_MARGIN)]:
-            found = _confirmed(model, copy, task, tokens[row], int(answers[row]))
-            if found is not None:
-                return found
             if not clock.runs():
                 break
+            found = _confirmed(model, copy, task, tokens[row], int(answers[row]), clock)
+            if found is not None:
+                return found
         pool = np.concatenate([tokens[order[: POOL // 2]], pool])[:POOL]
     return NotFound(
         what="input answered wrongly",
@@ -100,14 +105,17 @@ def _changed(pool: Tokens, drawn: Tokens, rng: np.random.Generator) -> Tokens:
 
 @torch.no_grad()
 def _confirmed(
-    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int
+    model: Model, copy: Model, task: Task, prompt: Tokens, answer: int, clock: Clock
 ) -> Certificate | None:
     """The certificate, if the model is safely wrong on this input alone, and its float64 copy,
-    token by token, answers the same.
+    token by token, answers the same before the time is over.
     """
     tokens = torch.from_numpy(prompt[None])
     own = model(tokens)[0].double()
-    logits, _ = decoded(copy, tokens)
+    logits = own[None]
+    for logits, _ in steps(copy, tokens):  # noqa: B007
+        if not clock.runs():
+            return None
     output = int(logits[0].argmax())
     gap = margin(logits[0])
     if (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pytest
 import torch
 
-from separatrix.checks.refute import NotFound, refute, wrong_answer
+from separatrix.checks.refute import NotFound, record, refute, wrong, wrong_answer
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.records import Certificate
@@ -125,6 +126,23 @@ def test_a_search_ends_with_its_tries() -> None:
     found = wrong_answer(model, task, seconds=20, tries=1000)
     assert isinstance(found, NotFound)
     assert found.tried == 1000
+
+
+def test_a_large_model_is_tried_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, task = _constant(6, 0.0)
+    monkeypatch.setattr(wrong, "COST", 1)
+    told: list[int] = []
+    wrong_answer(model, task, seconds=20, tries=3, progress=lambda tried, _: told.append(tried))
+    assert told == [1, 2, 3]
+
+
+def test_time_ends_while_an_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes at each look at the clock; there are as many looks as tokens, and more."""
+    model, task = _constant(6, 1.0)
+    monkeypatch.setattr(record, "monotonic", count().__next__)
+    found = wrong_answer(model, task, seconds=task.length, tries=1 << 20)
+    assert isinstance(found, NotFound)
+    assert found.tried == wrong.BATCH
 
 
 def test_what_is_looked_for() -> None:
