@@ -90,7 +90,7 @@ def questions(text: str, context: str, shots: int) -> list[str]:
     assert len(asked) == shots + 1
     for part in asked[:-1]:
         question = re.match(
-            r"(?s).*\n(?:Answer[a-z ]*:|Think as long [^\n]+(?:NUMBER|NAMES?|ARRANGEMENT))", part
+            r"(?s).*?\n(?:Answer[a-z ]*:|Think as long [^\n]+(?:NUMBER|NAMES?|ARRANGEMENT))", part
         )
         assert question
         assert part == question[0] + written(text, question[0])
