@@ -86,7 +86,7 @@ AROUND = frozenset(
     (
         *("downsample_factor", "downsample_mode", "downsample_ratio", "out_hidden_size"),
         *("select_layer", "insert_layer_id", "num_channels", "num_query_tokens"),
-        "seconds_per_chunk",
+        *("seconds_per_chunk", "acoustic_tokenizer_chunk_size"),
         *("spatial_pool_mode", "spatial_pool_stride", "spatial_target_layers", "num_image_tokens"),
         *("spatial_merge_size", "merge_kernel_size", "merged_hidden_size", "merger_times"),
         *("use_decoder_only_language_model", "max_value_projector_patch_to_query_dict"),
@@ -116,7 +116,7 @@ WHOLE = frozenset(
         *("task_specific_params", "quantization_config", "generation_config", "vq_config"),
         *("vision_config", "audio_config", "image_config", "video_config", "speech_config"),
         *("visual", "vision_tower_config", "high_res_vision_config", "speech_encoder_config"),
-        "projector_config",
+        *("projector_config", "adaptor_config"),
         *("vision_cfg", "audio_encoder_config", "vit_config", "sam_config", "model_args"),
         *("embd_layer", "img_processor", "audio_processor", "speech_lora", "vision_lora"),
         *("visual_tokenizer_config", "vision_tower_cfg", "sound_tower_cfg"),

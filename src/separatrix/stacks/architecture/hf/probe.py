@@ -163,7 +163,10 @@ def _plain(fields: Fields) -> Found:
         fields.harmless("max_window_layers")
     if any(fields.has(name) for name in _INDEXER):
         return ["indexed"] * fields.layers(), []
-    return (["full"] * fields.layers(), []) if fields.has("kv_lora_rank") else plain(fields)
+    if fields.has("kv_lora_rank"):
+        return ["full"] * fields.layers(), []
+    chunks = fields.has("attention_chunk_size") and not fields.has("sliding_window")
+    return (["chunked"] * fields.layers(), []) if chunks else plain(fields)
 
 
 def _head_dim(fields: Fields) -> Size:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.draft import Draft, Reading, Size, Unknown, Value
 from separatrix.stacks.architecture.hf.factors import scaled
-from separatrix.stacks.architecture.hf.fields import Fields
+from separatrix.stacks.architecture.hf.fields import Fields, shown
 from separatrix.stacks.architecture.hf.lists import indices
 from separatrix.stacks.architecture.hf.query_norms import Norm
 from separatrix.stacks.architecture.hf.ways import USUAL, Way
@@ -231,12 +231,16 @@ def everywhere(kind: str, *depth: str, note: str = "", silent: Sequence[str] = (
 
 
 def plain(fields: Fields) -> Found:
-    """All layers slide if `sliding_window` is set and not switched off, else are chunked if
-    `attention_chunk_size` is set, else see every token.
+    """All layers slide if `sliding_window` is set and not switched off, else see every token.
+    Raises ConfigError for chunks, which no model class has that is read so.
     """
     sliding = fields.has("sliding_window") and fields.flag("use_sliding_window") is not False
-    kind = "window" if sliding else "chunked" if fields.has("attention_chunk_size") else "full"
-    return [kind] * fields.layers(), []
+    if not sliding and fields.has("attention_chunk_size"):
+        raise fields.error(
+            f"'attention_chunk_size' is {shown(fields.data['attention_chunk_size'])}, but attention"
+            " of this model type has no chunks; set it to null"
+        )
+    return ["window" if sliding else "full"] * fields.layers(), []
 
 
 def every(period: int, *names: str, others: str = "window") -> Told:

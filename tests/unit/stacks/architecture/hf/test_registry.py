@@ -19,7 +19,7 @@ ELSEWHERE = (
     *("bailing_moe_linear", "cohere2_moe", "modernbert-decoder", "nemotron-nas"),
 )
 """Model types whose small files stand in test_unusual_counts.py or are real caches."""
-REFUSED = ("phi4flash", "phi3small", "doge")
+REFUSED = ("phi4flash", "phi3small", "doge", "reformer")
 
 
 def way_of_reading(row: Row) -> tuple[object, ...]:

@@ -125,6 +125,8 @@ _DECODERS: dict[str, Row] = {
     "mistral": replace(_MISTRAL, mlps="gated"),
     "ministral": _MISTRAL,
     "glm4_moe": replace(_KV_STATED, way=_HALF, norm=Norm("head", "use_qk_norm", usually=False)),
+    "glm4v_moe_text": replace(_KV_STATED, way=_HALF),
+    "qwen3_omni_moe_text": replace(_KV_STATED, otherwise=(_undecided,), way=_UNSTATED, norm=EACH),
     "stablelm": replace(
         _KV_STATED, way=_QUARTER, norm=Norm("other", "qk_layernorm", usually=False)
     ),
@@ -750,6 +752,15 @@ def _phi3small(fields: Fields) -> Fields:
     )
 
 
+def _reformer(fields: Fields) -> Fields:
+    """Buckets of keys follow from random rotations."""
+    raise fields.error(
+        "'model_type' is 'reformer', whose layers see chunks beside them and the tokens of the same"
+        " hash ('attn_layers'), drawn anew at each pass: not supported; pass the stack as a spec,"
+        " with what each layer is taken to see"
+    )
+
+
 def _doge(fields: Fields) -> Fields:
     """Keys are kept by their scores, which do not depend on the query."""
     kept = fields.needed("keep_window_size")
@@ -860,6 +871,7 @@ _UNUSUAL: dict[str, Row] = {
         norm=EACH,
     ),
     "phi3small": Row("own spelling", {}, before=_phi3small, way=Way(said)),
+    "reformer": Row("own spelling", {}, before=_reformer, way=Way(said)),
     "doge": Row("own spelling", {}, before=_doge, way=Way(said)),
     "mllama": _MLLAMA,
     "mllama_text_model": _MLLAMA,
