@@ -166,3 +166,11 @@ def test_what_is_harmless_around_a_language_model_is_not_inside_it() -> None:
     nested = {"model_type": "some_vl", "dtype": "bfloat16", "text_config": dict(PLAIN)}
     assert from_config(nested | {"downsample_factor": 4}) == from_config(nested)
     assert "'downsample_factor' is 4" in refusal(PLAIN | {"downsample_factor": 4})
+
+
+@pytest.mark.parametrize("kind", ["llama", "olmo2", "nemotron_h"])
+def test_chunks_of_a_class_that_has_none_stop_the_file(kind: str) -> None:
+    config = RECURRENT[kind] if kind in RECURRENT else LLAMA | {"model_type": kind}
+    from_config(config | {"attention_chunk_size": None})
+    with pytest.raises(ConfigError, match="attention_chunk_size"):
+        from_config(config | {"attention_chunk_size": 64})

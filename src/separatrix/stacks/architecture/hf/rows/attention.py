@@ -125,8 +125,6 @@ _DECODERS: dict[str, Row] = {
     "mistral": replace(_MISTRAL, mlps="gated"),
     "ministral": _MISTRAL,
     "glm4_moe": replace(_KV_STATED, way=_HALF, norm=Norm("head", "use_qk_norm", usually=False)),
-    "glm4v_moe_text": replace(_KV_STATED, way=_HALF),
-    "qwen3_omni_moe_text": replace(_KV_STATED, otherwise=(_undecided,), way=_UNSTATED, norm=EACH),
     "stablelm": replace(
         _KV_STATED, way=_QUARTER, norm=Norm("other", "qk_layernorm", usually=False)
     ),
