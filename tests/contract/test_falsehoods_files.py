@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.checks.verify import verify
-from separatrix.core.errors import CheckFailed
+from separatrix.core.errors import CannotCheck, CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
@@ -97,9 +97,13 @@ def test_another_failing_size_is_never_the_shortest() -> None:
     # the n alone, or the words of another size
     refused(replace(opened, n=longer.n))
     refused(replace(longer, n=opened.n))
-    refused(replace(longer, statement=opened.statement))
+    # words alone may be an earlier version's: it is not called false, and does not hold either
     said = longer.statement.replace("a failing size: n", "the shortest prompts shown to fail: n")
-    refused(replace(longer, statement=said))
+    for words in (opened.statement, said):
+        with pytest.raises(CannotCheck, match="edited, or another version"):
+            verify(replace(longer, statement=words), folder=Path())
+    with pytest.raises(CannotCheck, match="edited, or another version"):
+        verify(replace(longer, assumptions=longer.assumptions[:-1]), folder=Path())
 
 
 def test_open_by_an_asymptotic_bound_where_the_task_fails() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from separatrix.core.errors import CheckFailed, EvidenceError, Undecided
+from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Undecided
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
@@ -205,9 +205,9 @@ def recheck(verdict: Verdict) -> str:
     theorem whose parameters were searched for takes them from the verdict's numbers.
 
     Returns what is known now where a verdict says OPEN and this program says more, else "": such a
-    record claims nothing, and was true of an earlier version. Raises CheckFailed when any field but
-    the notes of a file's reader differs; UnknownNameError, SpecError or SizeError when architecture
-    or task do not parse.
+    record claims nothing, and was true of an earlier version. Raises CannotCheck where no more than
+    the words of an OPEN verdict differ; CheckFailed when any other field but the notes of a file's
+    reader does; UnknownNameError, SpecError or SizeError when architecture or task do not parse.
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
@@ -229,9 +229,9 @@ def recheck(verdict: Verdict) -> str:
     mine = again.body()
     theirs = verdict.body()
     wrong = [name for name in mine if canonical(mine[name]) != canonical(theirs[name])]
-    if wrong == ["statement"] and verdict.status == "OPEN":
-        raise CheckFailed(
-            "its numbers hold, but its sentence is not what this version says of them: it was"
+    if verdict.status == "OPEN" and wrong and {*wrong} <= {"statement", "assumptions"}:
+        raise CannotCheck(
+            "its numbers hold, but its words are not what this version says of them: it was"
             f" edited, or another version wrote it (now: {again.statement[:120]})"
         )
     if wrong:
