@@ -227,7 +227,10 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_report(one_cell(), target)
     before = target.read_text(encoding="utf-8")
     assert before.startswith("<!doctype html>")
-    assert before.endswith("</html>\n")
+    page, stamp = before.split("</html>\n")
+    assert page
+    assert stamp.startswith("<!-- ")
+    assert stamp.endswith(" -->\n")
     with pytest.raises(EvidenceError):
         write_report(one_cell() | {"cells": []}, target)
     assert target.read_text(encoding="utf-8") == before
