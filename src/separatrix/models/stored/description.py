@@ -7,7 +7,6 @@ generation, adapters, tokens and code from further files, and the number format 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,9 @@ def _dtype(number_format: str) -> str:
 
 def proved_in(record: Construction) -> set[str]:
     """The formats of PyTorch in which a record says that its weights are proved."""
-    own = {*re.findall(r"\bb?float\d+\b", record.statement)}
-    others = {name for name, proof in record.proofs.items() if "breaks" not in proof}
-    return own | {_dtype(name) for name in others & set(DTYPES)}
+    proofs = {record.format or "fp32": record.proof, **record.proofs}
+    proved = {name for name, own in proofs.items() if own and not {"breaks", "unproved"} & set(own)}
+    return {_dtype(name) for name in proved & set(DTYPES)}
 
 
 def check_description(path: Path, data: Any, record: Construction) -> None:
