@@ -12,6 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from separatrix.core.numbers.occupancy import Occupancy
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import SeqComp
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.fails.many_search import (
@@ -21,6 +23,7 @@ from separatrix.theory.fails.many_search import (
     shortest_of,
 )
 from separatrix.theory.fails.reading_layers import Spelling
+from separatrix.theory.judge import judge, recheck
 from separatrix.theory.search import driver
 from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
 from separatrix.theory.search.reals import Real, whole
@@ -195,3 +198,14 @@ def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch)
     # what fails with more bits fails with fewer
     assert search.holds(more)
     assert found.length() <= 1.25 * more.length()
+
+
+def test_a_size_with_room_for_one_bit_is_found() -> None:
+    """Verified before at n = 4,775,749,356,639,644,341,886: x and Delta_1 hold only together there,
+    within a 10^-12 part, and both are integers.
+    """
+    stack = Architecture.parse("full*3 + linear @ heads=1, head_dim=8")
+    task = SeqComp(L=3, m=1_375_148_573_838_972, branching=(646, 5_375))
+    found = judge(stack, task)[0]
+    assert (found.status, found.theorem, found.n) == ("FAILS", "VII", 4775749356639644341886)
+    assert recheck(found) == ""

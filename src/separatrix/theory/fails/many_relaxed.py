@@ -81,7 +81,8 @@ class RelaxedSearch(Search[Parameters]):
             (_HIGHEST,) * d,
             alike=gain,
             flat=gain / 10,
-            fine=1e-3,
+            # at a task's own size a single bit decides: strides shrink to single units
+            fine=1e-3 if self.size is None else 0.0,
             near=2,
             width=0.05 if self.first and self.size is None else 0.3,
             whole=tuple(name != _LONGER for name in self.names),
