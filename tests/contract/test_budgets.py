@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (3_810, 2_600),
     "stacks": (11_794, 5_600),
     "tasks": (17_323, 8_600),
-    "theory": (9_986, 6_000),
+    "theory": (9_640, 6_000),
     "protocols": (923, 923),
     "cards": (5_179, 3_600),
     "mixers": (10_322, 7_200),

@@ -160,15 +160,7 @@ ROOMS = (
 )
 ABOUT_ONE = {
     f"theory/solves/{name}.py"
-    for name in (
-        "counting",
-        "encoder",
-        "fan_in",
-        "last_layer",
-        "products",
-        "recall",
-        "retrieval",
-    )
+    for name in ("contents", "fan_in", "products", "recall", "retrieval", "steps")
 }
 """Constructions about one mechanism, which they name."""
 

@@ -16,7 +16,7 @@ from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR, Copying, Task, parse_task
 from separatrix.theory import judge, recheck
-from separatrix.theory.solves.lookup import wanted_by
+from separatrix.theory.solves.recall import wanted_by
 
 
 def built(spec: str, task: Task) -> Model:

@@ -23,7 +23,7 @@ from separatrix.cards.questions import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
-from separatrix.theory.solves.question_first import waits
+from separatrix.theory.solves.recall import waits
 
 DEFAULT_VOCABULARY = 50_000
 SHORTEST = 12

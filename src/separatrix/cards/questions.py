@@ -30,7 +30,7 @@ from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.twosum import Form
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.question_first import waits
+from separatrix.theory.solves.recall import waits
 from separatrix.theory.words import counted_as
 
 RATIO = 1024

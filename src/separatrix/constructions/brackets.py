@@ -44,7 +44,7 @@ from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import DeltaNet, Linear
 from separatrix.tasks import Dyck
-from separatrix.theory.solves.brackets import Needed, stacked
+from separatrix.theory.solves.states import Needed, stacked
 
 
 def brackets(

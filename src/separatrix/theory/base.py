@@ -219,19 +219,6 @@ class Theorem(ABC):
             source=self.source,
         )
 
-    def solved(
-        self,
-        architecture: Architecture,
-        task: Task,
-        sentence: str,
-        numbers: dict[str, int],
-        *assumptions: str,
-    ) -> Verdict:
-        """The record of a construction that the stack has room for."""
-        return self.verdict(
-            architecture, task, "SOLVABLE", sentence, numbers=numbers, assumptions=assumptions
-        )
-
 
 class CacheTheorem(Theorem):
     """A theorem that fails whatever carries too few bits, and looks at nothing else."""

@@ -24,8 +24,8 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory.base import SEEN_WHOLE
-from separatrix.theory.solves.places import BY_ROTATIONS, EMBEDDED, content_dims, finders
-from separatrix.theory.solves.room import bits_of
+from separatrix.theory.solves.places import BY_ROTATIONS, content_dims, finders
+from separatrix.theory.solves.room import EMBEDDED, bits_of
 
 AROUND_HEADS = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that recipes write around, where they do."""

@@ -30,26 +30,29 @@ from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
 from separatrix.theory.fails.vii_steps_as_readers import TheoremVII, TheoremVIIPrime
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.brackets import Brackets
-from separatrix.theory.solves.chain_of_thought import Thought
-from separatrix.theory.solves.composition import Composition
-from separatrix.theory.solves.copying import TwoLayerCopying
-from separatrix.theory.solves.counting import StartTokenCounts
-from separatrix.theory.solves.encoder import Encoder
-from separatrix.theory.solves.equality import TwoLayerEquality
-from separatrix.theory.solves.khop import DoubledHops
-from separatrix.theory.solves.last_layer import LastLayer
-from separatrix.theory.solves.lookup import TwoLayerLookup
-from separatrix.theory.solves.match2 import Match2
-from separatrix.theory.solves.neighbour import TwoLayerNeighbour
-from separatrix.theory.solves.pairs import TwoLayerPairs
+from separatrix.theory.solves.contents import (
+    Match2,
+    SparseAveraging,
+    StartTokenCounts,
+    TwoLayerEquality,
+    TwoLayerNeighbour,
+    TwoLayerPairs,
+)
 from separatrix.theory.solves.products import TheoremS
-from separatrix.theory.solves.question_first import QuestionFirst
-from separatrix.theory.solves.recall import ConvolvedRecall
-from separatrix.theory.solves.retrieval import BlockRetrieval, IndexedRetrieval, Retrieval
-from separatrix.theory.solves.sparse_averaging import SparseAveraging
-from separatrix.theory.solves.state_tracking import StateTracking
-from separatrix.theory.solves.tightness import Tightness
+from separatrix.theory.solves.recall import (
+    ConvolvedRecall,
+    LastLayer,
+    QuestionFirst,
+    TwoLayerLookup,
+)
+from separatrix.theory.solves.retrieval import (
+    BlockRetrieval,
+    IndexedRetrieval,
+    Retrieval,
+    TwoLayerCopying,
+)
+from separatrix.theory.solves.states import Brackets, StateTracking, Tightness
+from separatrix.theory.solves.steps import Composition, DoubledHops, Encoder, Thought
 
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem

@@ -30,9 +30,7 @@ from separatrix.tasks.functions.tracked import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.fits import fitting
-from separatrix.theory.solves.brackets import Needed, stacked
 from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps, with_mlp
-from separatrix.theory.solves.lookup import comparing, wanted_by
 from separatrix.theory.solves.places import (
     blank_beside,
     content_dims,
@@ -42,7 +40,9 @@ from separatrix.theory.solves.places import (
     place_lead,
     up,
 )
+from separatrix.theory.solves.recall import comparing, wanted_by
 from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 
 _NO_CONTENTS = "too few key dimensions to compare values"

@@ -22,7 +22,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Counting
 from separatrix.tasks.base.task import Tokens
 from separatrix.theory import judge
-from separatrix.theory.solves.counting import MOST_TIED
+from separatrix.theory.solves.contents import MOST_TIED
 
 
 @pytest.mark.parametrize(

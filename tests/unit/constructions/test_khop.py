@@ -15,7 +15,7 @@ from separatrix.constructions.parts.built import built as recorded
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, parse_task
-from separatrix.theory.solves.khop import DoubledHops
+from separatrix.theory.solves.steps import DoubledHops
 
 
 def random(n: int, V: int, k: int) -> KHop:

@@ -20,7 +20,7 @@ from separatrix.theory.fails.asymptotic import Bite
 from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
-from separatrix.theory.solves.composition import composable
+from separatrix.theory.solves.steps import composable
 
 TINY = "heads=1, head_dim=1"
 

@@ -8,7 +8,7 @@ import separatrix as sx
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
 from separatrix.theory.base import counted
-from separatrix.theory.solves.brackets import Brackets, most_counted
+from separatrix.theory.solves.states import Brackets, most_counted
 
 PLAIN = "linear + deltanet + gdn @ heads=1, feature=identity, normaliser=false"
 

@@ -6,7 +6,7 @@ import pytest
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.theory.solves.chain_of_thought import Thought
+from separatrix.theory.solves.steps import Thought
 
 TASKS = [
     ("seqcomp:L=1,m=5", 0 + 3 + 1, 3),

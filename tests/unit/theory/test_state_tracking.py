@@ -16,7 +16,7 @@ from separatrix.stacks.architecture.released import PRESETS
 from separatrix.tasks import parse_task
 from separatrix.tasks.functions.tracked import tracked
 from separatrix.theory import judge, recheck
-from separatrix.theory.solves.state_tracking import room_for
+from separatrix.theory.solves.states import room_for
 
 LAYER = "deltaproduct(householders={r}) @ heads=1, head_dim={d}, value_dim={e}"
 

@@ -40,7 +40,7 @@ from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct, Mechanism
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.tracked import Tracked, tracked
-from separatrix.theory.solves.state_tracking import MOST_THINGS, room_for
+from separatrix.theory.solves.states import MOST_THINGS, room_for
 
 _FEW = 6
 """Things whose shares are searched through."""

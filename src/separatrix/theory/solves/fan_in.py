@@ -18,13 +18,12 @@ from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS, Head
 from separatrix.theory.search.reals import ln
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
-    EMBEDDED,
     blank_margin,
     counted_tokens,
     place_lead,
     places,
 )
-from separatrix.theory.solves.room import bits_of, full_heads
+from separatrix.theory.solves.room import EMBEDDED, bits_of, full_heads
 
 ASSUMED_WIDTH = 4
 """Units of an MLP over the width of attention heads, where no file says how many there are."""

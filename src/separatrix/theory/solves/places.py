@@ -13,12 +13,11 @@ from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
-from separatrix.theory.solves.room import WIDE, full_heads
+from separatrix.theory.solves.room import EMBEDDED, WIDE, full_heads
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
 """Address bits up to which scores are exact in every format."""
-EMBEDDED = "positions: learned or free embeddings give every token its place"
 BY_ROTATIONS = "positions: rotations alone"
 """How the source begins where an offset is asked for."""
 NEEDS_NONE = "positions: none needed, contents are compared in dimensions that no rotation turns"

@@ -12,9 +12,9 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Full
-from separatrix.tasks import Modular, Parity, Task
+from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.functions.tracked import tracked
-from separatrix.theory.base import SOLVABLE, Theorem, number
+from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import (
     ASSUMED_WIDTH,
     Reader,
@@ -26,8 +26,8 @@ from separatrix.theory.solves.fan_in import (
     steps,
     with_mlp,
 )
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, WIDE
-from separatrix.theory.solves.state_tracking import SATURATED
+from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, WIDE, Construction, Room
+from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
 
 DIVIDES_LAST = (
@@ -42,7 +42,7 @@ FIRST = "a start token stands before the letters"
 LAST = "a token of its own behind the letters asks; the weights are for this n"
 
 
-class TheoremS(Theorem):
+class TheoremS(Construction[Task]):
     key = "S"
     title = "layers that read multiply: products of a finite monoid, by offsets"
     statement = (
@@ -94,7 +94,7 @@ class TheoremS(Theorem):
         " all words, the first of a later part writes the word that the token before it finished,"
         " and every token multiplies the words with its own product since its part began."
     )
-    shows = SOLVABLE
+    about = (Parity, Modular, Permutation, Group)
 
     @property
     def cited(self) -> str:
@@ -106,97 +106,24 @@ class TheoremS(Theorem):
         """With the width that the verdict states, which the spec does not hold."""
         return self.judge(with_mlp(architecture, numbers), task)
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        mlp = mlp_of(architecture)
+    def room(self, architecture: Architecture, task: Task) -> Room | None:
         moved = tracked(task)
         if moved is None:
             return None
         points = moved.things
         n = task.length
 
-        def multiplied(found: dict[int, Reader], said: str) -> Verdict | None:
-            return self._multiplied(architecture, task, points, mlp, found, said)
+        def multiplied(found: dict[int, Reader], said: str) -> Room | None:
+            return _multiplied(architecture, n, points, found, said)
 
         return (
             multiplied(readers(architecture, points, n, blank=True), FIRST)
-            or self._counted(architecture, task)
+            or _counted(architecture, task)
             # which bring every token the same letters, also one that asks
             or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
             or multiplied(slotted(architecture, points, n), SATURATED)
             or multiplied(readers(architecture, points, n, blank=False), LAST)
         )
-
-    def _multiplied(
-        self,
-        architecture: Architecture,
-        task: Task,
-        points: int,
-        mlp: Mlp,
-        found: dict[int, Reader],
-        said: str,
-    ) -> Verdict | None:
-        """By what these layers fetch; `said` tells the form."""
-        n = task.length
-        first = said != LAST
-        taken, product = steps(architecture, found, points, mlp, n if first else n + 1)
-        if product < n + (not first):
-            return None
-        sentence = (
-            f"{_layers(taken, architecture)} multiply {factors(taken)}, which is enough for"
-            f" {number(product - (not first))} letters; "
-            + ("every token holds the product so far" if first else "a token behind them asks")
-        )
-        return self.solved(
-            architecture,
-            task,
-            sentence,
-            {
-                "points": points,
-                **numbers_of(mlp),
-                "letters": product - (not first),
-                "every_prefix": int(first),
-                "layers": len(taken),
-                "score": max(step.reader.score for step in taken),
-            }
-            | {f"layer_{i}": step.reader.layer for i, step in enumerate(taken, 1)}
-            | {f"maps_{i}": step.words for i, step in enumerate(taken, 1)},
-            *dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on),
-            said,
-            width_said(mlp),
-        )
-
-    def _counted(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """By one layer of equal weights."""
-        if not isinstance(task, Parity | Modular) or architecture.positions not in (
-            "embedded",
-            "none",
-        ):
-            return None
-        n = task.length
-        for index, layer in enumerate(architecture):
-            for part in layer:
-                if not isinstance(part, Full) or part.accumulator_bits < 32:
-                    continue
-                channels = part.kv * part.dv
-                if part.format in WIDE:
-                    most = (1 << DIGITS["fp32"]) - 1
-                    said = f"fp32 tells c/n apart up to {most:,}"
-                elif part.format == "bf16":
-                    most = channels_reach(n, channels)
-                    said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
-                else:
-                    continue
-                if n > most:
-                    continue
-                return self.solved(
-                    architecture,
-                    task,
-                    f"one full layer (layer {index + 1}) of equal weights counts: {said}",
-                    {"layer": index, "channels": channels},
-                    DIVIDES_LAST,
-                    *([FIRST] if part.format == "bf16" else []),
-                )
-        return None
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
@@ -219,6 +146,62 @@ class TheoremS(Theorem):
             "Each layer fetches products of stretches of letters by their offset, and multiplies"
             f" them: up to {number(numbers['letters'])} letters.",
         )
+
+
+def _multiplied(
+    architecture: Architecture, n: int, points: int, found: dict[int, Reader], said: str
+) -> Room | None:
+    """By what these layers fetch of n letters; `said` tells the form."""
+    mlp = mlp_of(architecture)
+    first = said != LAST
+    taken, product = steps(architecture, found, points, mlp, n if first else n + 1)
+    if product < n + (not first):
+        return None
+    sentence = (
+        f"{_layers(taken, architecture)} multiply {_in_turn([step.words for step in taken])}, which"
+        f" is enough for {number(product - (not first))} letters; "
+        + ("every token holds the product so far" if first else "a token behind them asks")
+    )
+    numbers = {
+        "points": points,
+        **numbers_of(mlp),
+        "letters": product - (not first),
+        "every_prefix": int(first),
+        "layers": len(taken),
+        "score": max(step.reader.score for step in taken),
+    }
+    for place, step in enumerate(taken, 1):
+        numbers |= {f"layer_{place}": step.reader.layer, f"maps_{place}": step.words}
+    sources = dict.fromkeys(step.reader.rests_on for step in taken if step.reader.rests_on)
+    return Room(sentence, numbers, (*sources, said, width_said(mlp)))
+
+
+def _counted(architecture: Architecture, task: Task) -> Room | None:
+    """By one layer of equal weights."""
+    known = architecture.positions in ("embedded", "none")
+    if not known or not isinstance(task, Parity | Modular):
+        return None
+    n = task.length
+    for index, layer in enumerate(architecture):
+        for part in layer:
+            if not isinstance(part, Full) or part.accumulator_bits < 32:
+                continue
+            channels = part.kv * part.dv
+            if part.format in WIDE:
+                most = (1 << DIGITS["fp32"]) - 1
+                said = f"fp32 tells c/n apart up to {most:,}"
+            elif part.format == "bf16":
+                most = channels_reach(n, channels)
+                said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
+            else:
+                continue
+            if n <= most:
+                return Room(
+                    f"one full layer (layer {index + 1}) of equal weights counts: {said}",
+                    {"layer": index, "channels": channels},
+                    (DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
+                )
+    return None
 
 
 def channels_reach(n: int, channels: int) -> int:
@@ -245,11 +228,6 @@ def width_said(mlp: Mlp) -> str:
     return (
         f"an MLP of {mlp.width:,} units {where} (assumed: {ASSUMED_WIDTH} times the heads' width)"
     )
-
-
-def factors(taken: list[Step]) -> str:
-    """How many maps each layer multiplies: "4 maps each", "4 maps, then 12"."""
-    return _in_turn([step.words for step in taken])
 
 
 def _in_turn(used: list[int]) -> str:

@@ -1,23 +1,34 @@
-"""Associative recall in one full layer behind a short convolution."""
+"""Values by the keys before them: recall behind convolutions, look-ups in two layers, and states
+that know the question before the facts come.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Full, Mechanism
-from separatrix.tasks import MQAR, Recall, Task
+from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.recall import PROMISED
-from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.places import EMBEDDED, MOST_ADDRESS_BITS
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, WIDE, bits_of
-from separatrix.theory.words import Words, WordsByTask
-
-_JOINED = Words(
-    "{statement}",
-    "Keys made of the token before let every value be found by the key in front of it.",
+from separatrix.theory.base import Sees, number
+from separatrix.theory.solves.fan_in import seeing_heads
+from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, content_dims, places
+from separatrix.theory.solves.room import (
+    CHOSEN_WEIGHTS,
+    CONTENTS,
+    EMBEDDED,
+    PLACES,
+    TAGS,
+    WIDE,
+    Construction,
+    Room,
+    bits_of,
+    full_heads,
+    in_turn,
 )
+from separatrix.theory.solves.states import SATURATED
 
 
 class Needed(NamedTuple):
@@ -28,7 +39,7 @@ class Needed(NamedTuple):
     answer: int
 
 
-class ConvolvedRecall(Theorem):
+class ConvolvedRecall(Construction[Recall | MQAR]):
     key = "recall"
     title = "one full layer behind a short convolution recalls"
     statement = (
@@ -58,39 +69,28 @@ class ConvolvedRecall(Theorem):
         " layer of h readable bits cannot: with the query fixed, what it sums up of the values"
         " alone is one of 2^h, and there are V^n contents that some place of the key tells apart."
     )
-    shows = SOLVABLE
     start_token = False
     sees = Sees.LAYERS
-    words: ClassVar[WordsByTask] = {"recall": _JOINED, "mqar": _JOINED}
+    about = (Recall, MQAR)
+    embedded = True
+    why = "Keys made of the token before let every value be found by the key in front of it."
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+    def room(self, architecture: Architecture, task: Recall | MQAR) -> Room | None:
         needed = needed_by(task)
-        if needed is None or architecture.positions != "embedded":
+        if needed is None:
             return None
-        for index, layer in enumerate(architecture):
-            for part in layer:
-                if not _holds(part, needed):
-                    continue
-                sentence = (
-                    f"one full layer (layer {index + 1}) behind a convolution solves it:"
-                    f" {needed.code} bits of a key{', ' if needed.order else ' and '}"
-                    + (f"{needed.order} of the number of its pair and " if needed.order else "")
-                    + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer"
-                    " bits"
-                )
-                return self.solved(
-                    architecture,
-                    task,
-                    sentence,
-                    {
-                        "key_bits": needed.code,
-                        "order_bits": needed.order,
-                        "payload_bits": needed.answer,
-                        "layer": index,
-                    },
-                    EMBEDDED,
-                )
-        return None
+        parts = ((i, part) for i, layer in enumerate(architecture) for part in layer)
+        index, part = next(((i, part) for i, part in parts if _holds(part, needed)), (-1, None))
+        if part is None:
+            return None
+        said = (
+            f"one full layer (layer {index + 1}) behind a convolution solves it:"
+            f" {needed.code} bits of a key{', ' if needed.order else ' and '}"
+            + (f"{needed.order} of the number of its pair and " if needed.order else "")
+            + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer bits"
+        )
+        numbers = {"key_bits": needed.code, "order_bits": needed.order}
+        return Room(said, numbers | {"payload_bits": needed.answer, "layer": index})
 
 
 def needed_by(task: Task) -> Needed | None:
@@ -122,3 +122,270 @@ def exact_scores(needed: Needed, form: str) -> bool:
     # stored numbers up to code + 1 need eight digits
     most = MOST_ADDRESS_BITS if form in WIDE else 127
     return needed.code < most and (2 * needed.code + 2) << (needed.order + 1) <= 1 << 24
+
+
+class LastLayer(Construction[CGram | Recall | MQAR]):
+    key = "last-layer"
+    title = "one full layer after a stack of bounded layers closes the retrieval gap"
+    statement = (
+        "A layer of short convolutions brings every place what the c tokens before it hold, number"
+        " by number. One plain full layer behind it then compares these with what is asked for. So"
+        " it solves c-gram retrieval, and with c = 1 and embedded places associative recall in"
+        " every form, and MQAR; no bounded cache does. (For Index the last layer is the"
+        " construction `retrieval`, for counting `counting`, whatever stands before it.)"
+    )
+    premises = (
+        (
+            "a layer of short convolutions in fp32 or wider with a kernel of c + 1 tokens or more,"
+            " and a channel for each number of a key: c ceil(log2 V) for c-grams; for recall the"
+            " bits of a key, one tag and, where keys are written again, the number of a pair"
+        ),
+        "behind it a plain full layer in fp32 or wider with room for these and for the answer",
+        "at most 256 bits of a key; for recall 2^(r+1) (2 D + 2) at most 2^24",
+        "for recall, embeddings give every token its place; for c-grams no place is needed",
+        CHOSEN_WEIGHTS,
+    )
+    source = (
+        "[Wen25]; this program: constructions/cgram.py and constructions/parts/lookups.py derive"
+        " the weights"
+    )
+    proof_sketch = (
+        "A channel copies one number and multiplies by 1, so nothing is rounded. Of letters of +-1"
+        " the same c score s^2 c B, a letter that differs or is missing costs 2 s^2 at least, and"
+        " the context stands once. Recall is the theorem `recall`: its keys are made of the token"
+        " before, here by a layer of their own."
+    )
+    start_token = False
+    sees = Sees.LAYERS
+    about = (CGram, Recall, MQAR)
+    why = (
+        "Short convolutions bring every place the tokens before it, and one full layer looks them"
+        " up."
+    )
+
+    def room(self, architecture: Architecture, task: CGram | Recall | MQAR) -> Room | None:
+        grams = isinstance(task, CGram)
+        c, letter = (task.c, bits_of(task.V)) if isinstance(task, CGram) else (1, 0)
+        needed = Needed(c * letter, 0, letter) if grams else needed_by(task)
+        known = ("embedded", "none") if grams else ("embedded",)
+        if needed is None or architecture.positions not in known:
+            return None
+        width = needed.code + needed.order + (not grams)
+
+        def brings(part: Mechanism) -> bool:
+            """Hands on so many numbers from so many tokens back, unrounded."""
+            long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
+            return long and part.format in WIDE
+
+        behind = in_turn(architecture, brings, lambda part: _compares(part, needed, width))
+        if behind is None:
+            return None
+        layers = list(enumerate(architecture))[behind[0] :]
+        index = max(
+            i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
+        )
+        brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
+        tokens = f"the {c} tokens" if grams else "the token"
+        said = (
+            f"one full layer (layer {index + 1}) behind short convolutions (layer {brought + 1})"
+            f" solves it: they bring {tokens} before, {width} numbers of a key, and"
+            f" {needed.answer} answer bits are read"
+        )
+        numbers = {"key_bits": needed.code, "payload_bits": needed.answer}
+        numbers |= {"convolutions": brought, "layer": index}
+        numbers |= {"order_bits": needed.order} if needed.order else {}
+        return Room(said, numbers, (NEEDS_NONE if grams else EMBEDDED,))
+
+
+def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
+    """Whether a plain full head fits, and its scores are exact."""
+    if not isinstance(part, Full) or not part.plain or part.accumulator_bits < 32:
+        return False
+    head = part.retrieval_head
+    if head is None or head.format not in WIDE or width > MOST_ADDRESS_BITS:
+        return False
+    return exact_scores(needed, head.format) and head.has_room(width, needed.answer)
+
+
+class Wanted(NamedTuple):
+    """What stands once behind so many tokens of a prompt, which are also its last ones."""
+
+    before: int
+    letter: int
+    """Bits of a token."""
+
+    @property
+    def key(self) -> int:
+        """Key dimensions: the bits of these tokens, and tags."""
+        return self.before * self.letter + TAGS
+
+
+class TwoLayerLookup(Construction[Task]):
+    key = "lookup"
+    title = "two layers find what stood behind a key"
+    statement = (
+        "The last c tokens of a prompt stand once before, and what follows there is asked for:"
+        " associative recall of keys that are written once and promised, amid filler and for many"
+        " questions alike (c = 1), or c-gram retrieval. A layer brings every token the c tokens"
+        " before it: c heads by their offsets or places, in a window of c + 1 tokens or more, or a"
+        " short convolution. One head of a full layer behind it compares c B bits and 2 tags, B"
+        " bits a token, in dimensions that no rotation turns, and reads the token found."
+    )
+    premises = (
+        "a start token stands before the prompt where offsets are asked for",
+        PLACES,
+        f"{CONTENTS}: c B + 2 of them, at most {MOST_ADDRESS_BITS}; B value dimensions",
+        CHOSEN_WEIGHTS,
+    )
+    source = "[Wen25]; theory.md, section 6, retrieval head and places [here]"
+    proof_sketch = (
+        "A token that finds the start token at offset j knows that nothing stands further back, so"
+        " every token knows its c predecessors, or that there are fewer. Written in +-1, with a tag"
+        " for those that have all, they score s^2 (2 + c B) against the last c tokens where they"
+        " are the same and at least 2 s^2 less elsewhere: the retrieval head of Eva, with contents"
+        " for addresses. Only one place matches, and a threshold cleans what is read there."
+    )
+    about = (CGram, Recall, MQAR, NoisyRecall)
+    why = (
+        "One layer tells every token which ones stood before it, and another finds the one place"
+        " where that is what is asked for."
+    )
+
+    def room(self, architecture: Architecture, task: Task) -> Room | None:
+        wanted = wanted_by(task)
+        if wanted is None:
+            return None
+        for first, rests_on in bringing(architecture, wanted, task.length):
+            for second in comparing(architecture, wanted):
+                if second <= first:
+                    continue
+                tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
+                said = (
+                    f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
+                    f" layer {second + 1} compares {wanted.key} key dimensions and reads"
+                    f" {wanted.letter} bits"
+                )
+                numbers = {"key_bits": wanted.key, "payload_bits": wanted.letter}
+                return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
+        return None
+
+
+def wanted_by(task: Task) -> Wanted | None:
+    """What a task asks to be looked up; None where it is something else, or may stand twice."""
+    match task:
+        case CGram():
+            before = task.c
+        case Recall(question="last") if task.form in PROMISED:
+            before = 1
+        case MQAR() | NoisyRecall():
+            before = 1
+        case _:
+            return None
+    return Wanted(before, bits_of(task.vocabulary))
+
+
+def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterator[tuple[int, str]]:
+    """The layers that bring every token those before it, and what that rests on."""
+    for index, layer in enumerate(architecture):
+        # one number more for each: whether there is such a token
+        numbers = wanted.before * (wanted.letter + 1)
+        if any(p.brought >= numbers and p.sizes()["conv"] > wanted.before for p in layer):
+            yield index, NEEDS_NONE
+    for index, part, head, window in seeing_heads(architecture):
+        seen = tokens + 1 if window is None else min(tokens + 1, window)
+        if part.sizes()["heads"] < wanted.before or seen <= wanted.before:
+            continue
+        found = places(
+            architecture,
+            part,
+            head,
+            index=index,
+            address=bits_of(tokens) + TAGS,
+            payload=wanted.letter + 1,
+            tokens=seen,
+            prompt=tokens + 1,
+        )
+        if found is not None:
+            yield index, found.rests_on
+
+
+def comparing(architecture: Architecture, wanted: Wanted) -> list[int]:
+    """The full layers with a head that compares so many bits of contents and reads a token."""
+    return [
+        index
+        for index, part, head in full_heads(architecture)
+        if wanted.key <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
+        and head.has_room(wanted.key, wanted.letter)
+    ]
+
+
+class QuestionFirst(Construction[Recall]):
+    key = "question-first"
+    title = "recurrences recall what they were asked for before"
+    statement = (
+        "The key asked for stands before the pairs. A recurrence whose tokens may overwrite"
+        " numbers of its state, or leave them exactly as they are, keeps the bits of that key;"
+        " each token is compared with it; a layer that sees the token before hands on whether it"
+        " matched; and such a recurrence again keeps the value behind a match. About log2 K +"
+        " log2 V bits answer every prompt, whatever n, in every form."
+    )
+    premises = (
+        (
+            "two layers of such recurrences, with room for the bits of a key and of an answer,"
+            " and between them a layer with a short convolution that hands a bit to the next token"
+        ),
+        (
+            "the first token is told apart: by embeddings of positions, or by one more layer with a"
+            " short convolution before"
+        ),
+        SATURATED,
+        ("weights, token embeddings and position-wise maps may be chosen; the same serve every n"),
+    )
+    source = "theory.md, section 12 [here]; Arora et al., Just Read Twice, arXiv 2407.05483"
+    proof_sketch = (
+        "Gates saturate, so that what is kept is kept bit for bit: the delta rule with one key"
+        " for all tokens and b = 1 or 0, Mamba with a large step or 0, RG-LRU with r = 1 or 0."
+        " The first token writes its bits into the first state, and no other does; behind that"
+        " layer every token sees its own bits and these, and an MLP says whether all agree. The"
+        " token after a match is its value, which overwrites the second state; where nothing"
+        " matched it stays empty. The last match counts, so that keys may be written again."
+    )
+    about = (Recall,)
+    why = "It need not keep the facts, as it knows which one to wait for."
+
+    def room(self, architecture: Architecture, task: Recall) -> Room | None:
+        if task.question != "first":
+            return None
+        key, answer = bits_of(task.K), bits_of(task.answers)
+        placed = architecture.positions == "embedded"
+
+        def keeps_key(part: Mechanism) -> bool:
+            return part.latched >= key
+
+        def keeps_answer(part: Mechanism) -> bool:
+            # one number more: whether anything was kept
+            return part.latched > answer
+
+        def hands_on(part: Mechanism) -> bool:
+            return part.sees_neighbour and part.carries(1)
+
+        first_told = () if placed else (hands_on,)
+        layers = in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
+        if layers is None:
+            return None
+        first, _, last = layers[-3:]
+        said = (
+            f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"
+            f" {last + 1} the {number(answer)} bits of its value, whatever n"
+        )
+        numbers = {"key_bits": key, "answer_bits": answer}
+        numbers |= {f"layer_{i}": layer for i, layer in enumerate(layers, 1)}
+        return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
+
+
+def waits(architecture: Architecture, values: int) -> Verdict | None:
+    """The verdict on recall of one of two facts of so many keys and values, which holds for every
+    number of facts.
+    """
+    task = Recall(n=2, K=max(2, values), V=max(2, values), question="first")
+    return QuestionFirst().judge(architecture, task)

@@ -1,28 +1,36 @@
-"""Retrieval in one layer: full, block-sparse or indexed attention."""
+"""Facts by their addresses: retrieval in one layer, full, sparse or indexed; copying in two."""
 
 from __future__ import annotations
 
-from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Sparse
-from separatrix.tasks import Eva, Index, Task
-from separatrix.theory.base import SOLVABLE, Sees, Theorem
-from separatrix.theory.solves.places import EMBEDDED, finders, places
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, TAGS, WIDE, bits_of
-from separatrix.theory.words import Words, WordsByTask
-
-RETRIEVED: WordsByTask = dict.fromkeys(
-    ("eva", "index"),
-    Words(
-        "{statement}",
-        "The layer looks the fact up by its address instead of remembering it, so the growing cache"
-        " does the work; training may not find them.",
-    ),
+from separatrix.tasks import Copying, Eva, Index
+from separatrix.theory.base import Sees
+from separatrix.theory.solves.places import finders, places
+from separatrix.theory.solves.room import (
+    CHOSEN_WEIGHTS,
+    EXACT_SCORES,
+    PLACES,
+    TAGS,
+    WIDE,
+    Construction,
+    Room,
+    bits_of,
 )
-"""How retrieval is told, whatever kind of layer retrieves."""
 
 
-class Retrieval(Theorem):
+class _Retrieves(Construction[Eva | Index]):
+    """Whatever kind of layer retrieves."""
+
+    about = (Eva, Index)
+    sees = Sees.READERS
+    why = (
+        "The layer looks the fact up by its address instead of remembering it, so the growing cache"
+        " does the work; training may not find them."
+    )
+
+
+class Retrieval(_Retrieves):
     key = "retrieval"
     title = "one full layer retrieves"
     statement = (
@@ -38,7 +46,7 @@ class Retrieval(Theorem):
             " their bits and two tags in its keys"
         ),
         PLACES,
-        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
+        EXACT_SCORES,
         CHOSEN_WEIGHTS,
     )
     source = "[CPW]; theory.md, section 6, retrieval head"
@@ -48,36 +56,25 @@ class Retrieval(Theorem):
         " cos(theta_r D): the smallest of sum_r w_r (1 - cos(theta_r D)) over all D is computed"
         " from balls, and exceeds what rounding takes."
     )
-    shows = SOLVABLE
     start_token = False
-    sees = Sees.READERS
-    words = RETRIEVED
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva | Index):
-            return None
-        address = bits_of(task.n)
-        payload = bits_of(task.V)
+    def room(self, architecture: Architecture, task: Eva | Index) -> Room | None:
+        address, payload = bits_of(task.n), bits_of(task.V)
         heads = finders(architecture, address=address + TAGS, payload=payload, tokens=task.length)
         for index, _, head, found in heads:
             asked = found.asked or (
                 f"{address} address bits and {TAGS} tags of {head.head_dim} key dimensions"
             )
-            sentence = (
+            said = (
                 f"one full layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
                 f" {head.dv} value dimensions"
             )
-            return self.solved(
-                architecture,
-                task,
-                sentence,
-                found.numbers(address, payload_bits=payload, layer=index),
-                found.rests_on,
-            )
+            numbers = found.numbers(address, payload_bits=payload, layer=index)
+            return Room(said, numbers, (found.rests_on,))
         return None
 
 
-class BlockRetrieval(Theorem):
+class BlockRetrieval(_Retrieves):
     key = "block-retrieval"
     title = "one block-sparse layer retrieves"
     statement = (
@@ -102,42 +99,30 @@ class BlockRetrieval(Theorem):
         "Low bits cancel exactly in the mean; the right block leads by 2 s^2, and within it the"
         " retrieval head does the rest."
     )
-    shows = SOLVABLE
-    sees = Sees.READERS
-    words = RETRIEVED
+    embedded = True
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva | Index):
-            return None
-        address = bits_of(task.n)
-        payload = bits_of(task.V)
+    def room(self, architecture: Architecture, task: Eva | Index) -> Room | None:
+        address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
                 if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
-                    continue
-                if architecture.positions != "embedded":
                     continue
                 # low address bits cancel in the mean over whole powers of two only
                 if part.block < 2 or part.block & (part.block - 1):
                     continue
                 if part.head.has_room(address + TAGS, payload) and address <= 256:
-                    sentence = (
+                    said = (
                         f"one sparse layer (layer {index + 1}) solves it, opening 1 block of"
                         f" {part.block} tokens: {address} address bits and {TAGS} tags of"
                         f" {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value"
                         " dimensions"
                     )
-                    numbers = {
-                        "address_bits": address,
-                        "payload_bits": payload,
-                        "block": part.block,
-                        "layer": index,
-                    }
-                    return self.solved(architecture, task, sentence, numbers, EMBEDDED)
+                    numbers = {"address_bits": address, "payload_bits": payload}
+                    return Room(said, numbers | {"block": part.block, "layer": index})
         return None
 
 
-class IndexedRetrieval(Theorem):
+class IndexedRetrieval(_Retrieves):
     key = "indexed-retrieval"
     title = "one indexed layer retrieves"
     statement = (
@@ -156,7 +141,7 @@ class IndexedRetrieval(Theorem):
             " bits in its values (both within the latent)"
         ),
         PLACES,
-        "scores of addresses exact in the format: s a power of two, at most 256 address bits",
+        EXACT_SCORES,
         CHOSEN_WEIGHTS,
     )
     source = "this program: the retrieval head [CPW], once in the indexer and once in the head"
@@ -164,15 +149,9 @@ class IndexedRetrieval(Theorem):
         "Products are D - 2 hamming, largest at hamming 0 alone; ReLU and a sum over index heads"
         " keep the order where they are positive."
     )
-    shows = SOLVABLE
-    sees = Sees.READERS
-    words = RETRIEVED
 
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, Eva | Index):
-            return None
-        address = bits_of(task.n)
-        payload = bits_of(task.V)
+    def room(self, architecture: Architecture, task: Eva | Index) -> Room | None:
+        address, payload = bits_of(task.n), bits_of(task.V)
         for index, layer in enumerate(architecture):
             for part in layer:
                 choice = part.token_choice
@@ -200,15 +179,58 @@ class IndexedRetrieval(Theorem):
                     f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the"
                     f" indexer and {choice.head.head_dim} key dimensions"
                 )
-                sentence = (
+                said = (
                     f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
                     f" bits of {choice.head.dv} value dimensions"
                 )
-                return self.solved(
-                    architecture,
-                    task,
-                    sentence,
-                    found.numbers(address, payload_bits=payload, layer=index),
-                    found.rests_on,
-                )
+                numbers = found.numbers(address, payload_bits=payload, layer=index)
+                return Room(said, numbers, (found.rests_on,))
         return None
+
+
+class TwoLayerCopying(Construction[Copying]):
+    key = "copying"
+    title = "two full layers that address places copy a string"
+    statement = (
+        "A string, a mark, then a blank for each of its values. In one full layer every blank finds"
+        " the mark and reads the address of its place; a blank at place p behind a mark at place m"
+        " asks a second full layer for place p - m - 1. So two full layers whose tokens address"
+        " places, by embeddings or by counts of recurrent layers before, copy strings of every"
+        " length up to n."
+    )
+    premises = (
+        "addresses of places, embedded or counted; rotations alone ask for fixed offsets",
+        "keys with room for an address and 2 tags; values for an address in the first, a value's"
+        " bits in the second",
+        CHOSEN_WEIGHTS,
+    )
+    source = "theory.md, section 6, retrieval head [here]; Jelassi et al., arXiv 2402.01032"
+    proof_sketch = (
+        "Both are retrieval heads: the first with one bit, mark or none, for an address, the second"
+        " with the difference that a position-wise map makes of two addresses. The mark stands once"
+        " and before every blank; a threshold restores the bits of its place."
+    )
+    start_token = False
+    about = (Copying,)
+    why = "Each blank works out where its value stands, and looks."
+
+    def room(self, architecture: Architecture, task: Copying) -> Room | None:
+        address = bits_of(task.length)
+        heads = finders(
+            architecture,
+            address=address + TAGS,
+            payload=max(address, bits_of(task.V)),
+            tokens=task.length,
+            named=True,
+        )
+        # of two kinds of heads in one layer the second adds no layer
+        layers = {i: found for i, _, _, found in heads}
+        if len(layers) < 2:
+            return None
+        first, second, *_ = sorted(layers)
+        said = (
+            f"two full layers solve it: layer {first + 1} finds the mark, layer {second + 1} looks"
+            f" up values by {address} address bits and {TAGS} tags in its keys"
+        )
+        numbers = {"address_bits": address, "first": first, "second": second}
+        return Room(said, numbers, (layers[first].rests_on,))

@@ -1,14 +1,22 @@
-"""Room for a construction: full layers with a head to spare, and room for the bits they
-write.
+"""What every construction has: a sentence, its numbers, what it takes for granted, why it works;
+and full layers with a head to spare and room for the bits they write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
 
+from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
+from separatrix.tasks import Task
+from separatrix.theory.base import SOLVABLE, Theorem
+from separatrix.theory.words import Words
+
+T = TypeVar("T", bound=Task)
 
 WIDE = frozenset({"fp64", "fp32"})
 """Formats for which the block-sparse construction is proved."""
@@ -28,6 +36,57 @@ PLACES = (
 """A premise of constructions that look up places."""
 CONTENTS = "key dimensions that no rotation turns, in which contents are compared"
 """A premise of constructions that look up contents."""
+EXACT_SCORES = "scores of addresses exact in the format: s a power of two, at most 256 address bits"
+"""A premise of constructions that look up addresses."""
+EMBEDDED = "positions: learned or free embeddings give every token its place"
+
+
+class Room(NamedTuple):
+    """That a stack has room for a construction."""
+
+    said: str
+    numbers: dict[str, int]
+    granted: tuple[str, ...] = ()
+    """What it takes for granted of the model."""
+
+
+class Construction(Theorem, Generic[T]):
+    """A theorem that says what a stack can compute where it has room for one construction."""
+
+    shows = SOLVABLE
+    about: ClassVar[tuple[type[Task], ...]]
+    """The tasks that it may solve."""
+    embedded: ClassVar[bool] = False
+    """Whether it needs embeddings that give every token its place."""
+    why: ClassVar[str] = ""
+    """Why it works, behind the verdict's own sentence."""
+
+    @abstractmethod
+    def room(self, architecture: Architecture, task: T) -> Room | None:
+        """What the construction takes of the stack; None where it has no such room."""
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        placed = architecture.positions == "embedded" or not self.embedded
+        found = (
+            self.room(architecture, cast(T, task))
+            if placed and isinstance(task, self.about)
+            else None
+        )
+        if found is None:
+            return None
+        said, numbers, granted = found
+        if self.embedded:
+            granted = (EMBEDDED, *granted)
+        return self.verdict(
+            architecture, task, "SOLVABLE", said, numbers=numbers, assumptions=granted
+        )
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        if not self.why:
+            return super().told(verdict, task, architecture, thought=thought)
+        return Words(verdict.statement, self.why)
 
 
 def full_heads(architecture: Architecture) -> Iterator[tuple[int, Mechanism, Head]]:
@@ -38,6 +97,19 @@ def full_heads(architecture: Architecture) -> Iterator[tuple[int, Mechanism, Hea
         for part in layer:
             if part.retrieval_head is not None:
                 yield index, part, part.retrieval_head
+
+
+def in_turn(
+    architecture: Architecture, *wanted: Callable[[Mechanism], bool]
+) -> tuple[int, ...] | None:
+    """The first layers that do what is wanted, one behind the other; None where there are none.
+    Heads side by side read the same input, and so count once.
+    """
+    found: list[int] = []
+    for index, layer in enumerate(architecture):
+        if len(found) < len(wanted) and any(wanted[len(found)](part) for part in layer):
+            found.append(index)
+    return tuple(found) if len(found) == len(wanted) else None
 
 
 def bits_of(values: int) -> int:

@@ -1,0 +1,418 @@
+"""Steps one after the other: composition at once, in writing, or where tokens see later ones, and
+hops of induction.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.selection import selection_lead
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.stacks.mechanisms.base import Head
+from separatrix.tasks import KHop, SeqComp, Task
+from separatrix.tasks import Thought as Written
+from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
+from separatrix.theory.solves.places import (
+    BY_ROTATIONS,
+    MOST_ADDRESS_BITS,
+    Places,
+    compares,
+    finders,
+)
+from separatrix.theory.solves.room import (
+    CHOSEN_WEIGHTS,
+    EXACT_SCORES,
+    PLACES,
+    WIDE,
+    Construction,
+    Room,
+    bits_of,
+    full_heads,
+)
+from separatrix.theory.words import Words, WordsByTask
+
+_EXACT = 24
+"""Binary digits of scores in steps of 16."""
+
+
+class Composition(Construction[SeqComp]):
+    key = "composition"
+    title = "L+1 full layers, or L and a bounded one, compose L steps"
+    statement = (
+        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step."
+        " L full layers and one recurrent layer, window or short convolution before the first full"
+        " layer (it carries z_0 to w, the next token) or between the first and the second (it"
+        " carries i_1) do too."
+    )
+    premises = (
+        (
+            "full heads with room for the values' bits in their values and, for addresses, for"
+            " their bits and a tag for each level in their keys"
+        ),
+        PLACES,
+        (
+            "a carrier, where one is used, with room for the bits of z_0 in one head; without"
+            " embedded positions it has a short convolution, or is a rotated window that tells its"
+            " offsets apart"
+        ),
+        EXACT_SCORES,
+        CHOSEN_WEIGHTS,
+    )
+    source = "[CPW]; theory.md, sections 5 (tightness) and 6"
+    proof_sketch = (
+        "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by"
+        " one more of them, or by the recurrence."
+    )
+    start_token = False
+    sees = Sees.CARRIERS
+    about = (SeqComp,)
+
+    def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
+        payload = bits_of(task.N(task.L - 1))
+        # the address, and a tag for each of the levels 0 to L
+        address = payload + task.L + 1
+        heads = finders(architecture, address=address, payload=payload, tokens=task.length)
+        found = {i: how for i, _, _, how in heads}
+        layers = sorted(found)
+        steps, carried = composable(architecture, layers, bits_of(task.m))
+        if steps < task.L:
+            return None
+        how = (
+            "the first fetches z_0"
+            if not carried or len(layers) > task.L
+            else "a bounded layer carries z_0 or i_1 to w"
+        )
+        asked = f"{address} address and tag bits in the keys"
+        addressed = [one.address > 0 for one in found.values()]
+        if not any(addressed):
+            asked = "its last token asks for offsets"
+        elif not all(addressed):
+            asked = f"{asked} of some, the last token asks for offsets in the others"
+        said = (
+            f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
+        )
+        numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
+        if all(addressed):
+            numbers["address_bits"] = address
+        return Room(said, numbers, _sources([found[i] for i in layers]))
+
+    def told(
+        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+    ) -> Words:
+        layers = verdict.numbers["full_layers"]
+        address = verdict.numbers.get("address_bits")
+        whose = "1 full layer suffices" if layers == 1 else f"{number(layers)} full layers suffice"
+        its = "its" if layers == 1 else "their"
+        used = "some by addresses, some by rotations alone"
+        if address is not None:
+            used = f"{number(address)} of {its} key dimensions used"
+        elif all(said.startswith(BY_ROTATIONS) for said in verdict.assumptions if _placed(said)):
+            used = "by rotations alone"
+        return Words(
+            f"{whose}, {used}",
+            "Each full layer takes one step, and one more layer, full or bounded, brings the"
+            " starting point along.",
+        )
+
+
+def composable(
+    architecture: Architecture, full_layers: list[int], carried_bits: int
+) -> tuple[int, bool]:
+    """(largest L that the constructions cover with these full layers, whether a bounded layer
+    carries z_0 or i_1, of that many bits).
+
+    The carrier stands before the first full layer or between the first and the second; heads beside
+    the first would come too late (Theorem IV). It hands the bits on from z_0 to w, which is the
+    next token.
+    """
+    if not full_layers:
+        return 0, False
+    first = full_layers[0]
+    second = full_layers[1] if len(full_layers) > 1 else full_layers[0]
+    carried = any(
+        part.carries(carried_bits + _taken(architecture, part))
+        and _finds_neighbour(architecture, part)
+        for i in range(second)
+        if i != first
+        for part in architecture.layers[i]
+    )
+    return len(full_layers) - 1 + carried, carried
+
+
+def _placed(said: str) -> bool:
+    return said.startswith("positions:")
+
+
+def _sources(found: list[Places]) -> tuple[str, ...]:
+    """What the layers rest on, first layer first, each thing once: later layers may use the places
+    that were counted for the first one.
+    """
+    later = set([one.rests_on for one in found if one.counted][1:])
+    said = (one.rests_on for one in found if one.rests_on not in later)
+    return tuple(dict.fromkeys(said))
+
+
+def _finds_neighbour(architecture: Architecture, part: Mechanism) -> bool:
+    """Whether a carrier can tell the token before the last from all others."""
+    if architecture.positions == "embedded" or part.sees_neighbour:
+        return True
+    if architecture.positions != "none" or part.rotation is None or part.group != "windowed":
+        return False
+    seen = part.sizes()["size"]
+    lead = selection_lead(part.rotation, seen, part.format, normed=part.rounded_again)
+    return lead is not None and lead.holds
+
+
+def _taken(architecture: Architecture, part: Mechanism) -> int:
+    return 3 if architecture.positions == "none" and part.counted_bits else 0
+
+
+class Thought(Theorem):
+    key = "thought"
+    title = "one full layer composes L steps in L written tokens"
+    statement = (
+        "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
+        " L with room for all of w: it writes the composites (w, z_0), (w, i_1), ..., (w,"
+        " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
+        " query would not know w_l. With rotations alone a written token does not know its step:"
+        " one head for each step fetches what it would be in that step, and one for each step but"
+        " the first asks whether a written token stands so far back."
+    )
+    premises = (
+        (
+            "a full head with room for the values' bits in its values and, for addresses, for the"
+            " bits of every part of w, of N_{L-2} values and of L+1 levels in its keys"
+        ),
+        PLACES,
+        (
+            "for more than one step by rotations alone, 2 L - 1 heads, and room for one bit more in"
+            " the values"
+        ),
+        "written tokens from a vocabulary of composites; decoding is deterministic",
+        EXACT_SCORES,
+        CHOSEN_WEIGHTS,
+    )
+    source = "[CPW]; theory.md, section 6, chain of thought"
+    proof_sketch = (
+        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), of which"
+        " its place is the level and the token just written holds the rest: it asks with every part"
+        " of w, and the keys of a level are 0 but in the bits of theirs. A level that is not asked"
+        " for scores less by twice the tags' factor, a power of two above half of an address's"
+        " bits."
+    )
+    shows = SOLVABLE
+    at_once = False
+    after_thought = True
+    words_after_thought: ClassVar[WordsByTask] = {
+        "seqcomp": Words(
+            "one full layer suffices, which writes a token for each of {written} steps",
+            "If the model may write intermediate results, one full layer is enough: it looks up a"
+            " step, writes the result, looks up the next. It then writes one token per step; the"
+            " limit of {written} is where the proof was asked for, the key's room for step"
+            " tags, or the heads that ask for offsets.",
+        )
+    }
+
+    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
+        """SOLVABLE with a chain of thought, or None where no full head has the room.
+
+        The task may be the composition or that with its chain of pairs written out; the record
+        names the latter, since the composition at once may well fail.
+        """
+        if isinstance(task, Written):
+            # from a value alone the next query would not know its w
+            return self.judge(architecture, task.task) if task.form == "pairs" else None
+        if not isinstance(task, SeqComp):
+            return None
+        # a token does not know which part of w its step asks for: the keys of each level hold
+        # theirs, and 0 for the others
+        address = _parts(task) + _written(task) + bits_of(task.L + 1)
+        payload = bits_of(task.N(task.L - 1))
+        # the tokens written stand behind the prompt
+        heads = finders(architecture, address=address, payload=payload, tokens=task.length + task.L)
+        for index, part, head, found in heads:
+            if not (found.address or _knows_its_step(part, head, task.L, payload)):
+                continue
+            asked = f"{address} address and tag bits of {head.head_dim} key dimensions"
+            if not found.address:
+                asked = (
+                    f"{_heads_for(task.L):,} of its {part.head_shape.heads:,} heads ask for offsets"
+                )
+            sentence = (
+                f"with a chain of thought of {task.L:,} tokens one full layer (layer"
+                f" {index + 1}) solves it: {asked}, {payload} answer bits of {head.dv} value"
+                " dimensions"
+            )
+            return self.verdict(
+                architecture,
+                Written(task=task, form="pairs"),
+                "SOLVABLE",
+                sentence,
+                numbers=found.numbers(address, payload_bits=payload, layer=index, written=task.L),
+                assumptions=(found.rests_on,),
+            )
+        return None
+
+
+def _parts(task: SeqComp) -> int:
+    """The bits of every part of w."""
+    return sum((number - 1).bit_length() for number in task.branching)
+
+
+def _written(task: SeqComp) -> int:
+    """The bits of a value that is written with w, or stands in an entry's address."""
+    return bits_of(task.N(max(task.L - 2, 0)))
+
+
+def _knows_its_step(part: Mechanism, head: Head, steps: int, payload: int) -> bool:
+    """Whether heads that ask for offsets can answer whatever step a written token stands for.
+
+    The offset of an entry depends on the step, and the same token may be written in any of them:
+    a token fetches the entry of every step, and counts the written tokens before it, which are no
+    tokens of the prompt. Values hold the bits of an entry, and whether the token was written.
+    """
+    if steps == 1:
+        return True
+    return _heads_for(steps) <= part.head_shape.heads and head.has_room(0, payload + 1)
+
+
+def _heads_for(steps: int) -> int:
+    """Heads that fetch the entry of each step, and ask whether a token 1, ..., steps - 1 places
+    back was written.
+    """
+    return 2 * steps - 1
+
+
+class Encoder(Construction[SeqComp]):
+    key = "encoder"
+    title = "an encoder of 1 + ceil(log2(L+1)) layers composes L steps"
+    statement = (
+        "1 + ceil(log2(L+1)) layers of attention that is not causal solve L-SeqComp. In the first"
+        " every token fetches w, and the token w fetches z_0. Every token then holds an address to"
+        " read next, or a final value and a flag; each further layer doubles the jump."
+    )
+    premises = (
+        (
+            "full layers with causal=false and no other option, with room for the bits of w, of"
+            " N_{L-2} values and of L+2 levels in their keys, and for a value, a level and a flag,"
+            " or a value and w, in their values"
+        ),
+        "positions: learned or free embeddings",
+        "scores of addresses exact in the format: fp32 or wider, at most 256 address bits",
+        CHOSEN_WEIGHTS,
+    )
+    source = "[CPW]; theory.md, section 6; constructions/encoder.py derives the weights"
+    proof_sketch = (
+        "Number the chain: w is 0, the entry of z_l that is asked for l, the answer L+1. Induction:"
+        " behind layer 1 + j a token at index i holds the address of index i + 2^j, or the final"
+        " value if that is L+1 or more: it reads the pointer of the token that it points to, and"
+        " keeps a final value. So w holds the answer once 2^j is at least L+1."
+    )
+    both_ways = True
+    about = (SeqComp,)
+    embedded = True
+    why = (
+        "Where every token sees the whole prompt, all of them follow their pointers at once, and"
+        " each layer doubles how far these reach."
+    )
+
+    def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
+        parts, levels = _parts(task), bits_of(task.L + 2)
+        address = parts + _written(task) + levels
+        payload = bits_of(task.N(task.L - 1)) + max(parts, levels + 1)
+
+        def holds(part: Mechanism) -> bool:
+            """Sees every token, with the room, in a format that keeps scores exact."""
+            if not isinstance(part, Full) or part.altered != frozenset({"causal"}):
+                return False
+            return part.formats <= WIDE and part.head.has_room(max(2, address), payload)
+
+        wide = sum(any(map(holds, layer)) for layer in architecture)
+        depth = 1 + task.L.bit_length()
+        if wide < depth or address > MOST_ADDRESS_BITS:
+            return None
+        said = (
+            f"{depth} full layers that see every token solve it: the first fetches w and z_0, each"
+            f" of {depth - 1} further ones doubles the jump ({address} address and tag bits in the"
+            f" keys, {payload} value dimensions)"
+        )
+        numbers = {"address_bits": address, "payload_bits": payload, "full_layers": depth}
+        return Room(said, numbers)
+
+
+class DoubledHops(Construction[KHop]):
+    key = "k-hop"
+    title = "floor(log2 k) + 2 full layers make k hops"
+    statement = (
+        "In the first layer every token finds the latest earlier one of its letter: one head for"
+        " each binary digit of a place, which looks where that digit is the first to differ, so"
+        " that no token finds itself. The place behind it is one hop away. In each further layer"
+        " every token reads where its pointer leads: the pointer there, which doubles the hops,"
+        " and, where a digit of k is set, the letter known there. So floor(log2 k) + 2 layers make"
+        " k hops. (With the previous token in the first layer and the last occurrence in the second"
+        " the same depth would make 2^floor(log2 k) hops only.)"
+    )
+    premises = (
+        (
+            "full layers, the first with a head for each binary digit of a place, its keys with"
+            " room for a place, a letter and a start token; the others with room for a place and a"
+            " tag in their keys, and for a place and a letter in their values"
+        ),
+        "positions: learned or free embeddings; a start token stands before the prompt",
+        "scores of up to 32 (n+1) (2 log V + 6), in steps of 16, are exact: fp32 or wider",
+        CHOSEN_WEIGHTS,
+    )
+    source = "[San24] for the depth; constructions/khop.py derives the weights [here]"
+    proof_sketch = (
+        "A token before p first differs from p in some digit b, 1 in p and 0 there: it lies in"
+        " block b of p. Of the tokens of p's letter in that block the latest scores highest, by a"
+        " step per place; a start token lies between those and all others. The lowest digit with a"
+        " find is the nearest block. Then induction: behind layer l a token holds the place that"
+        " 2^(l-1) hops lead to, less one, and the letter as many hops on as the lowest l-1 digits"
+        " of k say."
+    )
+    about = (KHop,)
+    embedded = True
+    why = "One layer finds what each token looks for, and every further one doubles the hops."
+
+    def room(self, architecture: Architecture, task: KHop) -> Room | None:
+        place, letter = bits_of(task.n + 1), bits_of(task.V)
+        # the sizes of what is added up to a score, in the head for the highest digit
+        if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
+            return None
+        depth = task.k.bit_length() + 1
+        first: int | None = None
+        after: list[int] = []
+        for index, part, head in full_heads(architecture):
+            # of two kinds of heads in one layer the second adds no layer
+            if first is None and _searches(part, head, place, letter, architecture):
+                first = index
+            elif first is not None and index not in (first, *after):
+                asks = compares(architecture, part, head, place + 1)
+                after += [index] * (asks and head.has_room(place + 1, place + letter))
+        if first is None or len(after) < depth - 1:
+            return None
+        said = (
+            f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
+            f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
+            f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
+        )
+        numbers = {"address_bits": place, "letter_bits": letter}
+        return Room(said, numbers | {"layers": depth, "first": first})
+
+
+def _searches(
+    part: Mechanism, head: Head, place: int, letter: int, architecture: Architecture
+) -> bool:
+    """Whether a layer has a head for each digit of a place, with keys of its own in fp32."""
+    shape = part.head_shape
+    return (
+        part.plain
+        and shape.heads >= place
+        and shape.kv in (None, shape.heads)
+        and head.format in ("fp32", "fp64")
+        and compares(architecture, part, head, place + letter + 1)
+        and head.has_room(place + letter + 1, place + 1)
+    )
