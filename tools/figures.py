@@ -14,19 +14,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log10
 from pathlib import Path
-from typing import Any
 
-from separatrix.cli.report.charts import spread
-from separatrix.core.document.drawing import libraries
-from separatrix.core.document.plot_file import (
+from separatrix.core.document.plot import (
     FAILS,
     INK,
     LINE,
     MUTED,
-    PAGE,
     SOLVES,
-    plot_spec,
-    write_spec,
+    Axis,
+    Dot,
+    Drawing,
+    Mark,
+    Stroke,
+    Words,
+    log_axis,
+    share_axis,
+    spread,
 )
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.core.numbers.counts import Power
@@ -39,16 +42,19 @@ from separatrix.theory import judge
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 GREEN = "#2e7d32"
 PURPLE = "#6a3d9a"
-SOLID, DASHED, DOTTED = [1, 0], [7, 4], [2, 3]
+SOLID, DASHED, DOTTED = "", "7 4", "2 3"
 _LABEL_GAP = 0.038
-_ROOM = 0.42
-"""Room for labels on the right, as a share of the axis."""
-_POWERS = (
-    "datum.value < 9999 ? format(datum.value, ',') : '10' +"
-    " (log(datum.value) / LN10 >= 9.5 ? '⁰¹²³⁴⁵⁶⁷⁸⁹'[floor(log(datum.value) / LN10 / 10 + 1e-6)]"
-    " : '') + '⁰¹²³⁴⁵⁶⁷⁸⁹'[round(log(datum.value) / LN10) % 10]"
-)
-"""1,000, then powers of ten as people write them."""
+_ROOM = 250
+"""Pixels for labels on the right."""
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def powers(value: float) -> str:
+    """1,000, then powers of ten as people write them."""
+    if value < 9_999:
+        return f"{value:,g}"
+    power = round(log10(value))
+    return f"10{str(power).translate(_DIGITS)}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Line:
     label: str
     points: Sequence[tuple[float, float]]
     colour: str
-    dash: Sequence[int] = tuple(SOLID)
+    dash: str = SOLID
 
 
 @dataclass(frozen=True)
@@ -80,77 +86,35 @@ def chart(
     marks: Iterable[tuple[float, float, str]] = (),
     levels: Iterable[tuple[float, str]] = (),
     solved: str = "",
-) -> dict[str, Any]:
+) -> Drawing:
     """A drawing of lines on logarithmic axes (shares stand on a linear one), of single marks, of
     levels drawn across, and along the upper edge of what is solved at every n below it.
     """
-    alt, _ = libraries()
     first = min(x for line in lines for x, _ in line.points)
     last = max(x for line in lines for x, _ in line.points)
-    beyond = last * (last / first) ** _ROOM
-    x = alt.X(
-        "x:Q",
-        title=axes.x,
-        scale=alt.Scale(type="log", domain=[first, beyond], nice=False),
-        axis=alt.Axis(values=_powers(first, last), labelExpr=_POWERS, grid=False),
+    x = log_axis(axes.x, first, last, powers, most=9)
+    y = (
+        share_axis(axes.y)
+        if axes.share
+        else log_axis(axes.y, axes.floor, axes.top, powers, most=9, grid=True)
     )
-    high: dict[str, Any] = {
-        "scale": alt.Scale(type="log", domain=[axes.floor, axes.top], nice=False),
-        "axis": alt.Axis(values=_powers(axes.floor, axes.top), labelExpr=_POWERS),
-    }
-    if axes.share:
-        high = {
-            "scale": alt.Scale(domain=[axes.floor, axes.top]),
-            "axis": alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
-        }
-    y = alt.Y("y:Q", title=axes.y, **high)
-
-    def share(value: float) -> float:
-        """How high a value stands."""
-        if axes.share:
-            return value
-        return log10(value / axes.floor) / log10(axes.top / axes.floor)
-
-    def value(height: float) -> float:
-        return height if axes.share else axes.floor * (axes.top / axes.floor) ** height
-
-    layers: list[Any] = []
+    drawn: list[Mark] = []
     levels = list(levels)
-    for level, _ in levels:
-        row = alt.Chart(alt.Data(values=[{"x": first, "y": level, "end": last}]))
-        rule = row.mark_rule(color=MUTED, strokeDash=DOTTED)
-        layers.append(rule.encode(x=x, x2="end:Q", y=y))
-    for line in lines:
-        data = alt.Chart(alt.Data(values=[{"x": a, "y": b} for a, b in line.points]))
-        drawn = data.mark_line(color=line.colour, strokeWidth=2.2, strokeDash=list(line.dash))
-        layers.append(drawn.encode(x=x, y=y))
-    ends = [(share(line.points[-1][1]), line.label, line.colour) for line in lines if line.label]
+    drawn += [Stroke([(first, at), (last, at)], MUTED, DOTTED, 1.5) for at, _ in levels]
+    drawn += [Stroke(line.points, line.colour, line.dash) for line in lines]
+    ends = [(y.share(line.points[-1][1]), line.label, line.colour) for line in lines if line.label]
     # the names of levels keep their distance from those of lines
-    ends += [(share(level), label, MUTED) for level, label in levels]
+    ends += [(y.share(at), label, MUTED) for at, label in levels]
     for height, label, colour in spread(ends, gap=_LABEL_GAP):
-        row = alt.Chart(alt.Data(values=[{"x": last, "y": value(height), "label": label}]))
-        words = row.mark_text(align="left", dx=6, color=colour, fontSize=12, fontWeight="bold")
-        layers.append(words.encode(x=x, y=y, text="label:N"))
+        at = height if axes.share else axes.floor * (axes.top / axes.floor) ** height
+        drawn.append(Words(last, at, label, colour))
     if solved:
-        row = alt.Chart(alt.Data(values=[{"y": axes.top, "label": solved}]))
-        layers.append(row.mark_rule(color=SOLVES, strokeWidth=3).encode(y=y))
-        words = row.mark_text(align="left", dx=8, dy=12, color=SOLVES, fontSize=12)
-        layers.append(words.encode(x=alt.value(0), y=y, text="label:N"))
+        drawn.append(Stroke([(first, y.high), (last, y.high)], SOLVES, width=3))
+        drawn.append(Words(first, y.high, solved, SOLVES, right=8, below=17, bold=False))
     for a, b, label in marks:
-        row = alt.Chart(alt.Data(values=[{"x": a, "y": b, "label": label}]))
-        layers.append(row.mark_point(color=INK, filled=True, size=55, opacity=1).encode(x=x, y=y))
-        words = row.mark_text(align="left", dx=7, dy=9, color=INK, fontSize=11)
-        layers.append(words.encode(x=x, y=y, text="label:N"))
-    return plot_spec(alt.layer(*layers), title, list(below))
-
-
-def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten from low to high, at most nine of them; twos and fives where they are few."""
-    powers = [10.0**e for e in range(-1, 101) if low <= 10.0**e <= high * 1.0001]
-    if len(powers) < 3:
-        near = (m * 10.0**e for e in range(-1, 12) for m in (1, 2, 5))
-        return [value for value in near if low <= value <= high]
-    return powers[:: max(1, -(-len(powers) // 9))]
+        drawn.append(Dot(a, b))
+        drawn.append(Words(a, b, label, right=7, below=13, bold=False))
+    return Drawing(x=x, y=y, marks=drawn, room=_ROOM, title=title, below=below)
 
 
 def first_failure(stack: str | Architecture, task: str, key: str = "") -> int | None:
@@ -176,7 +140,7 @@ def curve(points: Iterable[tuple[float, int | None]]) -> list[tuple[float, float
     return [(x, float(n)) for x, n in points if n is not None]
 
 
-def bounded() -> dict[str, Any]:
+def bounded() -> Drawing:
     """Theorem I: n against the bits of the cache."""
     stacks = [Architecture.parse(f"linear @ heads=1, head_dim={2**e}") for e in range(3, 16)]
     asked = {
@@ -222,7 +186,7 @@ def bounded() -> dict[str, Any]:
     )
 
 
-def blocks() -> dict[str, Any]:
+def blocks() -> Drawing:
     """Theorem II: n against how many blocks are opened."""
     opened = (1, 2, 4, 8, 16, 32, 64, 128, 256)
     colours = {64: INK, 128: PURPLE, 256: FAILS, 1024: SOLVES}
@@ -278,7 +242,7 @@ MIXED = {
 }
 
 
-def depth() -> dict[str, Any]:
+def depth() -> Drawing:
     """Theorems III to VII: n against h."""
     lines = []
     for table, dash, stack in (
@@ -311,7 +275,7 @@ def depth() -> dict[str, Any]:
     )
 
 
-def accuracy() -> dict[str, Any]:
+def accuracy() -> Drawing:
     """Theorem A: accuracy against the number of facts."""
     V = 50_000
     stacks = {"delta-net-1.3b": INK, "mamba2-2.7b": FAILS, "recurrentgemma-2b": SOLVES}
@@ -336,7 +300,7 @@ def accuracy() -> dict[str, Any]:
     )
 
 
-def tracking() -> dict[str, Any]:
+def tracking() -> Drawing:
     """Theorem P: n against the bits of a state's number."""
     lines = []
     for layers, colour, dash in ((1, INK, SOLID), (8, FAILS, DASHED), (48, PURPLE, SOLID)):
@@ -382,7 +346,7 @@ RELEASED = {
     "qwen3-next-80b": (151_936, "Qwen3-Next 80B: 12 of 48 full"),
 }
 STUDY = IMAGES.parent.parent / "research" / "study" / "rows.jsonl"
-ANSWERS = ("weights do it", "not known", "no weights do it")
+ANSWERS = {"weights do it": SOLVES, "not known": LINE, "no weights do it": FAILS}
 SEEN = ("trained: solved", "trained: not solved in 3,000 steps")
 _FACTS, _MOST, _CONTEXT = 16, 10**9, 262_144
 
@@ -407,73 +371,47 @@ def borders(stack: Architecture, values: int) -> tuple[int, int]:
     return known, high
 
 
-def facts() -> dict[str, Any]:
+def facts() -> Drawing:
     """How many facts: what weights can, what none can, and what seeds of the study found."""
-    alt, _ = libraries()
     cells = of_lines(STUDY).cells
     stacks = [
         (label, Architecture.parse(cells[name].stack), _FACTS, cells[name])
         for name, label in TRAINED.items()
     ]
     stacks += [(label, preset(name), values, None) for name, (values, label) in RELEASED.items()]
-    bars, dots = [], []
-    for label, stack, values, cell in stacks:
+    marks: list[Mark] = []
+    for row, (label, stack, values, cell) in enumerate(stacks):
         ends = (_FACTS, *borders(stack, values), _MOST)
-        bars += [
-            {"stack": label, "from": low, "to": high, "answer": answer}
-            for answer, low, high in zip(ANSWERS, ends, ends[1:], strict=False)
-            if low < high
-        ]
-        dots += [
-            {"stack": label, "n": _FACTS, "seed": seed.seed, "seen": SEEN[not seed.solved]}
-            for seed in (cell.seeds if cell else ())
-        ]
-    x = alt.X(
-        "from:Q",
-        title="facts in the prompt, one of them asked for",
-        scale=alt.Scale(type="log", domain=[7, _MOST], nice=False),
-        axis=alt.Axis(values=_powers(10, _MOST), labelExpr=_POWERS, grid=False),
-    )
-    order = [label for label, *_ in stacks]
-    axis = alt.Axis(labelLimit=0, ticks=False, domain=False, labelFontSize=12.5)
-    y = alt.Y("stack:N", sort=order, title=None, axis=axis)
-    legend = alt.Legend(orient="bottom", title=None, labelLimit=0, labelFontSize=12)
-    answers = alt.Scale(domain=list(ANSWERS), range=[SOLVES, LINE, FAILS])
-    bar = alt.Chart(alt.Data(values=bars)).mark_bar(height=34, opacity=0.85)
-    shapes = alt.Scale(domain=list(SEEN), range=["circle", "triangle-right"])
-    fills = alt.Scale(domain=list(SEEN), range=[INK, PAGE])
-    beside = alt.Scale(domain=list(range(max(len(cell.seeds) for *_, cell in stacks if cell))))
-    rule = alt.Chart(alt.Data(values=[{"n": _CONTEXT}])).mark_rule(color=INK, strokeDash=DASHED)
-    layers = [
-        bar.encode(x=x, x2="to:Q", y=y, color=alt.Color("answer:N", scale=answers, legend=legend)),
-        *(
-            alt.Chart(alt.Data(values=[one for one in dots if one["seed"] % 2 == column]))
-            .mark_point(size=38, opacity=1, strokeWidth=1.3, xOffset=9 * column - 15)
-            .encode(
-                x=alt.X("n:Q"),
-                y=y,
-                yOffset=alt.YOffset("seed:O", scale=beside),
-                stroke=alt.value(INK),
-                shape=alt.Shape("seen:N", scale=shapes, legend=legend),
-                fill=alt.Fill("seen:N", scale=fills, legend=legend),
-            )
-            for column in (0, 1)
-        ),
-        rule.encode(x="n:Q"),
-    ]
-    return plot_spec(
-        alt.layer(*layers),
-        "How many facts can a stack recall?",
-        [
+        for (answer, colour), low, high in zip(ANSWERS.items(), ends, ends[1:], strict=False):
+            if low < high:
+                marks.append(Stroke([(low, row), (high, row)], colour, "", 30, answer))
+        for place, seed in enumerate(cell.seeds if cell else ()):
+            across, down = place % 2, place // 2
+            at = row + (down + 1) / (len(cell.seeds) // 2 + 1) - 0.5 if cell else row
+            told = f"{label}, seed {seed.seed}: {SEEN[not seed.solved]}"
+            shape = "circle" if seed.solved else "triangle"
+            marks.append(Dot(9 + 3 * across, at, INK, told, shape, 3, not seed.solved))
+    marks.append(Stroke([(_CONTEXT, -0.5), (_CONTEXT, len(stacks) - 0.5)], INK, DASHED, 1.5))
+    ticks = [(float(row), label) for row, (label, *_) in enumerate(stacks)]
+    title = "facts in the prompt, one of them asked for"
+    return Drawing(
+        x=log_axis(title, 7, _MOST, powers, most=9, at=[10.0**e for e in range(1, 10)]),
+        y=Axis("", len(stacks) - 0.5, -0.5, ticks, log=False),
+        marks=marks,
+        height=44 * len(stacks),
+        title="How many facts can a stack recall?",
+        below=[
             "bars: theorems, for all weights (a fact is one of 16 values in small stacks, one token"
-            " in released ones);",
-            "marks: every seed of small stacks trained on 16 facts; dashed: 262,144, the context of"
-            " Qwen3-Next",
+            " in released ones):",
+            "blue: weights do it; grey: not known; orange: no weights do it; dashed: 262,144, the"
+            " context of Qwen3-Next;",
+            "marks: every seed of small stacks trained on 16 facts; filled: solved; hollow: not"
+            " solved in 3,000 steps",
         ],
     )
 
 
-FIGURES: dict[str, Callable[[], dict[str, Any]]] = {
+FIGURES: dict[str, Callable[[], Drawing]] = {
     "bounded": bounded,
     "blocks": blocks,
     "depth": depth,
@@ -488,10 +426,10 @@ def main(names: Sequence[str]) -> None:
     for name in names or FIGURES:
         if name not in FIGURES:
             raise SystemExit(f"error: there is no figure '{name}'; there are {', '.join(FIGURES)}")
-        spec = FIGURES[name]()
+        drawing = FIGURES[name]()
         path = IMAGES / f"{name}.svg"
         path.unlink(missing_ok=True)
-        write_spec(spec, name, path)
+        drawing.write(path)
         print(f"{path.relative_to(IMAGES.parent.parent)}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -3,68 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from separatrix.cards.measured.table import Table
-from separatrix.core.document.drawing import libraries
-from separatrix.core.document.plot_file import FAILS, MUTED, SOLVES, plot_spec, write_spec
+from separatrix.core.document.plot import (
+    FAILS,
+    MUTED,
+    SOLVES,
+    Axis,
+    Dot,
+    Drawing,
+    linear_axis,
+)
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.folder import new_folder
 from separatrix.findings.base import Experiment
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.results import Results
 
-KINDS = ("solved", "not in all its steps", "not trained to the end")
-"""What a seed may be; a shape beside a colour, so that it is seen without colours as well."""
+KINDS = {
+    "solved": ("circle", SOLVES),
+    "not in all its steps": ("triangle", FAILS),
+    "not trained to the end": ("cross", MUTED),
+}
+"""What a seed may be -> a shape beside a colour, so that it is seen without colours as well."""
+_ROW = 24
 
 
-def picture(experiment: Experiment, results: Results) -> dict[str, Any]:
-    """The Vega-Lite specification. Raises MissingExtraError."""
-    alt, _ = libraries()
-    rows = [
-        {
-            "cell": cell.name,
-            "seed": seed.seed,
-            "steps": seed.steps if seed.solved else cell.steps,
-            "accuracy": float(seed.accuracy),
-            "kind": KINDS[2] if results.grey(cell) else KINDS[0 if seed.solved else 1],
-        }
-        for cell in results.cells.values()
-        for seed in cell.seeds
-    ]
-    legend = alt.Legend(orient="bottom", title=None, labelLimit=0)
-    shapes = alt.Scale(domain=list(KINDS), range=["circle", "triangle-right", "cross"])
-    colours = alt.Scale(domain=list(KINDS), range=[SOLVES, FAILS, MUTED])
-    marks = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_point(filled=True, size=46, opacity=0.85)
-        .encode(
-            y=alt.Y(
-                "cell:N",
-                sort=list(results.cells),
-                title=None,
-                axis=alt.Axis(grid=True, labelLimit=0),
-            ),
-            yOffset=alt.YOffset("seed:O"),
-            x=alt.X("steps:Q", title="steps until solved", scale=alt.Scale(zero=True)),
-            shape=alt.Shape("kind:N", scale=shapes, legend=legend),
-            color=alt.Color("kind:N", scale=colours, legend=legend),
-            tooltip=[
-                alt.Tooltip("cell:N"),
-                alt.Tooltip("seed:Q"),
-                alt.Tooltip("steps:Q"),
-                alt.Tooltip("accuracy:Q", format=".1%"),
-            ],
-        )
+def picture(experiment: Experiment, results: Results) -> Drawing:
+    """A row for each cell, a mark for each seed."""
+    cells = list(results.cells.values())
+    marks: list[Dot] = []
+    solved, short, cut = KINDS
+    for row, cell in enumerate(cells):
+        for place, seed in enumerate(cell.seeds):
+            steps = seed.steps if seed.solved else cell.steps
+            kind = cut if results.grey(cell) else solved if seed.solved else short
+            shape, colour = KINDS[kind]
+            told = f"{cell.name}, seed {seed.seed}: {kind}, {steps:,} steps"
+            told += f", {float(seed.accuracy):.1%}"
+            at = row + (place + 1) / (len(cell.seeds) + 1) - 0.5
+            marks.append(Dot(steps, at, colour, told, shape, size=3.4))
+    ticks = [(float(row), cell.name) for row, cell in enumerate(cells)]
+    most = max((mark.x for mark in marks), default=1.0)
+    return Drawing(
+        x=linear_axis("steps until solved", most * 1.02),
+        y=Axis("", len(cells) - 0.5, -0.5, ticks, log=False, grid=True),
+        marks=marks,
+        height=max(2, len(cells)) * _ROW,
+        title=experiment.title,
+        below=[experiment.question, f"circle: {solved}; triangle: {short}; cross: {cut}"],
     )
-    return plot_spec(marks, experiment.title, [experiment.question])
 
 
 def write_picture(experiment: Experiment, results: Results, path: Path) -> None:
-    """Draws it as SVG, in place of an older one. Raises OutputError and MissingExtraError."""
-    spec = picture(experiment, results)
+    """Draws it as SVG, in place of an older one. Raises OutputError."""
+    drawing = picture(experiment, results)
     path.unlink(missing_ok=True)
-    write_spec(spec, experiment.title, path)
+    drawing.write(path)
 
 
 def write_out(experiment: Experiment, table: Table, results: Results, out: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from separatrix.cards import card
 from separatrix.cards.curve import few_contexts, many_contexts, recall_curve
 from separatrix.cli.main import run
-from separatrix.cli.report.curve_plot import curves_spec
+from separatrix.cli.report.plots import curves
+from separatrix.core.document.plot import DASHED, Stroke
 from separatrix.stacks.architecture.resolve import resolve
 
 MAMBA, GEMMA, QWEN = "mamba2-2.7b", "recurrentgemma-2b", "qwen3-next-80b"
@@ -71,13 +72,12 @@ def test_compare_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_drawing_holds_both_curves_of_every_model() -> None:
     contexts = many_contexts([resolve(GEMMA)])
-    spec = curves_spec({name: recall_curve(resolve(name), contexts) for name in (GEMMA, QWEN)})
-    dashes = [layer["mark"].get("strokeDash") for layer in spec["layer"]]
-    assert (dashes.count([1, 0]), dashes.count([5, 4])) == (2, 2)
-    rows = [row for layer in spec["layer"] for row in layer["data"]["values"]]
-    unbounded = [row for row in rows if row.get("model") == QWEN]
-    assert {row["ceiling"] for row in unbounded} == {row["stored"] for row in unbounded} == {1}
-    assert min(row["ceiling"] for row in rows if row.get("model") == GEMMA) < 0.05
+    drawing = curves({name: recall_curve(resolve(name), contexts) for name in (GEMMA, QWEN)})
+    lines = {(m.told.split(":")[0], m.dash): m for m in drawing.marks if isinstance(m, Stroke)}
+    assert set(lines) == {(name, dash) for name in (GEMMA, QWEN) for dash in ("", DASHED)}
+    for dash in ("", DASHED):
+        assert {share for _, share in lines[QWEN, dash].points} == {1}
+    assert min(share for _, share in lines[GEMMA, ""].points) < 0.05
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_compare_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "recurrentgemma-2b" in svg
     assert "loglinear*24 @ format..." in svg
     # solid and dashed, one of each for each model
-    assert svg.count('stroke-dasharray="5,4"') == 2
+    assert svg.count('stroke-dasharray="5 4"') == 2
     assert f"plot      {path}" in capsys.readouterr().out
     for models, name, said in (
         ((GEMMA, QWEN), "curve.svg", "the file exists"),

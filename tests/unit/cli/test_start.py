@@ -98,7 +98,7 @@ def test_completion_in_bash(line: str, completed: str) -> None:
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, completed, "")
 
 
-@pytest.mark.parametrize("library", ["altair", "vl_convert", "jinja2"])
+@pytest.mark.parametrize("library", ["jinja2"])
 def test_the_main_job_asks_for_its_extra_before_it_starts(
     library: str,
     capsys: pytest.CaptureFixture[str],

@@ -120,15 +120,15 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     has a bound.
     """
     from separatrix.cards.curve import many_contexts, recall_curve
-    from separatrix.cli.report.curve_plot import curves_spec
-    from separatrix.core.document.plot_file import check_plot, write_spec
+    from separatrix.cli.report.plots import curves
+    from separatrix.core.document.plot import check_plot
 
     check_plot(path)
     contexts = many_contexts(stacks)
     if not contexts:
         raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
-    curves = {str(stack): recall_curve(stack, contexts) for stack in stacks}
-    write_spec(curves_spec(curves), f"compare: {', '.join(curves)}", path)
+    found = {str(stack): recall_curve(stack, contexts) for stack in stacks}
+    curves(found).write(path, f"compare: {', '.join(found)}")
 
 
 def _servings(

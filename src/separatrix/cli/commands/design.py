@@ -119,7 +119,7 @@ def design(
     own = model.context if model is not None else None
     length, chosen = tokens(context, own, whose="the longest the base was made for")
     if plot is not None:
-        from separatrix.core.document.plot_file import check_plot
+        from separatrix.core.document.plot import check_plot
 
         check_plot(plot)
     choices = Choices(
@@ -135,9 +135,9 @@ def design(
     with bar("judging layouts", shown=not as_json) as progress:
         result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
     if plot is not None:
-        from separatrix.cli.report.pareto_plot import write_plot
+        from separatrix.cli.report.plots import fronts
 
-        write_plot(result, plot)
+        fronts(result).write(plot)
     if as_json:
         print_json(design_json(result))
     else:

@@ -83,11 +83,9 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
 
 def _check_out(out: Path | None) -> None:
     """Both are told before hours of training."""
-    from separatrix.core.document.drawing import libraries
     from separatrix.core.evidence.folder import check_new
 
     if out is not None:
-        libraries()
         check_new(out)
 
 

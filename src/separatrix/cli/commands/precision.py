@@ -36,9 +36,8 @@ def precision(
     right on every input, beside the smallest one at which a search finds an input that it answers
     wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
     """
-    from separatrix.cli.report.precision_plot import precision_spec, said_of_slopes
+    from separatrix.cli.report import plots
     from separatrix.constructions.precision import family_of, precision_map
-    from separatrix.core.document.plot_file import write_spec
     from separatrix.core.evidence.atomic import write_atomic
     from separatrix.core.evidence.canonical import canonical
     from separatrix.core.evidence.folder import new_folder
@@ -63,10 +62,10 @@ def precision(
             "formats": [line.to_json() for line in lines],
         }
         if folder is not None:
-            spec = precision_spec(name, family, lines, most)
+            drawing = plots.precision(name, family, lines, most)
             write_atomic(folder / "precision.json", canonical(data) + "\n")
             for suffix in ("svg", "png"):
-                write_spec(spec, f"Precision of {name}", folder / f"precision.{suffix}")
+                drawing.write(folder / f"precision.{suffix}")
     if as_json:
         print_json(data)
         return
@@ -82,7 +81,7 @@ def precision(
         those = ", ".join(line.format for line in lines if line.unrun == reason)
         print_text(f"{those}: no larger size was run: {reason}")
     typer.echo()
-    for sentence in said_of_slopes(family, lines, most):
+    for sentence in plots.said_of_slopes(family, lines, most):
         print_text(sentence)
     if out is not None:
         typer.echo(f"written to {out}")

@@ -48,7 +48,6 @@ def trial(
     full)*2' 'gdn*7 + full' --task recall --hours 2
     """
     from separatrix.core.document.cells import duration
-    from separatrix.core.document.drawing import libraries
     from separatrix.core.evidence.folder import check_new
     from separatrix.core.numbers.amounts import format_bytes
     from separatrix.findings.page import data
@@ -59,7 +58,6 @@ def trial(
 
     if out is not None:
         # both are told before hours of training
-        libraries()
         check_new(out)
     where = Where.of(store, engine, workers, device, dry_run)
     own = {name: resolve(name) for name in layouts}

@@ -1,133 +1,104 @@
-"""The two charts of a cell: bits needed against bits there are, and trained accuracy against n."""
+"""The charts of the report: bits needed against bits there are, and trained accuracy against n;
+what they show in words, for those who do not see them.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from separatrix.core.document.drawing import (
+from separatrix.core.document.plot import (
+    DASHED,
+    DOTTED,
     FAILS,
     INK,
-    MEASURED,
     MUTED,
     SOLVES,
-    Chart,
-    draw,
-    libraries,
+    Axis,
+    Dot,
+    Drawing,
+    Mark,
+    Stroke,
+    Words,
+    log_axis,
+    share_axis,
+    spread,
 )
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
-from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.trained import trained_ceiling
+from separatrix.theory.trained import Ceiling, trained_ceiling
 
-_WIDTH = 370
+if TYPE_CHECKING:
+    from separatrix.cli.report.view import Cell
+
+_WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 _LABEL_GAP = 0.075
 _LARGEST = 1e300
-_LEVELS = {"ceiling": ([1, 0], "highest"), "stored": ([2, 3], "stored")}
-"""Dashes and label of what no weights exceed, and of what storing facts reaches."""
-_SHORT = {"need": "bits needed", "have": "bits of cache"}
-"""What lines are named in the chart; their captions say more."""
-CEILING_TIPS = {"ceiling": "no weights exceed", "stored": "storing facts reaches"}
-_ASIDE = 0.0147
-"""Share of a chart's doublings between two seeds of one size."""
 _NEAR = 128
 """A bound that lies at most so many times beyond the sizes measured is drawn at its place."""
+_EDGE = 1.35
+_ASIDE = 0.0147
+"""Share of a chart's doublings between two seeds of one size."""
+STACKS = (INK, "#2e7d32", "#8a2f7b", "#a06a00", SOLVES)
+"""Colours of the stacks of a column."""
 
 
-def bound_chart(bound: dict[str, Any], *, name: str, bites: Sequence[int] = ()) -> Chart | None:
+def bound_chart(bound: dict[str, Any], *, bites: Sequence[int] = ()) -> Drawing | None:
     """Bits needed against bits there are, log axes, the crossing marked; None when fewer than two
     points can be drawn.
 
     `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it.
     Raises EvidenceError for a damaged bound.
     """
-    alt, _ = libraries()
-    lists = (bound["n"], bound["have"], bound["need"])
-    fixed = bound.get("fixed")
-    if len({len(x) for x in (*lists, *(() if fixed is None else (fixed,)))}) != 1:
-        raise EvidenceError(
-            f"bound of {name}: n, have and need have {', '.join(str(len(x)) for x in lists)}"
-            " entries; they must be equally many"
-        )
-    points = sorted(tuple(_real(x) for x in point) for point in zip(*lists, strict=True))
-    rows = [
-        {"n": p[0], "have": p[1], "need": p[2]} for p in points if min(p) > 0 and max(p) < _LARGEST
-    ]
-    if len(rows) < 2:
+    names = [name for name in ("n", "need", "have", "fixed") if bound.get(name) is not None]
+    if len({len(bound[name]) for name in names}) != 1:
+        counts = ", ".join(f"{len(bound[name])} of {name}" for name in names)
+        raise EvidenceError(f"a bound has {counts}; they must be equally many")
+    points = sorted(tuple(map(_real, point)) for point in zip(*map(bound.get, names), strict=True))
+    points = [point for point in points if min(point) > 0 and max(point) < _LARGEST]
+    if len(points) < 2:
         return None
-    drawn = [("need", FAILS), ("have", SOLVES)]
-    if fixed is not None:
-        heights = {_real(n): _real(bits) for n, bits in zip(bound["n"], fixed, strict=True)}
-        if all(heights[row["n"]] > 0 for row in rows):
-            rows = [{**row, "fixed": heights[row["n"]]} for row in rows]
-            drawn.append(("fixed", MUTED))
-    crossing = _crossing(rows, bites)
-    last = rows[-1]
-    x = _log_n(alt, [row["n"] for row in rows], title=bound["x"])
-    scale = alt.Scale(type="log", nice=True)
-    axis = _bits_axis(alt, [row[key] for row in rows for key, _ in drawn])
-    tooltip = [
-        alt.Tooltip("n:Q", format=",", title=bound["x"]),
-        alt.Tooltip("need:Q", format=",.1f", title=f"needed: {bound['need_title']}"),
-        alt.Tooltip("have:Q", format=",.0f", title=f"there are: {bound['have_title']}"),
-    ]
-    layers: list[Any] = []
+    x = log_axis(bound["x"], points[0][0], points[-1][0], _size_said, base=2)
+    every = [bits for point in points for bits in point[1:]]
+    y = log_axis("bits", min(every) / 1.5, max(every) * 1.5, _short, grid=True)
+    marks: list[Mark] = []
+    crossing = _crossing(points, bites)
     if crossing is not None:
-        start = {"n": crossing["n"], "have": crossing["bits"], "need": crossing["bits"]}
-        beyond = _data(alt, [start, *(row for row in rows if row["n"] > crossing["n"])])
-        layers.append(
-            beyond.mark_area(color=FAILS, opacity=0.14).encode(
-                x=x, y=alt.Y("have:Q", scale=scale), y2="need:Q"
-            )
-        )
-    if "fixed" in rows[0]:
-        tooltip.append(alt.Tooltip("fixed:Q", format=",.0f", title=bound["fixed_title"]))
-    ends = sorted((last[key], key) for key, _ in drawn)
-    for key, colour in drawn:
-        line = _data(alt, rows).encode(
-            x=x, y=alt.Y(f"{key}:Q", scale=scale, axis=axis, title="bits"), tooltip=tooltip
-        )
-        layers += [
-            line.mark_line(color=colour, strokeWidth=2.2),
-            line.mark_point(
-                color=colour, size=34 if len(rows) <= 12 else 14, filled=True, opacity=1
-            ),
+        n, bits, label = crossing
+        after = [point for point in points if point[0] > n]
+        above = [(n, bits), *((p[0], p[1]) for p in after)]
+        marks.append(Stroke([*above, *((p[0], p[2]) for p in reversed(after))], FAILS, fill=True))
+        marks.append(Stroke([(n, y.low), (n, y.high)], INK, DOTTED, 1.5))
+        marks.append(Words(n, y.high, label, below=12))
+    shown = (
+        (1, FAILS, "bits needed", bound["need_title"]),
+        (2, SOLVES, "bits of cache", bound["have_title"]),
+        (3, MUTED, bound.get("fixed_title", ""), bound.get("fixed_title", "")),
+    )
+    ends: list[tuple[float, str, str]] = []
+    for place, colour, short, title in shown[: len(names) - 1]:
+        line = [(point[0], point[place]) for point in points]
+        marks.append(Stroke(line, colour))
+        marks += [
+            Dot(n, b, colour, f"{bound['x']} = {n:,.0f}: {title}, {b:,.1f} bits", size=3)
+            for n, b in line
         ]
-        above = (last[key], key) != ends[0]
-        title = _SHORT.get(key) or bound[f"{key}_title"]
-        end = _data(alt, [{"n": last["n"], "bits": last[key], "title": title}])
-        text = end.mark_text(
-            align="right",
-            dx=-2,
-            dy=-11 if above else 14,
-            color=colour,
-            fontSize=12,
-            fontWeight="bold",
-        )
-        layers.append(text.encode(x=x, y=alt.Y("bits:Q", scale=scale), text="title:N"))
-    if crossing is not None:
-        layers.append(_data(alt, [crossing]).mark_rule(color=INK, strokeDash=[3, 3]).encode(x=x))
-        text = _data(alt, [crossing]).mark_text(
-            align="left", baseline="top", dx=5, color=INK, fontSize=12, fontWeight="bold"
-        )
-        layers.append(text.encode(x=x, y=alt.value(2), text="label:N"))
-    return draw(alt.layer(*layers), name=name, width=_WIDTH)
+        ends.append((y.share(line[-1][1]), short, colour))
+    marks += _named(x, y, ends)
+    return _drawing(x, y, marks)
 
 
 def accuracy_chart(
-    measured: Sequence[Measurement],
-    *,
-    name: str,
-    bites: Sequence[int] = (),
-    solvable: bool = False,
-) -> Chart | None:
+    measured: Sequence[Measurement], *, bites: Sequence[int] = (), solvable: bool = False
+) -> Drawing | None:
     """Accuracy against n: every seed with its own Wilson interval, a line through the medians,
     chance dashed; None without any.
 
@@ -136,131 +107,121 @@ def accuracy_chart(
     the n of verdicts: the first is drawn at its place, or at the edge where it lies far beyond.
     `solvable` draws what some weights reach.
     """
-    alt, _ = libraries()
-    rows: list[dict[str, Any]] = []
-    seeds: list[dict[str, Any]] = []
-    ceilings: list[dict[str, Any]] = []
-    chances: dict[float, float] = {}
-    sizes = sorted({float(task_size(m.task)) for m in measured})
-    left = sizes[0] / 1.35 if sizes else 1.0
-    right = _right_edge(sizes, bites) if sizes else 1.0
-    apart = (right / left) ** _ASIDE
-    for m in sorted(measured, key=lambda m: (m.architecture, task_size(m.task))):
-        n = float(task_size(m.task))
-        chances[n] = float(Fraction(m.chance))
-        common = {"n": n, "architecture": m.architecture}
-        rows.append({**common, "median": median(m.correct) / m.total})
-        ceiling = trained_ceiling(Architecture.parse(m.architecture), parse_task(m.task))
-        if ceiling is not None:
-            shares = {"ceiling": ceiling.at_most / WHOLE, "stored": ceiling.stored / WHOLE}
-            ceilings.append({**common, **shares})
-        each = zip(m.seeds, m.correct, m.intervals, strict=True)
-        for place, (seed, correct, (low, high)) in enumerate(each):
-            # seeds stand side by side, so that none hides another
-            aside = n * apart ** (place - (len(m.seeds) - 1) / 2)
-            seeds.append(
-                {
-                    **common,
-                    "at": aside,
-                    "seed": seed,
-                    "ended": m.ended[place] if m.ended else "",
-                    "accuracy": correct / m.total,
-                    "low": float(low),
-                    "high": float(high),
-                }
-            )
-    if not rows:
+    if not measured:
         return None
-    for larger in _larger(measured, sizes[-1], right):
-        n = float(task_size(larger.spec))
-        chances[n] = float(larger.chance)
-        for stack in sorted({m.architecture for m in measured}):
-            ceiling = trained_ceiling(Architecture.parse(stack), larger)
-            if ceiling is not None:
-                shares = {"ceiling": ceiling.at_most / WHOLE, "stored": ceiling.stored / WHOLE}
-                ceilings.append({"n": n, "architecture": stack, **shares})
-    ns = sizes
-    drawn = sorted(chances)
-    first = min(bites, default=None)
-    ticks = ns if first is None or not ns[-1] < first < right else [*ns, float(first)]
-    x = _log_n(alt, ticks, title="n", domain=[left, right])
-    aside = _log_n(alt, ticks, title="n", domain=[left, right], field="at")
-    tooltip = [
-        alt.Tooltip("architecture:N"),
-        alt.Tooltip("n:Q", format=","),
-        alt.Tooltip("seed:Q"),
-        alt.Tooltip("ended:N", title="training ended"),
-        *share_tips({"accuracy": "accuracy", "low": "95 % from", "high": "95 % to"}),
-    ]
-    guess = [
-        {"n": n, "chance": chances[near]}
-        for n, near in ((left, drawn[0]), *((n, n) for n in drawn), (right, drawn[-1]))
-    ]
-
-    # where everything fits, both lines are one
-    bounded = any(row["ceiling"] < 1 for row in ceilings)
-    levels = {
-        key: level for key, level in _LEVELS.items() if ceilings and (bounded or key == "ceiling")
-    }
-    told = [alt.Tooltip("architecture:N"), *share_tips(CEILING_TIPS)]
-    points = _data(alt, seeds).encode(x=aside)
-    layers = [
-        _data(alt, guess)
-        .mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5)
-        .encode(x=x, y=share("chance")),
-        *(
-            _data(alt, _to_the_edges(ceilings, left, right))
-            .mark_line(color=FAILS, strokeDash=dash, strokeWidth=1.8)
-            .encode(x=x, y=share(key), detail="architecture:N", tooltip=told)
-            for key, (dash, _) in levels.items()
-        ),
-        _data(alt, rows)
-        .mark_line(color=MEASURED, strokeWidth=2.2)
-        .encode(x=x, y=share("median"), detail="architecture:N"),
-        points.mark_rule(color=MEASURED, strokeWidth=2).encode(y=share("low"), y2="high:Q"),
-        points.mark_point(color=MEASURED, filled=True, size=60, opacity=1).encode(
-            y=share("accuracy"), tooltip=tooltip
-        ),
-    ]
-    if first is not None:
-        layers += _bound_line(alt, first, left, right, x)
-    named = {(row["architecture"], row["median"]) for row in rows if row["n"] == ns[-1]}
-    # one size alone has no line
-    heights = [height for _, height in sorted(named) if len(ns) > 1]
-    # beside the last points, where the axis goes on to a bound
-    aside_words = right > 1.5 * ns[-1]
-    words = [] if aside_words else [(height, "median", MEASURED) for height in heights]
-    if aside_words:
-        ends = [{"n": ns[-1], "at": height, "label": "median"} for height in heights]
-        text = _data(alt, ends).mark_text(
-            align="left", dx=12, color=MEASURED, fontSize=12, fontWeight="bold"
-        )
-        layers.append(text.encode(x=x, y=share("at"), text="label:N"))
-    for key, (_, word) in levels.items():
-        heights = {row[key] for row in ceilings if row["n"] == drawn[-1]}
-        words += [(height, word, FAILS) for height in sorted(heights)]
+    sizes = sorted({float(task_size(m.task)) for m in measured})
+    near = [n for n in bites[:1] if n <= _NEAR * sizes[-1]]
+    x = _sizes_axis(sizes, max(sizes[-1], *near) if near else sizes[-1], near)
+    y = share_axis()
+    tasks = {m.task: parse_task(m.task) for m in measured}
+    larger = list(_larger(list(tasks.values()), sizes[-1], x.high))
+    chances = {float(task_size(m.task)): float(Fraction(m.chance)) for m in measured}
+    chances |= {float(task_size(task.spec)): float(task.chance) for task in larger}
+    marks: list[Mark] = [Stroke(_level(x, sorted(chances.items())), MUTED, DASHED, 1.5)]
+    ends = [(chances[max(chances)], "chance", MUTED)]
     if solvable:
-        words.append((1.0, "some weights", SOLVES))
-        ends = [{"n": left, "at": 1.0}, {"n": right, "at": 1.0}]
-        rule = _data(alt, ends).mark_line(color=SOLVES, strokeWidth=1.8, strokeDash=[6, 3])
-        layers.insert(0, rule.encode(x=x, y=share("at")))
-    for height, label, tint in spread(
-        [*words, (chances[drawn[-1]], "chance", MUTED)], gap=_LABEL_GAP
-    ):
-        text = _data(alt, [{"n": right, "at": height, "label": label}])
-        text = text.mark_text(align="left", dx=6, color=tint, fontSize=12, fontWeight="bold")
-        layers.append(text.encode(x=x, y=share("at"), text="label:N"))
-    return draw(alt.layer(*layers), name=name, width=_WIDTH - 70)
+        marks.append(Stroke([(x.low, 1.0), (x.high, 1.0)], SOLVES, DASHED, 1.8))
+        ends.append((1.0, "some weights", SOLVES))
+    for stack in sorted({m.architecture for m in measured}):
+        own = [m for m in measured if m.architecture == stack]
+        model = Architecture.parse(stack)
+        asked = [*(tasks[m.task] for m in own), *larger]
+        lines = _ceilings(model, asked)
+        # where everything fits, both lines are one
+        bounded = any(at_most < 1 for _, at_most, _ in lines)
+        for place, (label, dash) in enumerate((("highest", ""), ("stored", DOTTED))):
+            if lines and (bounded or label == "highest"):
+                level = _level(x, [(line[0], line[1 + place]) for line in lines])
+                told = "no weights exceed" if label == "highest" else "storing facts reaches"
+                marks.append(Stroke(level, FAILS, dash, 1.8, f"{stack}: {told}"))
+                ends.append((level[-1][1], label, FAILS))
+        marks += _seeds(own, x, INK)
+        if len(sizes) > 1:
+            ends.append((_medians(own)[-1][1], "median", INK))
+    if bites:
+        marks += _bound_line(bites[0], x)
+    marks += _named(x, y, sorted(set(ends)))
+    return _drawing(x, y, marks)
 
 
-def _larger(measured: Sequence[Measurement], largest: float, right: float) -> Iterator[Task]:
+def column_chart(cells: Sequence[Cell]) -> Drawing | None:
+    """The cells of a column over n: every seed a dot, a line through the medians, Theorem A's line
+    dotted, and upright the n from which on a theorem excludes the stack. None without any.
+    """
+    kept = [cell for cell in cells if cell.own]
+    if not kept:
+        return None
+    sizes = sorted({float(task_size(m.task)) for cell in kept for m in cell.own})
+    bites = {cell.key: float(cell.bites[0]) for cell in cells if cell.bites}
+    x = _sizes_axis(sizes, max((sizes[-1], *bites.values())), sorted(bites.values()))
+    y = share_axis()
+    marks: list[Mark] = []
+    ends: list[tuple[float, str, str]] = []
+    for cell, colour in zip(cells, STACKS, strict=False):
+        title = cell.row["title"]
+        if cell.key in bites:
+            at = [(bites[cell.key], 0.0), (bites[cell.key], 1.0)]
+            told = f"{title}: no weights from n = {bites[cell.key]:,.0f} on"
+            marks.append(Stroke(at, colour, DASHED, 2, told))
+        if cell.own:
+            lines = _ceilings(
+                Architecture.parse(cell.stack), [parse_task(m.task) for m in cell.own]
+            )
+            marks.append(Stroke([(n, most) for n, most, _ in lines], colour, DOTTED, 1.5))
+            marks += _seeds(cell.own, x, colour, intervals=False)
+            ends.append((_medians(cell.own)[-1][1], title.split(" (")[0], colour))
+    last = sizes[-1]
+    for height, label, colour in spread(ends, gap=0.085):
+        marks.append(Words(last, height, label, colour, right=10))
+    return _drawing(x, y, marks, room=24 if x.high > 8 * last else _ROOM)
+
+
+def _seeds(
+    own: Sequence[Measurement], x: Axis, colour: str, *, intervals: bool = True
+) -> Iterator[Mark]:
+    """A line through the medians, and each seed; seeds stand side by side, so that none hides
+    another.
+    """
+    yield Stroke(_medians(own), colour)
+    apart = (x.high / x.low) ** _ASIDE
+    for m in own:
+        n = task_size(m.task)
+        for place, (seed, correct) in enumerate(zip(m.seeds, m.correct, strict=True)):
+            at = n * apart ** (place - (len(m.seeds) - 1) / 2)
+            low, high = map(float, m.intervals[place])
+            ended = f", {m.ended[place]}" if m.ended else ""
+            told = f"{m.architecture}, n = {n:,}, seed {seed}{ended}: {correct / m.total:.2%}"
+            if intervals:
+                yield Stroke([(at, low), (at, high)], colour, "", 2)
+            yield Dot(at, correct / m.total, colour, f"{told} ({low:.2%} to {high:.2%})", size=3.6)
+
+
+def _medians(own: Sequence[Measurement]) -> list[tuple[float, float]]:
+    return sorted((float(task_size(m.task)), median(m.correct) / m.total) for m in own)
+
+
+def _ceilings(model: Architecture, tasks: Sequence[Task]) -> list[tuple[float, float, float]]:
+    """(n, what no weights exceed, what storing facts reaches) where Theorem A speaks."""
+    found = ((task_size(task.spec), trained_ceiling(model, task)) for task in tasks)
+    return sorted(
+        (float(n), one.at_most / WHOLE, one.stored / WHOLE) for n, one in found if one is not None
+    )
+
+
+def _sizes_axis(sizes: Sequence[float], last: float, more: Sequence[float]) -> Axis:
+    """n, from a little below the sizes to a little beyond the last; ticks at the sizes."""
+    at = [*sizes, *(n for n in more if n > sizes[-1])]
+    apart = [b for a, b in zip([0.0, *at], at, strict=False) if b > 1.3 * a]
+    return log_axis("n", sizes[0] / _EDGE, last * _EDGE, _size_said, base=2, most=8, at=apart)
+
+
+def _larger(tasks: Sequence[Task], largest: float, right: float) -> Iterator[Task]:
     """Tasks of the measured family beyond the largest, eight for each doubling, as far as the axis
     goes: what is known without training is drawn there, too.
     """
     if right < 2 * largest:
         return
-    task = max((parse_task(m.task) for m in measured), key=lambda task: task_size(task.spec))
-    family = task.family()
+    family = max(tasks, key=lambda task: task_size(task.spec)).family()
     seen = family.smallest - 1
     for eighths in range(8, 320):
         n = round(2 ** (eighths / 8))
@@ -275,89 +236,54 @@ def _larger(measured: Sequence[Measurement], largest: float, right: float) -> It
             yield member
 
 
-def _right_edge(sizes: Sequence[float], bites: Sequence[int]) -> float:
-    """Where the axis ends: a little beyond the sizes, and beyond a bound that is near."""
-    near = [n for n in bites[:1] if n <= _NEAR * sizes[-1]]
-    return max(sizes[-1], *near) * 1.35 if near else sizes[-1] * 1.35
+def _level(x: Axis, points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """A line drawn on level to both edges."""
+    return [(x.low, points[0][1]), *points, (x.high, points[-1][1])]
 
 
-def _bound_line(alt: Any, first: int, left: float, right: float, x: Any) -> list[Any]:
+def _bound_line(first: int, x: Axis) -> list[Mark]:
     """From where on failure is proved; at the edge with an arrow where that lies beyond it."""
-    beyond = first >= right
-    before = first <= left
-    place = right if beyond else left if before else float(first)
-    label = f"proved to fail: n = {first:,}"
-    if first >= 10**9:
-        label = f"proved to fail: n = {first:.1e}"
+    beyond, before = first >= x.high, first <= x.low
+    place = x.high if beyond else x.low if before else float(first)
+    label = f"proved to fail: n = {_size_said(first)}"
     label = f"{label} →" if beyond else f"← {label}" if before else label
-    rule = _data(alt, [{"n": place, "label": label}])
     # the word stands on the side that has more room
-    ending = place > math.sqrt(left * right)
-    word = rule.mark_text(
-        align="right" if ending else "left",
-        baseline="top",
-        dx=-4 if ending else 4,
-        color=FAILS,
-        fontSize=12,
-        fontWeight="bold",
-    )
+    ending = x.share(place) > 0.5
+    anchor, right = ("end", -5) if ending else ("start", 5)
     return [
-        rule.mark_rule(color=FAILS, strokeDash=[3, 3], strokeWidth=1.8).encode(x=x),
-        word.encode(x=x, y=alt.value(10), text="label:N"),
+        Stroke([(place, 0.0), (place, 1.0)], FAILS, DASHED, 1.8),
+        Words(place, 1.0, label, FAILS, right=right, below=12, anchor=anchor),
     ]
 
 
-def share(key: str) -> Any:
-    """The axis of accuracies, which a field is drawn along."""
-    alt, _ = libraries()
-    axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    return alt.Y(f"{key}:Q", scale=alt.Scale(domain=[0, 1]), axis=axis, title="accuracy")
+def _named(x: Axis, y: Axis, ends: Sequence[tuple[float, str, str]]) -> Iterator[Words]:
+    """Labels at the right edge, none over another; heights are shares of the axis."""
+    for height, label, colour in spread(ends, gap=_LABEL_GAP):
+        at = y.low + height * (y.high - y.low)
+        yield Words(x.high, y.low * (y.high / y.low) ** height if y.log else at, label, colour)
 
 
-def share_tips(titles: Mapping[str, str]) -> list[Any]:
-    """What is told of accuracies under the pointer: field -> title."""
-    alt, _ = libraries()
-    return [alt.Tooltip(f"{key}:Q", format=".2%", title=title) for key, title in titles.items()]
+def _drawing(x: Axis, y: Axis, marks: Sequence[Mark], room: int = _ROOM) -> Drawing:
+    return Drawing(x=x, y=y, marks=marks, width=_WIDTH, height=_HEIGHT, room=room)
 
 
-def _to_the_edges(rows: list[dict[str, Any]], left: float, right: float) -> list[dict[str, Any]]:
-    """Each stack's rows, drawn on level to both edges of a chart."""
-    stacks: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        stacks.setdefault(row["architecture"], []).append(row)
-    return [
-        row
-        for own in stacks.values()
-        for row in ({**own[0], "n": left}, *own, {**own[-1], "n": right})
-    ]
-
-
-def task_size(task: str) -> int:
-    """The n a measurement stands at: the task's own size n, or the length of its prompts where
-    it has none.
+def _crossing(
+    points: Sequence[tuple[float, ...]], bites: Sequence[int]
+) -> tuple[float, float, str] | None:
+    """From where on more is needed than there is: the exact n if a verdict names it, else read
+    off the line between two points, without a number.
     """
-    named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
-    if named:
-        return int(named[1])
-    return parse_task(task).length
-
-
-def spread(labels: Sequence[tuple[float, str, str]], *, gap: float) -> list[tuple[float, str, str]]:
-    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none
-    covers another or leaves the top.
-    """
-    placed = sorted(labels)
-    for i in range(1, len(placed)):
-        placed[i] = (max(placed[i][0], placed[i - 1][0] + gap), *placed[i][1:])
-    top = 1.0
-    for i in reversed(range(len(placed))):
-        placed[i] = (min(placed[i][0], top), *placed[i][1:])
-        top = placed[i][0] - gap
-    return placed
-
-
-def _data(alt: Any, rows: Sequence[dict[str, Any]]) -> Any:
-    return alt.Chart(alt.Data(values=list(rows)))
+    short = [need > have for _, need, have, *_ in points]
+    after = next((i for i in range(len(points)) if all(short[i:])), None)
+    if not after:
+        return None
+    left, right = points[after - 1], points[after]
+    gaps = [math.log(need / have) for _, need, have, *_ in (left, right)]
+    share = gaps[0] / (gaps[0] - gaps[1])
+    exact = next((n for n in bites if left[0] <= n <= right[0]), None)
+    n = left[0] * (right[0] / left[0]) ** share if exact is None else float(exact)
+    bits = left[2] * (right[2] / left[2]) ** share
+    return n, bits, "more is needed" if exact is None else f"n = {exact:,}"
 
 
 def _real(value: Any) -> float:
@@ -372,63 +298,93 @@ def _real(value: Any) -> float:
         ) from None
 
 
-def _crossing(rows: Sequence[dict[str, float]], bites: Sequence[int]) -> dict[str, Any] | None:
-    """From where on more is needed than there is: the exact n if a verdict names it, else read
-    off the line between two points, without a number.
+def _size_said(n: float) -> str:
+    return f"{n:,.0f}" if n < 10**9 else f"{n:.1e}"
+
+
+def _short(bits: float) -> str:
+    """1,000 and 1M, 1G, ... of bits."""
+    for power, unit in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if 10**power <= bits < 10 ** (power + 3):
+            return f"{bits / 10**power:g}{unit}"
+    return f"{bits:g}" if bits < 1000 else f"{bits:.0e}".replace("e+", "e")
+
+
+def task_size(task: str) -> int:
+    """The n a measurement stands at: the task's own size n, or the length of its prompts where
+    it has none.
     """
-    after = next(
-        (i for i in range(len(rows)) if all(row["need"] > row["have"] for row in rows[i:])), None
+    named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
+    return int(named[1]) if named else parse_task(task).length
+
+
+# What the charts show, in words.
+
+
+def share_text(share: float) -> str:
+    """A share in percent with one decimal; what is not all is never "100.0 %"."""
+    tenths = int(share * 1000 + 0.5)
+    return f"{min(tenths, 999 if share < 1 else 1000) / 10:.1f} %"
+
+
+def accuracy_words(cell: Cell) -> str:
+    """Medians at every size, chance, what no weights exceed, and where failure is proved."""
+    said = (
+        f"at n = {task_size(m.task):,} the median of {len(m.seeds)} seeds of {m.architecture}"
+        f" answers {share_text(median(m.correct) / m.total)} (chance {m.chance})"
+        for m in cell.measurements
     )
-    if after is None or after == 0:
-        return None
-    left = rows[after - 1]
-    right = rows[after]
-    gaps = [math.log(row["need"] / row["have"]) for row in (left, right)]
-    share = gaps[0] / (gaps[0] - gaps[1])
-    exact = next((n for n in bites if left["n"] <= n <= right["n"]), None)
-    n = left["n"] * (right["n"] / left["n"]) ** share if exact is None else float(exact)
-    bits = left["have"] * (right["have"] / left["have"]) ** share
-    return {"n": n, "bits": bits, "label": "more is needed" if exact is None else f"n = {exact:,}"}
+    return f"Accuracy after training: {'; '.join(said)}. {accuracy_lines(cell)}"
 
 
-def _log_n(
-    alt: Any,
-    values: Sequence[float],
-    *,
-    title: str,
-    domain: Sequence[float] | None = None,
-    field: str = "n",
-) -> Any:
-    if len(values) > 8:
-        powers = [
-            2.0**e
-            for e in range(math.ceil(math.log2(values[0])), math.floor(math.log2(values[-1])) + 1)
-        ]
-        values = (
-            powers[:: -(-len(powers) // 8)] if len(powers) > 1 else values[:: -(-len(values) // 8)]
-        )
-    axis = alt.Axis(
-        values=list(values),
-        format="," if values[-1] < 1e6 else ".3~s",
-        labelOverlap=True,
-        labelFlush=False,
-        grid=False,
-    )
-    limits = alt.Undefined if domain is None else list(domain)
-    return alt.X(
-        f"{field}:Q",
-        title=title,
-        scale=alt.Scale(type="log", base=2, nice=False, domain=limits),
-        axis=axis,
-    )
+def accuracy_lines(cell: Cell) -> str:
+    """What the lines of an accuracy chart say: Theorem A's and the bound's."""
+    return f"{_highest(cell)} {_bound(cell)}"
 
 
-def _bits_axis(alt: Any, values: Sequence[float]) -> Any:
-    """Grid lines at powers of ten only, or at 1, 2, 5 where fewer than four of them fit."""
-    low = math.floor(math.log10(min(values)))
-    high = math.ceil(math.log10(max(values)))
-    step = max(1, -(-(high - low) // 6))
-    marks = [10.0**e for e in range(low, high + 1, step)]
-    if len(marks) < 4:
-        marks = [m * 10.0**e for e in range(low, high + 1) for m in (1, 2, 5)]
-    return alt.Axis(values=marks, format="~s")
+def _highest(cell: Cell) -> str:
+    ceilings = [found for found in map(ceiling_of, cell.measurements) if found is not None]
+    if not ceilings:
+        return "Theorem A draws no line here: it does not speak of this task."
+    least = min(found.at_most for found in ceilings)
+    where = "which excludes nothing at the sizes trained"
+    if least < WHOLE:
+        where = f"down to {percent(least)} here; dotted, what storing as many facts as fit reaches"
+    return f"No weights exceed the line named highest (Theorem A), {where}."
+
+
+def ceiling_of(measured: Measurement) -> Ceiling | None:
+    """Theorem A's ceiling of a trained stack; None where it does not speak of the task."""
+    return trained_ceiling(Architecture.parse(measured.architecture), parse_task(measured.task))
+
+
+def _bound(cell: Cell) -> str:
+    if cell.bites:
+        return f"Dashed upright: the size at which failure is proved, n = {cell.bites[0]:,}."
+    if cell.status == "SOLVABLE":
+        return "Dashed on top: some weights answer everything, up to the size they are built for."
+    return "No size is known at which it fails."
+
+
+def bound_words(cell: Cell) -> str:
+    """Bits needed and bits there are, at both ends of the chart."""
+    bound = cell.bound
+    if bound is None or not bound["n"]:
+        return ""
+    kinds = [("need", "needed"), ("have", "there are"), ("fixed", "of these do not grow")]
+    said = [
+        f"{_bits(bound[key][0])} to {_bits(bound[key][-1])} bits {word}"
+        for key, word in kinds
+        if key in bound
+    ]
+    crossing = f" More is needed than there is from n = {cell.bites[0]:,}." if cell.bites else ""
+    if "fixed" in bound:
+        # another theorem decides, which counts layers and not bits alone
+        crossing = ""
+    ends = f"{bound['x']} = {bound['n'][0]:,} to {bound['n'][-1]:,}"
+    return f"Bits against {ends}: {', '.join(said)}.{crossing}"
+
+
+def _bits(value: object) -> str:
+    text = str(value).strip("[] ").split(" ")[0].partition(".")[0]
+    return f"{int(text):,}" if text.isdigit() else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from importlib.resources import files
@@ -10,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.models import DEFAULT_MODELS
-from separatrix.cli.report import alternatives, facts, notation, prompts
-from separatrix.cli.report.charts import accuracy_chart, bound_chart, task_size
+from separatrix.cli.report import charts, facts, notation, prompts
 from separatrix.cli.report.side_by_side import side_by_side
 from separatrix.cli.report.statuses import CSS, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
-from separatrix.core.document.drawing import Chart, libraries, vega_javascript
+from separatrix.core.document.plot import Drawing
 from separatrix.core.errors import MissingExtraError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
@@ -25,7 +23,6 @@ from separatrix.core.evidence.records import SOLVED
 
 def require_libraries() -> Any:
     """jinja2, when everything a report needs is installed. Raises MissingExtraError if not."""
-    libraries()
     try:
         import jinja2
     except ImportError:
@@ -41,7 +38,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
     """
     jinja2 = require_libraries()
     seen = view(bundle_body)
-    charts = {cell.key: _charts(cell) for cell in seen.cells.values()}
+    drawn = {cell.key: _charts(cell) for cell in seen.cells.values()}
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("separatrix", "cli/report"),
         autoescape=True,
@@ -65,29 +62,24 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         "short": SHORT,
         "align": prompts.align,
         "differences": prompts.differences,
-        "task_size": task_size,
+        "task_size": charts.task_size,
         "where": where,
-        "accuracy_lines": alternatives.accuracy_lines,
-        "alternative": {"accuracy": alternatives.accuracy_words, "bound": alternatives.bound_words},
+        "accuracy_lines": charts.accuracy_lines,
+        "alternative": {"accuracy": charts.accuracy_words, "bound": charts.bound_words},
         "solved_at": f"{float(SOLVED):.0%}",
         "proof_parts": facts.proof_parts,
         "certificate_facts": facts.certificate_facts,
         "budget_words": facts.budget_words,
         "form_sentence": facts.FORMS,
     }
-    specs = {
-        f"{key}-{kind}": chart.spec for key, pair in charts.items() for kind, chart in pair.items()
-    }
     page = environment.get_template("template.html.j2").render(
         view=seen,
         sides=list(side_by_side(seen)),
         version=package_version(),
         command=command(seen),
-        charts=charts,
+        charts=drawn,
         style=_safe(_asset("style.css")),
         script=_safe(_asset("page.js")),
-        vega=_safe(vega_javascript() if specs else ""),
-        specs=_safe(_script_json(specs)),
     )
     return stamped(page, bundle_envelope(dict(bundle_body))["sha256"])
 
@@ -119,28 +111,10 @@ def _asset(name: str) -> str:
     return files("separatrix.cli.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return (
-        json.dumps(value, sort_keys=True, separators=(",", ":"))
-        .replace("<", "\\u003c")
-        .replace(">", "\\u003e")
-        .replace("&", "\\u0026")
-    )
-
-
-def _charts(cell: Cell) -> dict[str, Chart]:
+def _charts(cell: Cell) -> dict[str, Drawing]:
+    solvable = cell.status == "SOLVABLE"
     drawn = {
-        "bound": (
-            bound_chart(cell.bound, name=f"{cell.key}-bound", bites=cell.bites)
-            if cell.bound
-            else None
-        ),
-        "accuracy": accuracy_chart(
-            cell.measurements,
-            name=f"{cell.key}-accuracy",
-            bites=cell.bites,
-            solvable=cell.status == "SOLVABLE",
-        ),
+        "bound": charts.bound_chart(cell.bound, bites=cell.bites) if cell.bound else None,
+        "accuracy": charts.accuracy_chart(cell.measurements, bites=cell.bites, solvable=solvable),
     }
     return {kind: chart for kind, chart in drawn.items() if chart is not None}

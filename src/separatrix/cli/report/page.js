@@ -1,21 +1,5 @@
-// Opens cells by their address, draws the interactive charts when a cell opens, moves through the table by arrow keys.
+// Marks the cell that is open and moves through the table by arrow keys.
 (() => {
-  const specs = JSON.parse(document.getElementById("chart-specs").textContent);
-  const drawn = new Set();
-
-  function draw(section) {
-    for (const figure of section.querySelectorAll("[data-chart]")) {
-      const key = figure.dataset.chart;
-      if (drawn.has(key) || !window.vegaEmbed) continue;
-      drawn.add(key);
-      const place = document.createElement("div");
-      const still = figure.querySelector(".drawn svg");
-      vegaEmbed(place, specs[key], { actions: false, renderer: "svg", ast: true, tooltip: { theme: "custom" } })
-        .then(() => still.replaceWith(place))
-        .catch((error) => console.error(error));
-    }
-  }
-
   function open() {
     const id = decodeURIComponent(location.hash.slice(1));
     const section = id.startsWith("cell-") ? document.getElementById(id) : null;
@@ -23,10 +7,7 @@
       if (section && link.getAttribute("href") === "#" + id) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
-    if (section) {
-      draw(section);
-      section.focus({ preventScroll: true });
-    }
+    section?.focus({ preventScroll: true });
   }
 
   const cells = [...document.querySelectorAll(".results tbody tr")].map((row) => [...row.querySelectorAll("a.cell")]);

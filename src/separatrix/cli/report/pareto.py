@@ -9,6 +9,7 @@ from typing import Any
 
 from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
 from separatrix.cards.design.space import NAMED
+from separatrix.cli.report.plots import OPEN, PROVED
 from separatrix.cli.report.statuses import theorem_name, where
 from separatrix.cli.report.tried import trial_command
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
@@ -17,8 +18,6 @@ from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes
 
 _SHOWN = 12
 _TRIED = "no recorded run is of these layouts; this trains small ones beside each other:"
-PROVED = "proved sufficient"
-OPEN = "not excluded"
 
 
 def design_json(result: DesignResult) -> dict[str, Any]:

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from separatrix.cli.report.charts import task_size
+from separatrix.cli.report.charts import ceiling_of, share_text, task_size
 from separatrix.cli.report.view import Cell, View
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import parse_task
-from separatrix.theory.trained import trained_ceiling
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ def side_by_side(view: View) -> Iterator[Side]:
     """Every task of which something was trained, its stacks in the order of the table."""
     for column in view.columns:
         cells = [view.cells[row["key"], column["key"]] for row in view.rows]
-        by_size = [{task_size(m.task): m for m in _own(cell)} for cell in cells]
+        by_size = [{task_size(m.task): m for m in cell.own} for cell in cells]
         sizes = sorted(set().union(*by_size))
         if sizes:
             lines = [
@@ -48,22 +45,11 @@ def side_by_side(view: View) -> Iterator[Side]:
             yield Side(column, sizes, lines)
 
 
-def _own(cell: Cell) -> list[Measurement]:
-    """Measurements of the stack that the cell is about."""
-    return [m for m in cell.measurements if m.architecture == cell.stack]
-
-
 def _reached(measured: Measurement) -> Reached:
-    ceiling = trained_ceiling(Architecture.parse(measured.architecture), parse_task(measured.task))
+    ceiling = ceiling_of(measured)
     bounded = ceiling is not None and ceiling.at_most < WHOLE
     return Reached(
         median=share_text(median(measured.correct) / measured.total),
         solved=f"{measured.solved} of {len(measured.seeds)}",
         highest=percent(ceiling.at_most) if ceiling is not None and bounded else "",
     )
-
-
-def share_text(share: float) -> str:
-    """A share in percent with one decimal; what is not all is never "100.0 %"."""
-    tenths = int(share * 1000 + 0.5)
-    return f"{min(tenths, 999 if share < 1 else 1000) / 10:.1f} %"

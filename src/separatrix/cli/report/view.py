@@ -118,6 +118,11 @@ class Cell:
         return sorted(self.of(Measurement), key=lambda m: (m.architecture, task_size(m.task)))
 
     @property
+    def own(self) -> list[Measurement]:
+        """Those of the stack that the cell is about."""
+        return [m for m in self.measurements if m.architecture == self.stack]
+
+    @property
     def bites(self) -> list[int]:
         """The exact n of its failing verdicts."""
         return sorted(v.n for v in self.of(Verdict) if v.status == "FAILS" and v.n is not None)

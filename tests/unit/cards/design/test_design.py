@@ -5,6 +5,8 @@ way, one clear line for a mistake.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from dataclasses import replace
 from itertools import product
 from math import comb
@@ -40,9 +42,15 @@ from separatrix.cli.report.pareto import (
     design_json,
     obstacles,
 )
-from separatrix.cli.report.pareto_plot import pareto_spec, write_plot
-from separatrix.core.document.plot_file import check_plot
-from separatrix.core.errors import OutputError, SeparatrixError, SizeError, SpecError
+from separatrix.cli.report.plots import fronts
+from separatrix.core.document.plot import Dot, Words, check_plot
+from separatrix.core.errors import (
+    MissingExtraError,
+    OutputError,
+    SeparatrixError,
+    SizeError,
+    SpecError,
+)
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.amounts import format_bytes_apart
 from separatrix.core.numbers.counts import Power
@@ -373,43 +381,33 @@ def test_the_table_fits_the_terminal(width: int) -> None:
 
 def test_the_plot_holds_every_point_and_the_budget() -> None:
     found = result()
-    marks = [
-        row
-        for layer in pareto_spec(found)["layer"]
-        for row in layer.get("data", {}).get("values", [])
-    ]
-    drawn = {(row["cache"], row["flops"], row["reading"]) for row in marks if "flops" in row}
-    assert {
-        (p.cost.cache_bits / 8, float(p.cost.flops), p.cost.reading)
-        for p in (*found.proved, *found.not_excluded)
-    } <= drawn
-    assert any(row.get("label") == "budget 32.0 KiB" for row in marks)
+    marks = fronts(found).marks
+    drawn = {(mark.x, mark.y) for mark in marks if isinstance(mark, Dot)}
+    points = (*found.proved, *found.not_excluded)
+    assert {(p.cost.cache_bits / 8, float(p.cost.flops)) for p in points} <= drawn
+    assert any(isinstance(mark, Words) and mark.text == "budget 32.0 KiB" for mark in marks)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "bare"),
-    [
-        (".html", True),
-        pytest.param(".html", False, marks=pytest.mark.slow),
-        (".svg", False),
-        (".png", False),
-    ],
-)
-def test_plots_are_written_whole(
-    tmp_path: Path, suffix: str, bare: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`bare` has no JavaScript of Vega in it, which takes seconds to make; test_report.py has it
-    made.
-    """
-    if bare:
-        monkeypatch.setattr("separatrix.core.document.plot_file.vega_javascript", lambda: "")
+@pytest.mark.parametrize("suffix", [".html", ".svg", ".png"])
+def test_plots_are_written_whole(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"front{suffix}"
-    write_plot(result(), path)
+    fronts(result()).write(path)
     data = path.read_bytes()
-    assert {".html": b"vegaEmbed", ".svg": b"<svg", ".png": b"\x89PNG"}[suffix] in data
+    assert {".html": b"<svg", ".svg": b"<svg", ".png": b"\x89PNG"}[suffix] in data
+    # a file stands alone: no colour is left to a page, nothing is run or loaded
+    assert not re.search(rb"var\(|<script|href=", data)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     with pytest.raises(OutputError, match="the file exists"):
         check_plot(path)
+
+
+def test_a_png_names_the_extra_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(MissingExtraError, match="'report'"):
+        check_plot(tmp_path / "front.png")
+    check_plot(tmp_path / "front.svg")
 
 
 @pytest.mark.parametrize(
@@ -429,7 +427,7 @@ def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
     found = design(
         [parse_task("eva:n=4,V=4")], context=4, cache_bits=1, space=Space((1,), FULL, ())
     )
-    assert pareto_spec(found)["layer"]  # nothing within the budget
+    assert "budget" in fronts(found).svg  # nothing within the budget
 
 
 OPTIONS: dict[str, Any] = {

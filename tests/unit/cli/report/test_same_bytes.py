@@ -42,13 +42,8 @@ def _one_cell() -> dict[str, object]:
     return body
 
 
-@pytest.mark.slow
-def test_a_body_read_from_a_file_gives_the_page_of_the_body_in_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_body_read_from_a_file_gives_the_page_of_the_body_in_memory() -> None:
     """Records keep the order of their fields in memory and lose it in a file."""
-    # making it takes seconds
-    monkeypatch.setattr("separatrix.cli.report.html.vega_javascript", lambda: "")
     body = _one_cell()
     assert render_html(json.loads(canonical(body))) == render_html(body)
 

@@ -1,0 +1,228 @@
+"""What commands draw beside their tables: the fronts of `design`, the curves of `compare`, the map
+of a construction's precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from separatrix.core.document.plot import (
+    DASHED,
+    FAILS,
+    INK,
+    MUTED,
+    SOLVES,
+    Axis,
+    Dot,
+    Drawing,
+    Mark,
+    Stroke,
+    Words,
+    log_axis,
+    share_axis,
+    spread,
+)
+from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.core.numbers.amounts import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from separatrix.cards.curve import Curve
+    from separatrix.cards.design import Cost, DesignResult
+    from separatrix.constructions.precision import Family, Line
+
+PROVED, OPEN, EXCLUDED, DEARER = (
+    "proved sufficient",
+    "not excluded",
+    "excluded by a theorem",
+    "proved sufficient, dearer",
+)
+_COLOURS = (FAILS, SOLVES, INK, "#6a3d9a", "#2e7d32", MUTED)
+_LONGEST_NAME = 24
+
+
+def fronts(result: DesignResult) -> Drawing:
+    """Cache against operations a token, a mark for each layout of the fronts, its neighbours that
+    theorems exclude, and the cheapest proved one with each number of reading layers; each cost
+    once, by what says most.
+    """
+    found: dict[Cost, Dot] = {}
+
+    def add(kind: str, cost: Cost, spec: str, why: str = "") -> None:
+        memory = format_bytes(cost.cache_bits)
+        told = f"{spec}: {kind}, {memory}, {format_count(cost.flops)} FLOPs a token {why}"
+        colour = {OPEN: MUTED, EXCLUDED: FAILS}.get(kind, SOLVES)
+        small, shape = kind == DEARER, "cross" if kind == EXCLUDED else "circle"
+        dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
+        found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
+
+    from separatrix.cards.design import ladder
+
+    for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
+        for point in points:
+            add(kind, point.cost, point.layout.architecture.spec)
+    for other in (one for p in (*result.proved, *result.not_excluded) for one in p.neighbours):
+        if other.status == "FAILS":
+            why = f"(Theorem {other.theorem} on {other.task})"
+            add(EXCLUDED, other.cost, other.layout.architecture.spec, why)
+    for rung in ladder(result):
+        add(DEARER, rung.cost, rung.layout.architecture.spec)
+    budget = result.budget_bits / 8
+    context = f"cache at {result.context:,} tokens, one sequence"
+    x = _roomy(context, [*(dot.x for dot in found.values()), budget], base=2)
+    flops = [dot.y for dot in found.values()] or [1.0]
+    y = _roomy("FLOPs to mix one token there (projections not counted)", flops, base=10)
+    label = f"budget {format_bytes(result.budget_bits)}"
+    marks: list[Mark] = [
+        Stroke([(budget, y.low), (budget, y.high)], INK, DASHED, 1.5),
+        Words(budget, y.high, label, INK, right=-5, below=12, anchor="end"),
+        *_numbers(found, x, y),
+    ]
+    return Drawing(
+        x=x,
+        y=y,
+        marks=marks,
+        title=" and ".join(task.spec for task in result.tasks),
+        below=[
+            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {EXCLUDED};"
+            " numbers: reading layers",
+            "small: the cheapest proved sufficient with that many reading layers",
+        ],
+    )
+
+
+def _roomy(title: str, values: Sequence[float], *, base: int) -> Axis:
+    """A logarithmic axis with room at both ends. What is free of cost stands at its low end."""
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    room = max((high / low) ** 0.1, 1.3)
+
+    def said(value: float) -> str:
+        if base == 2:
+            return format_bytes(8 * round(value)).replace(".0 ", " ")
+        return format_count(round(value))
+
+    return log_axis(title, low / room, high * room, said, base=base, most=6)
+
+
+def _numbers(found: Mapping[Cost, Dot], x: Axis, y: Axis) -> Iterator[Mark]:
+    """The marks, each with its number of reading layers where there is room for it."""
+    taken: list[tuple[float, float]] = []
+    for cost, dot in found.items():
+        dot = dot._replace(x=max(dot.x, x.low), y=max(dot.y, y.low))
+        yield dot
+        at = (x.share(dot.x), y.share(dot.y))
+        if all(abs(at[0] - a) > 0.05 or abs(at[1] - b) > 0.045 for a, b in taken):
+            many = "" if taken else f" reading layer{'s' * (cost.reading != 1)}"
+            yield Words(dot.x, dot.y, f"{cost.reading:,}{many}", dot.colour, right=9)
+            taken.append(at)
+
+
+def curves(by_name: Mapping[str, Curve]) -> Drawing:
+    """What share of random facts no weights exceed, over contexts, and dashed what storing as many
+    as fit reaches; models without a bound lie on top, at 100 %.
+    """
+    contexts = [point.context for point in next(iter(by_name.values()))]
+    title = "tokens of context, all but the question facts (k is 1,024)"
+    x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
+    y = share_axis()
+    marks: list[Mark] = []
+    ends: list[tuple[float, str, str]] = []
+    for place, (name, curve) in enumerate(by_name.items()):
+        colour = _COLOURS[place % len(_COLOURS)]
+        most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
+        kept = [(p.context, p.stored / WHOLE) for p in curve]
+        marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
+        marks.append(Stroke(kept, colour, DASHED, told=f"{name}: storing facts reaches"))
+        short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+        # clear of the axis
+        ends.append((max(most[-1][1], 0.03), short, colour))
+    marks += [Words(x.high, *label) for label in spread(ends, gap=0.05)]
+    return Drawing(
+        x=x,
+        y=y,
+        marks=marks,
+        room=170,
+        title="Random facts recalled",
+        below=[
+            "solid: no weights exceed it, with or without chain of thought (Theorem A)",
+            "dashed: what storing as many facts as fit in the cache, and guessing the others,"
+            " reaches",
+        ],
+    )
+
+
+def _thousands(context: float) -> str:
+    """Contexts as commands read them: k is 1,024 tokens."""
+    for power, unit in ((40, "T"), (30, "G"), (20, "M"), (10, "k")):
+        if context >= 2**power:
+            return f"{context / 2**power:g}{unit}"
+    return f"{context:g}"
+
+
+def precision(kind: str, family: Family, lines: Sequence[Line], most: int) -> Drawing:
+    """Digits of each format against the sizes that are proved, and those that fail. Formats without
+    a size on either side have no mark.
+    """
+    marks: list[Mark] = []
+    for line in lines:
+        for size, said, colour in ((line.proved, "proved", SOLVES), (line.fails, "fails", FAILS)):
+            if size is not None:
+                shape = "circle" if said == "proved" else "cross"
+                told = f"{line.format}, {line.digits} digits: {said} at {size:,}"
+                marks.append(Dot(size, line.digits, colour, told, shape))
+        # formats with a name of their own are labelled; pN are told by their digits
+        if line.proved is not None and not line.format.startswith("p"):
+            marks.append(
+                Words(line.proved, line.digits, line.format, right=2, below=18, bold=False)
+            )
+    theory = list(_theory(family, lines))
+    sizes = [mark.x for mark in marks if isinstance(mark, Dot)] or [1, 2]
+    sizes += [x for line in theory for x, _ in line.points]
+    digits = [line.digits for line in lines]
+    low, high = min(digits) - 1, max(digits) + 1
+    step = max(1, (high - low) // 8)
+    ticks = [(float(d), str(d)) for d in range(low, high + 1, step)]
+    title = f"{family.size}, of {family.text}"
+    return Drawing(
+        x=log_axis(title, min(sizes) / 1.25, max(sizes) * 1.25, base=2, most=8),
+        y=Axis("significant binary digits of the format", low, high, ticks, log=False, grid=True),
+        marks=[*marks, *theory],
+        title=f"Precision of '{kind}'",
+        below=[
+            "blue: the largest size proved, for every input; orange: the smallest size at which a"
+            " wrong answer was found",
+            *said_of_slopes(family, lines, most),
+        ],
+    )
+
+
+def _theory(family: Family, lines: Sequence[Line]) -> Iterator[Stroke]:
+    """The slope of the theory through the middle of the sizes proved."""
+    proved = sorted(
+        (line.digits, line.proved) for line in lines if line.proved is not None and not line.capped
+    )
+    if family.slope and len(proved) > 1:
+        middle, size = proved[len(proved) // 2]
+        ends = (proved[0][0], proved[-1][0])
+        line = [(size * 2 ** ((digits - middle) / family.slope), float(digits)) for digits in ends]
+        yield Stroke(line, MUTED, DASHED)
+
+
+def said_of_slopes(family: Family, lines: Sequence[Line], most: int) -> list[str]:
+    """What the map says of digits against size, in sentences."""
+    from separatrix.constructions.precision import slope
+
+    below = [line for line in lines if not line.capped]
+    proved = slope([(line.digits, line.proved) for line in below if line.proved is not None])
+    failing = slope([(line.digits, line.fails) for line in lines if line.fails is not None])
+    said = []
+    if proved is not None:
+        said.append(f"each doubling of {family.size} takes {proved:.2f} more digits to be proved")
+    if failing is not None:
+        said.append(f"{failing:.2f} more before a failure is found")
+    if family.slope and said:
+        said.append(f"theory: {family.slope} (dashed)")
+    if all(line.capped for line in lines):
+        said.append(f"every format carries the largest size tried, {most:,}")
+    return ["; ".join(said)] if said else []

@@ -1,0 +1,310 @@
+"""One drawing for every chart: strokes, dots and words on two axes, as SVG.
+
+Colours are variables of a page (`var(--ink)`), so that one drawing serves light, dark and print; a
+file gets their values. What is told of a mark shows under the pointer, without a script.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from separatrix.core.errors import MissingExtraError, OutputError
+from separatrix.core.evidence.atomic import write_atomic
+
+INK, MUTED, LINE, SOLVES, FAILS, PAGE = (
+    f"var(--{name})" for name in ("ink", "muted", "line", "solves", "fails", "page")
+)
+_VALUES = {
+    "ink": "#16202a",
+    "muted": "#56626e",
+    "line": "#e2e5e9",
+    "solves": "#0a62a0",
+    "fails": "#bf4a0b",
+    "page": "#fdfdfc",
+}
+DASHED, DOTTED = "5 4", "2 3"
+SUFFIXES = (".html", ".svg", ".png")
+_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+_BOTTOM = 44
+_LETTER = 6.6
+"""Pixels of a letter, about."""
+
+
+class Stroke(NamedTuple):
+    """A line through points; with `fill` the area that it encloses."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str = INK
+    dash: str = ""
+    width: float = 2.2
+    told: str = ""
+    fill: bool = False
+
+
+class Dot(NamedTuple):
+    """A mark at a point: a circle, a triangle or a cross."""
+
+    x: float
+    y: float
+    colour: str = INK
+    told: str = ""
+    shape: str = "circle"
+    size: float = 4.4
+    hollow: bool = False
+
+
+class Words(NamedTuple):
+    """A text beside a point, so many pixels to the right and below."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = INK
+    right: float = 6
+    below: float = 4
+    anchor: str = "start"
+    bold: bool = True
+
+
+Mark = Stroke | Dot | Words
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From where to where, and what stands at it."""
+
+    title: str
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]]
+    log: bool = True
+    grid: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value lies, 0 at the low end and 1 at the high one."""
+        low, high, at = self.low, self.high, value
+        if self.log:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        return (at - low) / ((high - low) or 1.0)
+
+
+def log_axis(
+    title: str,
+    low: float,
+    high: float,
+    said: Callable[[float], str] = "{:,.0f}".format,
+    *,
+    base: int = 10,
+    most: int = 7,
+    at: Sequence[float] = (),
+    grid: bool = False,
+) -> Axis:
+    """A logarithmic axis: ticks `at` these values, else at powers of the base, few enough to be
+    read, with twos and fives where few powers of ten fit.
+    """
+    values = list(at) if len(at) <= most else []
+    if not values:
+        first, last = math.ceil(math.log(low, base)), math.floor(math.log(high, base) + 1e-9)
+        values = [float(base) ** e for e in range(first, last + 1)]
+        if base == 10 and len(values) < 3:
+            near = (m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5))
+            values = [value for value in near if low <= value <= high]
+        values = values[:: max(1, -(-len(values) // most))]
+    return Axis(title, low, high, [(value, said(value)) for value in values], True, grid)
+
+
+def linear_axis(title: str, high: float, *, most: int = 6) -> Axis:
+    """From 0 to so much, ticks at ones, twos or fives."""
+    step = 10.0 ** math.floor(math.log10(high / most))
+    step *= next(m for m in (1, 2, 5, 10) if high / (m * step) <= most)
+    ticks = [(k * step, f"{k * step:,.0f}") for k in range(int(high / step) + 1)]
+    return Axis(title, 0.0, high, ticks, log=False)
+
+
+def share_axis(title: str = "accuracy") -> Axis:
+    """From 0 to 100 %."""
+    ticks = [(quarter / 4, f"{25 * quarter} %") for quarter in range(5)]
+    return Axis(title, 0.0, 1.0, ticks, log=False, grid=True)
+
+
+def spread(labels: Sequence[tuple[float, str, str]], *, gap: float) -> list[tuple[float, str, str]]:
+    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none
+    covers another or leaves the top.
+    """
+    placed = sorted(labels)
+    for i in range(1, len(placed)):
+        placed[i] = (max(placed[i][0], placed[i - 1][0] + gap), *placed[i][1:])
+    top = 1.0
+    for i in reversed(range(len(placed))):
+        placed[i] = (min(placed[i][0], top), *placed[i][1:])
+        top = placed[i][0] - gap
+    return placed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """Marks on two axes; `width` and `height` are those of the field, `room` is left for words on
+    its right.
+    """
+
+    x: Axis
+    y: Axis
+    marks: Sequence[Mark]
+    width: int = 620
+    height: int = 380
+    room: int = 14
+    title: str = ""
+    below: Sequence[str] = ()
+
+    @property
+    def svg(self) -> str:
+        """The drawing as one element."""
+        x, y = self.x, self.y
+        left = 24 + round(_LETTER * max((len(said) for _, said in y.ticks), default=0))
+        top = 12 + (24 + 17 * len(self.below) if self.title else 0)
+
+        def place(a: float, b: float) -> tuple[float, float]:
+            return left + self.width * x.share(a), top + self.height * (1 - y.share(b))
+
+        parts = [*_words_above(self.title, self.below)]
+        parts += _axes(x, y, left, top, self.width, self.height)
+        parts += [_mark(mark, place) for mark in self.marks]
+        wide, tall = left + self.width + self.room, top + self.height + _BOTTOM
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}"'
+            f' height="{tall}" font-family="{_FONT}" font-size="12">{"".join(parts)}</svg>'
+        )
+
+    def write(self, path: Path, title: str = "") -> None:
+        """Writes it to a file, whole or not at all. Raises as `check_plot` does."""
+        check_plot(path)
+        drawn = re.sub(r"var\(--(\w+)\)", lambda match: _VALUES[match[1]], self.svg)
+        # a picture of its own has the page behind it
+        behind = f'<rect width="100%" height="100%" fill="{_VALUES["page"]}"/>'
+        drawn = drawn.replace(">", f">{behind}", 1)
+        match path.suffix.lower():
+            case ".png":
+                write_atomic(path, _converter().svg_to_png(drawn, scale=2))
+            case ".svg":
+                write_atomic(path, f"{drawn}\n")
+            case _:
+                style = f"body{{margin:24px;background:{_VALUES['page']}}}svg{{max-width:100%}}"
+                name = escape(title or self.title)
+                head = f'<meta charset="utf-8"><title>{name}</title><style>{style}</style>'
+                write_atomic(path, f'<!doctype html>\n<html lang="en">{head}\n{drawn}\n</html>\n')
+
+
+def _words_above(title: str, below: Sequence[str]) -> Iterator[str]:
+    if title:
+        yield _text(14, 22, title, INK, "start", bold=True, size=14)
+        for number, line in enumerate(below):
+            yield _text(14, 42 + 17 * number, line, MUTED, "start")
+
+
+def _axes(x: Axis, y: Axis, left: int, top: int, width: int, height: int) -> Iterator[str]:
+    bottom = top + height
+    for value, said in x.ticks:
+        at = left + width * x.share(value)
+        end = top if x.grid else bottom + 4
+        yield _line([(at, bottom), (at, end)], LINE if x.grid else MUTED, 1)
+        yield _text(at, bottom + 18, said, MUTED, "middle")
+    for value, said in y.ticks:
+        at = top + height * (1 - y.share(value))
+        yield _line([(left, at), (left + width if y.grid else left - 4, at)], LINE, 1)
+        yield _text(left - 7, at + 4, said, MUTED, "end")
+    yield _line([(left, bottom), (left + width, bottom)], MUTED, 1)
+    yield _text(left + width / 2, bottom + 38, x.title, MUTED, "middle")
+    turned = f' transform="rotate(-90 11 {top + height / 2:.1f})"'
+    yield _text(11, top + height / 2, y.title, MUTED, "middle", more=turned)
+
+
+def _mark(mark: Mark, place: Callable[[float, float], tuple[float, float]]) -> str:
+    match mark:
+        case Stroke():
+            points = [place(*point) for point in mark.points]
+            if mark.fill:
+                where = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+                return f'<polygon points="{where}" fill="{mark.colour}" opacity=".14"/>'
+            return _line(points, mark.colour, mark.width, mark.dash, mark.told)
+        case Words():
+            a, b = place(mark.x, mark.y)
+            at = (a + mark.right, b + mark.below)
+            return _text(*at, mark.text, mark.colour, mark.anchor, bold=mark.bold)
+        case Dot():
+            return _dot(mark, *place(mark.x, mark.y))
+
+
+def _dot(dot: Dot, a: float, b: float) -> str:
+    r = dot.size
+    fill = PAGE if dot.hollow else dot.colour
+    look = f'fill="{fill}" stroke="{dot.colour}" stroke-width="1.5"'
+    path = {
+        "triangle": f"M{a - r:.1f},{b - r:.1f}L{a + r:.1f},{b:.1f}L{a - r:.1f},{b + r:.1f}Z",
+        "cross": f"M{a - r:.1f},{b - r:.1f}l{2 * r},{2 * r}m0,{-2 * r}l{-2 * r},{2 * r}",
+    }
+    if dot.shape in path:
+        return f'<path d="{path[dot.shape]}" {look}>{_told(dot.told)}</path>'
+    return f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{r}" {look}>{_told(dot.told)}</circle>'
+
+
+def _line(
+    points: Sequence[tuple[float, float]], colour: str, width: float, dash: str = "", told: str = ""
+) -> str:
+    where = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    look = f'fill="none" stroke="{colour}" stroke-width="{width}"{dashes}'
+    return f'<polyline points="{where}" {look}>{_told(told)}</polyline>'
+
+
+def _text(
+    a: float,
+    b: float,
+    text: str,
+    colour: str,
+    anchor: str,
+    *,
+    bold: bool = False,
+    size: int = 12,
+    more: str = "",
+) -> str:
+    look = f' font-size="{size}"' if size != 12 else ""
+    weight = ' font-weight="bold"' if bold else ""
+    where = f'x="{a:.1f}" y="{b:.1f}" text-anchor="{anchor}" fill="{colour}"'
+    return f"<text {where}{look}{weight}{more}>{escape(text)}</text>"
+
+
+def _told(text: str) -> str:
+    return f"<title>{escape(text)}</title>" if text else ""
+
+
+def check_plot(path: Path) -> None:
+    """Raises OutputError before any work is done: for a suffix that cannot be drawn, and a file
+    that exists already; MissingExtraError for a PNG without the extra 'report'.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise OutputError(
+            f"--plot {path}: '{path.suffix or path.name}' cannot be drawn; name a file that ends in"
+            f" {', '.join(SUFFIXES)}"
+        )
+    if path.is_dir():
+        raise OutputError(f"--plot {path}: this is a folder; name a file in it")
+    if path.exists():
+        raise OutputError(f"--plot {path}: the file exists; remove it or choose another name")
+    if not path.parent.is_dir():
+        raise OutputError(f"--plot {path}: there is no folder {path.parent}; create it first")
+    if path.suffix.lower() == ".png":
+        _converter()
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtraError.of("a picture as PNG", "report") from None
+    return vl_convert

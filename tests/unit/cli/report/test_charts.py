@@ -1,0 +1,202 @@
+"""The charts of the report: where their lines and marks stand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log2
+
+import pytest
+
+from separatrix.cards.summary import bound_curve
+from separatrix.cli.report.charts import accuracy_chart, bound_chart, task_size
+from separatrix.core.document.plot import (
+    DASHED,
+    DOTTED,
+    FAILS,
+    INK,
+    MUTED,
+    SOLVES,
+    Dot,
+    Drawing,
+    Stroke,
+    Words,
+    spread,
+)
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.records import Measurement
+from separatrix.core.numbers.wilson import wilson
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
+
+BOUND = {
+    "x": "n",
+    "n": [16, 32, 64, 128],
+    "have": [320] * 4,
+    "need": ["96", "192", "384", "768"],
+    "have_title": "have",
+    "need_title": "need",
+}
+
+
+def words(chart: Drawing | None) -> dict[str, tuple[float, float]]:
+    """What is written in a chart, and where."""
+    assert chart is not None
+    return {mark.text: (mark.x, mark.y) for mark in chart.marks if isinstance(mark, Words)}
+
+
+def strokes(chart: Drawing | None, colour: str, dash: str = "") -> list[Stroke]:
+    assert chart is not None
+    lines = (mark for mark in chart.marks if isinstance(mark, Stroke) and not mark.fill)
+    return [line for line in lines if (line.colour, line.dash) == (colour, dash)]
+
+
+def dots(chart: Drawing | None, colour: str = INK) -> list[Dot]:
+    assert chart is not None
+    return [mark for mark in chart.marks if isinstance(mark, Dot) and mark.colour == colour]
+
+
+def test_the_crossing_carries_the_verdicts_n() -> None:
+    chart = bound_chart(BOUND, bites=[7, 58])
+    assert words(chart)["n = 58"][0] == 58
+    (rule,) = strokes(chart, INK, DOTTED)
+    assert {x for x, _ in rule.points} == {58}
+
+
+def test_without_a_verdict_the_crossing_is_read_off_the_lines() -> None:
+    assert words(bound_chart(BOUND))["more is needed"][0] == pytest.approx(320 / 6)
+
+
+@pytest.mark.parametrize("need", [["1", "2", "3", "4"], ["1e3", "1e3", "1e3", "1e3"]])
+def test_lines_that_do_not_cross_have_no_crossing(need: list[str]) -> None:
+    chart = bound_chart(BOUND | {"need": need}, bites=[58])
+    assert set(words(chart)) == {"bits needed", "bits of cache"}
+
+
+def test_points_too_large_or_not_positive_are_left_out() -> None:
+    chart = bound_chart(BOUND | {"need": ["0", "192.5", "384", "1e400"]})
+    (need,) = strokes(chart, FAILS)
+    assert need.points == [(32, 192.5), (64, 384)]
+    assert bound_chart(BOUND | {"need": ["0", "0", "0", "5"]}) is None
+    with pytest.raises(EvidenceError, match="no number"):
+        bound_chart(BOUND | {"need": ["1", "2", "x", "5"]})
+
+
+def test_many_sizes_get_ticks_at_powers_of_two() -> None:
+    ns = [*range(5, 40)]
+    need = [str(n) for n in ns]
+    chart = bound_chart(BOUND | {"n": ns, "have": [9] * len(ns), "need": need})
+    assert chart is not None
+    assert [value for value, _ in chart.x.ticks] == [8, 16, 32]
+
+
+def measured(task: str, correct: tuple[int, ...]) -> Measurement:
+    seeds = tuple(range(len(correct)))
+    return Measurement(
+        architecture="full",
+        task=task,
+        seeds=seeds,
+        correct=correct,
+        total=100,
+        chance="1/4",
+        intervals=tuple(wilson(count, 100) for count in correct),
+        budget={},
+    )
+
+
+def test_accuracy_shows_every_seed_with_its_interval_the_median_and_chance() -> None:
+    chart = accuracy_chart(
+        [measured("eva:n=16,V=4", (20, 50, 90)), measured("eva:n=8,V=4", (100,))]
+    )
+    lines = [line.points for line in strokes(chart, INK)]
+    assert lines[0] == [(8, 1.0), (16, 0.5)]
+    intervals = {dot.y: line for dot, line in zip(dots(chart), lines[1:], strict=True)}
+    assert set(intervals) == {0.2, 0.5, 0.9, 1.0}
+    # Wilson, 50 of 100: centre 1/2, half width 1.96 sqrt(0.25/100 + 1.96^2/40000) / (1 +
+    # 1.96^2/100) = 0.0962
+    assert [y for _, y in intervals[0.5]] == pytest.approx([0.4038, 0.5962], abs=1e-4)
+    (chance,) = strokes(chart, MUTED, DASHED)
+    assert {y for _, y in chance.points} == {0.25}
+    assert "seed 1: 50.00%" in next(dot.told for dot in dots(chart) if dot.y == 0.5)
+    assert accuracy_chart([]) is None
+
+
+def test_each_stack_has_a_line_that_no_measurement_may_cross() -> None:
+    """Theorem A, one line for each stack; none where it does not speak of the task."""
+    small, large = (f"linear @ heads=1, head_dim={dim}" for dim in (1, 2))
+    sizes = [
+        replace(measured(f"eva:n={n},V=16", (9, 12)), architecture=stack)
+        for n in (16, 64)
+        for stack in (small, large)
+    ]
+    chart = accuracy_chart(sizes)
+    for highest, stored in zip(strokes(chart, FAILS), strokes(chart, FAILS, DOTTED), strict=True):
+        facts = 16 if small in highest.told else 48
+        # 64 and 192 bits hold 16 and 48 facts of 4 bits; the others are guessed
+        assert dict(highest.points)[16] == dict(stored.points)[16] == 1
+        assert dict(stored.points)[64] == pytest.approx((facts + (64 - facts) / 16) / 64, abs=1e-6)
+        # 4 bits of a fact, of which C / 64 are known
+        p = dict(highest.points)[64]
+        left = -sum(p * log2(p / q) for p, q in ((p, 1 / 16), (1 - p, 15 / 16)))
+        assert left == pytest.approx(-4 * facts / 64, abs=1e-4)
+    assert len(strokes(chart, FAILS)) == 2
+    plain = accuracy_chart([measured("eva:n=8,V=4,shift=zipf", (50,))])
+    assert not strokes(plain, FAILS)
+
+
+def test_the_n_of_a_verdict_is_drawn_in_every_chart_of_accuracies() -> None:
+    """At its place up to 128 times beyond the sizes measured, else at the edge with an arrow."""
+    sizes = [measured(f"eva:n={n},V=4", (50,)) for n in (8, 32)]
+    edges = (8 / 1.35, 32 * 1.35)
+    for bites, at, said in (
+        ((17, 90), 17.0, "proved to fail: n = 17"),
+        ((4097,), edges[1], "proved to fail: n = 4,097 →"),
+        ((3,), edges[0], "← proved to fail: n = 3"),
+    ):
+        chart = accuracy_chart(sizes, bites=bites)
+        assert words(chart)[said][0] == at
+        (rule,) = strokes(chart, FAILS, DASHED)
+        assert {x for x, _ in rule.points} == {at}
+    solved = accuracy_chart(sizes, solvable=True)
+    assert not strokes(solved, FAILS, DASHED)
+    (line,) = strokes(solved, SOLVES, DASHED)
+    assert line.points == [(edges[0], 1.0), (edges[1], 1.0)]
+    assert words(solved)["some weights"][0] == edges[1]
+
+
+def test_what_is_known_without_training_is_drawn_up_to_the_bound() -> None:
+    """Where the axis goes on to a bound, chance falls with n = V, and so does Theorem A's line."""
+    stack = "linear(normaliser=false) @ heads=1, head_dim=2"
+    one = replace(measured("eva:n=8,V=8", (50,)), architecture=stack)
+    chart = accuracy_chart([one], bites=(100,))
+    (chance,) = strokes(chart, MUTED, DASHED)
+    assert dict(chance.points)[64.0] == 1 / 64
+    (highest,) = strokes(chart, FAILS)
+    # 4 numbers of 32 bits hold 24 facts of 5.3 bits at n = 40, and 21 of 6 bits at n = 64
+    assert dict(highest.points)[16.0] == 1
+    assert dict(highest.points)[64.0] < 1
+    assert max(dict(highest.points)) == pytest.approx(135)
+
+
+def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
+    task = "eva:n=64,V=64"
+    stack = "linear(normaliser=false) + full @ heads=1, head_dim=2, p8"
+    bound = bound_curve(judge(Architecture.parse(stack), parse_task(task))[0])
+    # a state of 4 numbers; keys and values of 4 numbers for each token; of 8 bits
+    assert set(bound["fixed"]) == {8 * 4}
+    assert [have - 8 * 4 for have in bound["have"]] == [8 * 4 * n for n in bound["n"]]
+    (fixed,) = strokes(bound_chart(bound), MUTED)
+    assert {bits for _, bits in fixed.points} == {32.0}
+    with pytest.raises(EvidenceError, match="equally many"):
+        bound_chart(bound | {"fixed": [1]})
+
+
+def test_the_n_of_a_task() -> None:
+    assert task_size("twosum:n=32,M=64,form=query") == 32
+    # N_1 = n_1 m = 12, n = N_1 + m + 2
+    assert task_size("seqcomp:L=2,m=4,n_1=3") == 18
+
+
+def test_labels_keep_apart_and_stay_inside() -> None:
+    placed = spread([(1.0, "a", ""), (1.0, "b", ""), (0.5, "c", "")], gap=0.1)
+    assert [at for at, _, _ in placed] == pytest.approx([0.5, 0.9, 1.0])
