@@ -5,13 +5,13 @@ what they show in words, for those who do not see them.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.cli.report.view import Cell, task_size
 from separatrix.core.document.plot import (
     DASHED,
     DOTTED,
@@ -35,9 +35,6 @@ from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory.trained import Ceiling, trained_ceiling
-
-if TYPE_CHECKING:
-    from separatrix.cli.report.view import Cell
 
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 _LABEL_GAP = 0.075
@@ -308,14 +305,6 @@ def _short(bits: float) -> str:
         if 10**power <= bits < 10 ** (power + 3):
             return f"{bits / 10**power:g}{unit}"
     return f"{bits:g}" if bits < 1000 else f"{bits:.0e}".replace("e+", "e")
-
-
-def task_size(task: str) -> int:
-    """The n a measurement stands at: the task's own size n, or the length of its prompts where
-    it has none.
-    """
-    named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
-    return int(named[1]) if named else parse_task(task).length
 
 
 # What the charts show, in words.

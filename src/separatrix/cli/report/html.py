@@ -12,7 +12,7 @@ from separatrix.cards.table.models import DEFAULT_MODELS
 from separatrix.cli.report import charts, facts, notation, prompts
 from separatrix.cli.report.side_by_side import side_by_side
 from separatrix.cli.report.statuses import CSS, theorem_name, where
-from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
+from separatrix.cli.report.view import MARKS, SHORT, Cell, View, task_size, view
 from separatrix.core.document.plot import Drawing
 from separatrix.core.errors import MissingExtraError
 from separatrix.core.evidence.atomic import write_atomic
@@ -62,7 +62,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         "short": SHORT,
         "align": prompts.align,
         "differences": prompts.differences,
-        "task_size": charts.task_size,
+        "task_size": task_size,
         "where": where,
         "accuracy_lines": charts.accuracy_lines,
         "alternative": {"accuracy": charts.accuracy_words, "bound": charts.bound_words},

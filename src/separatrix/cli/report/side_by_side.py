@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from separatrix.cli.report.charts import ceiling_of, share_text, task_size
-from separatrix.cli.report.view import Cell, View
+from separatrix.cli.report.charts import ceiling_of, share_text
+from separatrix.cli.report.view import Cell, View, task_size
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
 

@@ -5,6 +5,7 @@ hashes, cells in the order of the table.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from separatrix.core.evidence.records import (
     to_plain,
 )
 from separatrix.stacks.architecture import MECHANISMS
+from separatrix.tasks import parse_task
 
 R = TypeVar("R", bound=Evidence)
 
@@ -39,6 +41,14 @@ SHORT = {
     "seqcomp": "compose L functions, the first one given last",
 }
 """What a row or column of the table means, in a few words."""
+
+
+def task_size(task: str) -> int:
+    """The n a measurement stands at: the task's own size n, or the length of its prompts where
+    it has none.
+    """
+    named = re.search(r"[:,]n=(\d+)(?:,|$)", task)
+    return int(named[1]) if named else parse_task(task).length
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,6 @@ class Cell:
     @property
     def measurements(self) -> list[Measurement]:
         """Small sizes first."""
-        from separatrix.cli.report.charts import task_size
-
         return sorted(self.of(Measurement), key=lambda m: (m.architecture, task_size(m.task)))
 
     @property
