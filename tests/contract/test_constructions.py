@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import pkgutil
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -21,15 +20,10 @@ from support.task_cases import CASES
 from support.thought_case import THOUGHT
 
 import separatrix as sx
-from separatrix import constructions
 from separatrix.checks.verify import verify, verify_path
-from separatrix.constructions import CONSTRUCTIONS, Built, Recipe, construct
-from separatrix.constructions import retrieval as built_retrieval
+from separatrix.constructions import CONSTRUCTIONS, Built, construct
 from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError, UnknownNameError
-from separatrix.proofs import derivations
-from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations import retrieval as checked_retrieval
 from separatrix.stacks.architecture import MECHANISMS, Architecture
 from separatrix.tasks import Eva, IsTree, SeqComp, TwoSum
 from separatrix.theory import fits as known
@@ -204,8 +198,7 @@ def test_position_wise_parts_beside_a_mixer_are_stepped_over(spec: str) -> None:
         ("gdn(negative=true) + full(positions=alibi)", "parity:n=40"),
         # counted places, and gates that forget
         ("gdn + full @ positions=none", "eva:n=8,V=8"),
-        # a layer that fixes the width, one without a mixer, formats that nothing computes in
-        ("rwkv + full*4 @ heads=1, head_dim=32", "equality:n=8"),
+        # a layer without a mixer, formats that nothing computes in
         ("compressed + full", "eva:n=8,V=8"),
         ("full(format=bf16) + window(format=fp8)", "eva:n=8,V=8"),
         ("automaton(format=fp8)", "eva:n=4,V=4"),
@@ -224,14 +217,14 @@ def test_what_a_card_says_is_not_built_is_refused(spec: str, task: str) -> None:
         construct(sx.parse_task(task), model)
 
 
-NUMBER_FORMATS = {"precision", "emulated"}
-"""Files beside the constructions: what each number format carries of one."""
-
-
-def test_every_file_is_one_construction() -> None:
-    for package, table in ((constructions, CONSTRUCTIONS), (derivations, DERIVATIONS)):
-        files = {found.name for found in pkgutil.iter_modules(package.__path__) if not found.ispkg}
-        assert files - NUMBER_FORMATS == {name.replace("-", "_") for name in table}
+def test_a_layer_that_fixes_the_width_has_room_for_it_or_not() -> None:
+    """Cards promise nothing of such stacks: theory does not know the width that weights take."""
+    task = sx.parse_task("equality:n=8")
+    stack = Architecture.parse("rwkv + full*4 @ heads=1, head_dim=32")
+    assert known.in_construct(sx.judge(stack, task)[0]) == ""
+    assert construct(task, stack).model.config.width == 32
+    with pytest.raises(SizeError):
+        construct(task, Architecture.parse("rwkv(heads=1, head_dim=4) + full*4 @ head_dim=8"))
 
 
 SLOW = (
@@ -330,19 +323,8 @@ def test_bad_kinds_and_tasks_are_named() -> None:
 # ---- a new one
 
 
-def toy(
-    task: Eva, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
-    """The retrieval head under another name."""
-    built = built_retrieval.retrieval(task, architecture, arithmetic)
-    record = built.record
-    weights = record.weights.replace("retrieval", "toy")
-    return dataclasses.replace(
-        built, record=dataclasses.replace(record, name="toy", weights=weights)
-    )
-
-
-TOY = Recipe(name="toy", task=Eva, build=toy, theorem="retrieval", takes="what retrieval takes")
+TOY = dataclasses.replace(CONSTRUCTIONS["retrieval"], name="toy")
+"""The retrieval head under another name."""
 
 
 @pytest.fixture
@@ -352,7 +334,7 @@ def builder_knows_toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def checker_knows_toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    half: Any = dataclasses.replace(checked_retrieval.DERIVATION, name="toy")
+    half: Any = dataclasses.replace(DERIVATIONS["retrieval"], name="toy")
     monkeypatch.setitem(DERIVATIONS, "toy", half)
 
 
@@ -379,10 +361,13 @@ def test_a_new_construction_is_tried_in_its_turn(tmp_path: Path) -> None:
     assert sx.verify(built.record, folder=tmp_path).record == built.record
 
 
-@pytest.mark.usefixtures("builder_knows_toy")
-def test_a_checker_that_does_not_know_it_refuses_it(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("builder_knows_toy", "checker_knows_toy")
+def test_a_checker_that_does_not_know_it_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     built = sx.construct(Eva(n=3, V=4), kind="toy")
     built.save_weights(tmp_path)
+    monkeypatch.delitem(DERIVATIONS, "toy")
     with pytest.raises(CheckFailed, match="'toy'"):
         sx.verify(built.record, folder=tmp_path)
 

@@ -27,19 +27,18 @@ afterwards the flag stays. Everything is a small integer.
 
 from __future__ import annotations
 
-from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import (
+    cannot_hold,
     empty_model,
     mlp_after,
     recurrent_head,
 )
-from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.reflections import keep
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
-from separatrix.core.errors import SizeError
+from separatrix.constructions.tracked import keep
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import MLP, Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import DeltaNet, Linear
@@ -47,9 +46,16 @@ from separatrix.tasks import Dyck
 from separatrix.theory.solves.states import Needed, stacked
 
 
-def brackets(
-    task: Dyck, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "brackets",
+    Dyck,
+    theorem="brackets",
+    takes=(
+        "a linear layer without normaliser, a deltanet or gdn layer with a key dimension for every"
+        " open bracket and ceil(log2 k) value dimensions behind it, and another one behind that"
+    ),
+)
+def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in a linear layer without normaliser and two
     delta-rule layers behind it (default: a stack of just those).
 
@@ -90,19 +96,20 @@ def brackets(
     for fault in ("dead", "off"):
         model.head.weight[0, space[fault]] = 2.0
     model.head.bias[1] = 1.0
-    return built(task, model, name="brackets", arithmetic=arithmetic)
+    return model
 
 
 def _placed(task: Dyck, architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place]:
     """Counter, stack and flag. Raises SizeError, saying what is needed, where there are none."""
     found = stacked(architecture, needed)
     if found is None:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a linear"
-            " layer (identity or relu, no normaliser), behind it a deltanet or gdn layer with"
-            f" head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that another"
-            " one, without conv or gate, in formats that hold integers up to"
-            f" {4 * (task.n + 2):,}"
+        raise cannot_hold(
+            task,
+            architecture,
+            "a linear layer (identity or relu, no normaliser), behind it a deltanet or gdn layer"
+            f" with head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that"
+            " another one, without conv or gate, in formats that hold integers up to"
+            f" {4 * (task.n + 2):,}",
         )
     return found
 
@@ -188,15 +195,3 @@ def _gate(mixer: RecurrentMixer, space: Spaces, *, open: float, close: float) ->
     strength[0, space["open"]] = open
     strength[0, space["close"]] = close
     keep(mixer)
-
-
-RECIPE = Recipe(
-    name="brackets",
-    task=Dyck,
-    build=brackets,
-    theorem="brackets",
-    takes=(
-        "a linear layer without normaliser, a deltanet or gdn layer with a key dimension for every"
-        " open bracket and ceil(log2 k) value dimensions behind it, and another one behind that"
-    ),
-)

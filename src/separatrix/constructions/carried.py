@@ -24,12 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.carriers import carrier_places, write_carrier
-from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import mlp_after, on_grid
+from separatrix.constructions.parts.placement import SCALE, cannot_hold, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, last_readers
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, threshold
 from separatrix.constructions.seqcomp import (
     key_width,
@@ -42,7 +40,7 @@ from separatrix.constructions.seqcomp import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, Linear
 from separatrix.tasks import SeqComp
@@ -56,9 +54,17 @@ class Placed:
     between: bool
 
 
-def carried(
-    task: SeqComp, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "carried",
+    SeqComp,
+    theorem="composition",
+    takes=(
+        "L full layers as wide as those of 'seqcomp', and before the first or the second of them a"
+        " bounded layer that hands ceil(log2 m) bits on to the next token"
+    ),
+    rounded=True,
+)
+def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in L full layers and one bounded layer before the
     second of them (default: a stack of just those, a linear layer first).
 
@@ -111,7 +117,7 @@ def carried(
         write_level(task, model, space, level=level, reader=reader, before=before, centre=centre)
         before, centre = reader.place, 0.0
 
-    return built(task, on_grid(model, arithmetic), name="carried", arithmetic=arithmetic)
+    return model
 
 
 def mark(task: SeqComp, model: Model, space: Spaces) -> None:
@@ -144,21 +150,10 @@ def _placed(task: SeqComp, architecture: Architecture, full: list[Reader]) -> Pl
     # by rotations alone it is the last token that asks, whose place is known
     if between and full[0].asking is None:
         return Placed(between[0], between=True)
-    raise SizeError(
-        f"'{architecture.spec}' cannot hold the construction for {task.spec} with {task.L} full"
-        f" layers: it needs a bounded layer that hands on {code} bits, with numbers of at least 32"
-        f" bits, before the first or second of them: a linear, gated or delta-rule recurrence with"
-        f" value_dim >= {code}, a window, a short convolution, mamba or rglru"
+    raise cannot_hold(
+        task,
+        architecture,
+        f"besides its {task.L} full layers a bounded layer that hands on {code} bits, with numbers"
+        " of at least 32 bits, before the first or second of them: a linear, gated or delta-rule"
+        f" recurrence with value_dim >= {code}, a window, a short convolution, mamba or rglru",
     )
-
-
-RECIPE = Recipe(
-    name="carried",
-    task=SeqComp,
-    build=carried,
-    theorem="composition",
-    takes=(
-        "L full layers as wide as those of 'seqcomp', and before the first or the second of them a"
-        " bounded layer that hands ceil(log2 m) bits on to the next token"
-    ),
-)

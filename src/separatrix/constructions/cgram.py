@@ -25,21 +25,33 @@ numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the
 
 from __future__ import annotations
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after, softmax_head
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.placement import (
+    SCALE,
+    empty_model,
+    fits,
+    mlp_after,
+    softmax_head,
+)
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import CGram
 
 
-def cgram(
-    task: CGram, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "cgram",
+    CGram,
+    theorem="last-layer",
+    takes=(
+        "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
+        " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
+    ),
+)
+def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in a short convolution and one plain full layer
     (default: a stack of just these).
 
@@ -70,16 +82,4 @@ def cgram(
     put(mixer.o.weight, space["fetched"])
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.answers, bits)
-    return built(task, model, name="cgram", arithmetic=arithmetic)
-
-
-RECIPE = Recipe(
-    name="cgram",
-    task=CGram,
-    build=cgram,
-    theorem="last-layer",
-    takes=(
-        "one full layer with c ceil(log2 V) key and ceil(log2 V) value dimensions, behind a layer"
-        " of short convolutions with conv >= c + 1 and as many channels as key dimensions"
-    ),
-)
+    return model

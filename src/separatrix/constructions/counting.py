@@ -38,9 +38,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
@@ -57,9 +56,16 @@ MOST_COUNTED = 1 << 18
 """A larger n is refused: its lines are written one by one, in more than seconds."""
 
 
-def counting(
-    task: Counting, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "counting",
+    Counting,
+    theorem="counting",
+    takes=(
+        "one full layer, with ceil(log2 V) + 1 key dimensions and 1 value dimension; no positions;"
+        " n up to about the root of 2^p in a format of p digits"
+    ),
+)
+def counting(task: Counting, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in one full layer of `architecture` (default: a
     single layer that just holds it), by a start token; no positions.
 
@@ -92,7 +98,7 @@ def counting(
     for column in range(space["weight"].start, space["weight"].stop):
         put(mixer.o.weight, slice(column, column + 1))
     write_lines(model, space, task, arithmetic)
-    return built(task, model, name="counting", arithmetic=arithmetic)
+    return model
 
 
 def write_lines(model: Model, space: Spaces, task: Counting, arithmetic: Arithmetic) -> None:
@@ -136,15 +142,3 @@ def _held(numbers: list[Fraction], arithmetic: Arithmetic) -> NDArray[np.float64
     found = narrow.leading(np.array([float(x) for x in numbers]))
     # too small to be told from 0
     return np.where(np.abs(found) < narrow.tiny, 0.0, found)
-
-
-RECIPE = Recipe(
-    name="counting",
-    task=Counting,
-    build=counting,
-    theorem="counting",
-    takes=(
-        "one full layer, with ceil(log2 V) + 1 key dimensions and 1 value dimension; no positions;"
-        " n up to about the root of 2^p in a format of p digits"
-    ),
-)

@@ -43,23 +43,23 @@ of which one line is 0 and the other 0 or 2. After 1 + ceil(log2(L+1)) layers w 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import fits
 from separatrix.constructions.parts.placement import (
     empty_model,
-    in_float32,
+    fits,
+    last_of,
     mlp_after,
-    places,
     softmax_head,
+    wide_enough,
 )
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
-from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
@@ -68,9 +68,16 @@ SCALE = 8
 """s: a power of two, so that scores are exact."""
 
 
-def encoder(
-    task: SeqComp, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "encoder",
+    SeqComp,
+    theorem="encoder",
+    takes=(
+        "1 + ceil(log2(L+1)) full layers with causal=false, with a key dimension for each bit of w,"
+        " of N_{L-2} values and of L+2 levels"
+    ),
+)
+def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in 1 + ceil(log2(L+1)) full layers that are not
     causal (default: a stack of just those).
 
@@ -86,24 +93,18 @@ def encoder(
     if architecture is None:
         part = Full(heads=1, head_dim=max(keys, values), causal=False)
         architecture = stack([part] * (1 + rounds))
-    found = places(
+    first, *rest = last_of(
+        task,
         architecture,
         lambda part: (
             isinstance(part, Full)
             and part.altered == {"causal"}
-            and part.head_dim >= keys
-            and part.dv >= values
-            and in_float32(part)
-            and part.accumulator_bits >= 32
+            and wide_enough(replace(part, causal=True), keys, values)
         ),
+        f"{1 + rounds} full layers with causal=false, head_dim >= {keys}, value_dim >= {values},"
+        " numbers of at least 32 bits and no other option",
+        1 + rounds,
     )
-    if len(found) <= rounds:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the encoder for {task.spec}: it needs"
-            f" {1 + rounds} full layers with causal=false, head_dim >= {keys}, value_dim >="
-            f" {values}, numbers of at least 32 bits and no other option; it has {len(found)}"
-        )
-    first, *rest = found[-1 - rounds :]
     model = empty_model(task, architecture, width=space.width, hidden=4 * values)
     write_embeddings(task, model, space)
 
@@ -139,7 +140,7 @@ def encoder(
             # 4 (1 + f) and 4 (1 - f)
             choose(mlp, 4 * unit, (y, x), target, final.start, (4.0, 4.0), (4.0, -4.0))
     model.head.weight[:, space[f"held_{rounds}"]] = signs(task.answers, bits_for(task.answers))
-    return built(task, model, name="encoder", arithmetic=arithmetic)
+    return model
 
 
 def parts(task: SeqComp, name: str) -> list[str]:
@@ -226,15 +227,3 @@ def choose(
             mlp.down.weight[target, unit] = offset
             unit += 1
     mlp.down.bias[target] = -1.0
-
-
-RECIPE = Recipe(
-    name="encoder",
-    task=SeqComp,
-    build=encoder,
-    theorem="encoder",
-    takes=(
-        "1 + ceil(log2(L+1)) full layers with causal=false, with a key dimension for each bit of w,"
-        " of N_{L-2} values and of L+2 levels"
-    ),
-)

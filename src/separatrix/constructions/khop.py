@@ -54,20 +54,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import (
+    cannot_hold,
     empty_model,
     mlp_after,
     places,
     softmax_head,
     wide_enough,
 )
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
-from separatrix.core.errors import SizeError
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import KHop
@@ -78,9 +77,16 @@ SCALE = 8
 """s of the layers that ask for places: a power of two, so that scores are exact."""
 
 
-def khop(
-    task: KHop, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "khop",
+    KHop,
+    theorem="k-hop",
+    takes=(
+        "floor(log2 k) + 2 full layers with room for the bits of a place and of a letter, the first"
+        " with a head for each bit of a place"
+    ),
+)
+def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every prompt of `task` in floor(log2 k) + 2 full layers of `architecture`
     (default: a stack of just those), the first with a head for each bit of a place.
 
@@ -110,7 +116,7 @@ def khop(
         letter = write_hop(model, place, task, space, level, letter)
     model.head.weight[: task.V, space[letter]] = 2.0 * signs(task.V, letters)
     model.head.bias[task.V] = 2.0 * letters - 1.0
-    return built(task, model, name="khop", arithmetic=arithmetic)
+    return model
 
 
 def layers(task: KHop, architecture: Architecture, depth: int) -> list[Place]:
@@ -134,12 +140,13 @@ def layers(task: KHop, architecture: Architecture, depth: int) -> list[Place]:
     )
     after = [place for place in asking if searching and place[0] > searching[0][0]]
     if len(after) < depth - 1:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {depth}"
-            f" full layers, numbers of at least 32 bits and no conv, rope or sink; the first with"
-            f" {bits} heads, each with keys of its own, head_dim >= {letters + bits + 1} and"
+        raise cannot_hold(
+            task,
+            architecture,
+            f"{depth} full layers, numbers of at least 32 bits and no conv, rope or sink; the first"
+            f" with {bits} heads, each with keys of its own, head_dim >= {letters + bits + 1} and"
             f" value_dim >= {bits + 1}, the others with head_dim >= {bits + 1} and value_dim >="
-            f" {bits + letters}"
+            f" {bits + letters}",
         )
     return [searching[0], *after[len(after) - depth + 1 :]]
 
@@ -257,15 +264,3 @@ def write_hop(
     for number, target in enumerate(targets):
         cut(mlp, 4 * number, fetched.start + number, target, [])
     return letter
-
-
-RECIPE = Recipe(
-    name="khop",
-    task=KHop,
-    build=khop,
-    theorem="k-hop",
-    takes=(
-        "floor(log2 k) + 2 full layers with room for the bits of a place and of a letter, the first"
-        " with a head for each bit of a place"
-    ),
-)

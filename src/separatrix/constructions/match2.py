@@ -39,15 +39,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.placement import empty_model, padded
+from separatrix.constructions.parts.placement import empty_model
 from separatrix.constructions.parts.readers import last_readers
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS
+from separatrix.models.model import Model
 from separatrix.proofs import circle
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import cos_bounds, log_upper
 from separatrix.proofs.softmax import Match, gamma
 from separatrix.stacks.architecture import Architecture, stack
@@ -64,9 +64,16 @@ _ROWS = 512
 _START = slice(0, 1)
 
 
-def match2(
-    task: TwoSum, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "match2",
+    TwoSum,
+    theorem="match2",
+    takes=(
+        f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
+        " with 3 key dimensions and 1 value dimension"
+    ),
+)
+def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` (per query) in one full layer of `architecture`
     (default: a single layer that just holds it).
 
@@ -105,8 +112,7 @@ def match2(
     scale, strength = strengthen(code, task, arithmetic)
 
     space = Spaces(circle=2, ask=1, blank=1, earlier=1, found=1)
-    width = padded(architecture, space.width)
-    model = empty_model(task, architecture, width=width, hidden=0, bos=True)
+    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True)
     if wide:
         model = model.double()
 
@@ -130,7 +136,7 @@ def match2(
     model.head.bias[0] = float(THRESHOLD)
     put(model.head.weight.T[space["found"]].T, slice(1, 2))
 
-    return built(task, model, name="match2", arithmetic=arithmetic)
+    return model
 
 
 @dataclass(frozen=True)
@@ -281,15 +287,3 @@ def _shared_out(exponent: int, arithmetic: Arithmetic) -> tuple[float, float]:
     """
     own = 0 if exponent <= _room(arithmetic) else exponent // 2
     return 2.0**own, 2.0 ** (exponent - own)
-
-
-RECIPE = Recipe(
-    name="match2",
-    task=TwoSum,
-    build=match2,
-    theorem="match2",
-    takes=(
-        f"form=query and M up to {LARGEST_MODULUS:,} (in fp64 {LARGEST_WIDE:,}); one full layer,"
-        " with 3 key dimensions and 1 value dimension"
-    ),
-)

@@ -30,26 +30,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.comparing import two_comparing
 from separatrix.constructions.parts.placement import (
+    SCALE,
     empty_model,
+    fits,
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.readers import two_comparing
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Neighbour
 
 
-def neighbour(
-    task: Neighbour, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "neighbour",
+    Neighbour,
+    theorem="neighbour",
+    takes=(
+        "two full layers: the first with ceil(log2(n + 1)) + 1 key dimensions and d value"
+        " dimensions, the second with d + 1 and ceil(log2 V)"
+    ),
+)
+def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in two full layers of `architecture` (default: a
     stack of just those).
 
@@ -88,7 +95,7 @@ def neighbour(
     _write_search(task, model, space, second.place)
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
 
-    return built(task, model, name="neighbour", arithmetic=arithmetic)
+    return model
 
 
 def _write_embeddings(task: Neighbour, model: Model, space: Spaces) -> None:
@@ -123,15 +130,3 @@ def _write_search(task: Neighbour, model: Model, space: Spaces, place: Place) ->
     pick(head.v.weight, [(space["label"], 1.0)])
     put(head.o.weight, space["read"])
     threshold(mlp_after(model, place), space["read"], space["answer"])
-
-
-RECIPE = Recipe(
-    name="neighbour",
-    task=Neighbour,
-    build=neighbour,
-    theorem="neighbour",
-    takes=(
-        "two full layers: the first with ceil(log2(n + 1)) + 1 key dimensions and d value"
-        " dimensions, the second with d + 1 and ceil(log2 V)"
-    ),
-)

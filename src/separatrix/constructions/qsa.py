@@ -38,17 +38,17 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
+    SCALE,
     empty_model,
+    fits,
     last_full,
     mlp_after,
     places,
     softmax_head,
     wide_enough,
 )
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
@@ -61,9 +61,16 @@ MOST_READ = 1 << 24
 """Logits of all sums, which the proof compares."""
 
 
-def qsa(
-    task: QSA, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "qsa",
+    QSA,
+    theorem="qsa",
+    takes=(
+        "two full layers: the first with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions,"
+        " the second with ceil(log2 sets) + 1 and 1"
+    ),
+)
+def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every question of every input of `task` in two full layers of
     `architecture` (default: a stack of just those).
 
@@ -114,7 +121,7 @@ def qsa(
     for name in ("sum", "wraps"):
         model.head.weight[:, space[name]] = answers.float()[:, None]
     model.head.bias.copy_((-answers * answers / 2).float())
-    return built(task, model, name="qsa", arithmetic=arithmetic)
+    return model
 
 
 def looking_and_averaging(
@@ -159,15 +166,3 @@ def write_wraps(mlp: MLP, space: Spaces, modulus: int, wraps: int) -> None:
             mlp.up.weight[unit, source] = 2.0
             mlp.up.bias[unit] = height - 2.0 * (number + 1) * modulus
             mlp.down.weight[target, unit] = sign * modulus
-
-
-RECIPE = Recipe(
-    name="qsa",
-    task=QSA,
-    build=qsa,
-    theorem="qsa",
-    takes=(
-        "two full layers: the first with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions,"
-        " the second with ceil(log2 sets) + 1 and 1"
-    ),
-)

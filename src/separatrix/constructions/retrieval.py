@@ -29,69 +29,185 @@ give way to
 
     one        1       1 at every token
     asked      2 r     of token t < n: the query for place t
+
+Index. Who asks differs: there a token is a value and an argument at once; of index lookup token
+V + i alone holds the argument i:
+
+    space      width   position j < n   position n (the query)   token t < V    token V + i
+    address    D       bits of j        0                        .              .
+    memory     1       +1               -1                       .              .
+    argument   D       .                .                        .              bits of i
+    value      B       .                .                        bits of t      .
+
+The query's own key is s (0, -1) as there, and scores s^2 (D + 2) below the place asked for.
+
+Indexed attention: two looks, the first by the indexer, whose first head is the retrieval head once
+more:
+
+    Q^I x_n = s (argument, -memory)    K^I x_j = s (address, memory)    w = -memory x_n = 1
+
+Place j scores max(0, s^2 (D - 2 hamming(j, x) + 1)): s^2 (D + 1) at j = x, at most s^2 (D - 1)
+elsewhere, and 0 for the query itself. So the right token is the first that is chosen, for every
+k >= 1, and among the k tokens read the head weighs it as above. Other heads of the indexer have a
+weight of 0.
+
+Block-sparse attention with blocks of B = 2^b tokens, one block read per head: bits are written
+lowest first, so the b lowest address bits number the places inside a block. What is new is how the
+layer finds the block:
+
+    pooled key of a complete block m:  mean over its B keys = s (0 in the b low bits, bits of m, +1)
+
+since every low bit is +1 as often as -1 in a block, exactly. The block of x scores s^2 (D - b + 1).
+Every other complete block scores at least 2 s^2 less, so the block of x is read. In it, and in the
+open block, the tokens score as above. If x stands in the open block, that is read in any case, and
+a block read for nothing holds no better key. Pooled values are 0 and lambda = sigmoid(-32), so the
+output is (1 - lambda) times what the softmax over those tokens fetched.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid, padded
+from separatrix.constructions.parts.placement import (
+    SCALE,
+    empty_model,
+    fits,
+    last_of,
+    mlp_after,
+    softmax_head,
+    wide_enough,
+)
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
-from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
+from separatrix.constructions.parts.recipe import recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, signs, threshold
+from separatrix.mixers.indexed import IndexedMixer
+from separatrix.mixers.sparse import SparseMixer
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
-from separatrix.stacks.mechanisms import Full
-from separatrix.tasks import Eva
+from separatrix.stacks.mechanisms import Full, Indexed, Sparse
+from separatrix.tasks import Eva, Index
 from separatrix.tasks.functions.lookup import Lookup
 
+_TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions"
+SHUT_GATE = -32.0
 
-def retrieval(
-    task: Eva, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
-    """Weights that answer every input of `task` in one full layer of `architecture` (default: a
-    single layer that just holds it).
 
-    Raises SizeError when no full layer is wide enough, or n is beyond what float32 can be bounded
-    for. Source: [CPW]; theory.md, section 6.
+@recipe("retrieval", Eva, theorem="retrieval", takes=_TAKES, rounded=True)
+def retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """One full layer (default: a single layer that just holds it). Source: [CPW]; theory.md,
+    section 6.
     """
-    return retrieved(task, architecture, arithmetic, arguments=range(task.n), name="retrieval")
+    return _retrieved(task, architecture, arithmetic, range(task.n))
 
 
-def retrieved(
-    task: Lookup,
-    architecture: Architecture | None,
-    arithmetic: Arithmetic,
-    *,
-    arguments: range,
-    name: str,
-) -> Built:
-    """The construction of that name, whose `arguments` are the ids that ask for places 0, 1, ...
-    Raises SizeError.
-    """
+@recipe("index", Index, theorem="retrieval", takes=_TAKES, rounded=True)
+def index(task: Index, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """The same, asked by ids of places."""
+    return _retrieved(task, architecture, arithmetic, range(task.V, task.vocabulary))
+
+
+def _retrieved(
+    task: Lookup, architecture: Architecture | None, arithmetic: Arithmetic, arguments: range
+) -> Model:
+    """`arguments`: the ids that ask for places 0, 1, ..."""
     fits(task, arithmetic)
-    keys, values = head_sizes(task)
+    keys, values = _head_sizes(task)
     if architecture is None:
         # keys as wide as values run in the fused kernel
         architecture = stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = last_readers(
         task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
     )
-    model = write_retrieval(task, architecture, reader, arguments)
-    return built(task, on_grid(model, arithmetic), name=name, arithmetic=arithmetic)
+    return _write(task, architecture, reader, arguments)
 
 
-def head_sizes(task: Lookup) -> tuple[int, int]:
+@recipe(
+    "sparse-retrieval",
+    Eva,
+    theorem="block-retrieval",
+    takes=(
+        "one sparse layer with blocks of a power of two, ceil(log2 n) + 1 key and ceil(log2 V)"
+        " value dimensions"
+    ),
+)
+def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """One sparse layer (default: one with blocks of about sqrt(n) tokens)."""
+    fits(task, arithmetic)
+    keys, values = _head_sizes(task)
+    if architecture is None:
+        # about sqrt(n): as many blocks to compare as tokens to read in one
+        block = 1 << (bits_for(task.n) + 1) // 2
+        architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
+    (place,) = last_of(
+        task,
+        architecture,
+        lambda part: (
+            isinstance(part, Sparse)
+            and part.block & (part.block - 1) == 0
+            and wide_enough(part, keys, values)
+        ),
+        f"a sparse layer with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
+        " tokens, numbers of at least 32 bits, and no conv, rope, window or gates",
+    )
+    model = _write(task, architecture, Reader(place), range(task.n))
+    mixer = softmax_head(model, place)
+    assert isinstance(mixer, SparseMixer)
+    assert mixer.mix is not None
+    # exact: the block is a power of two
+    mixer.pool_k.fill_(1 / mixer.block)
+    mixer.mix[0] = SHUT_GATE
+    return model
+
+
+@recipe(
+    "indexed-retrieval",
+    Eva,
+    theorem="indexed-retrieval",
+    takes=(
+        "one indexed layer of single tokens, with ceil(log2 n) + 1 key and indexer dimensions and"
+        " ceil(log2 V) value dimensions"
+    ),
+)
+def indexed_retrieval(
+    task: Eva, architecture: Architecture | None, arithmetic: Arithmetic
+) -> Model:
+    """One indexed layer (default: one that reads a single token)."""
+    fits(task, arithmetic)
+    keys, values = _head_sizes(task)
+    if architecture is None:
+        dims = max(keys, values)
+        architecture = stack([Indexed(heads=1, head_dim=dims, index_dim=keys, topk=1)])
+    (place,) = last_of(
+        task,
+        architecture,
+        lambda part: (
+            isinstance(part, Indexed)
+            and part.block == 1
+            and part.index_dim >= keys
+            and wide_enough(part, keys, values)
+        ),
+        f"an indexed layer with head_dim >= {keys}, value_dim >= {values}, index_dim >= {keys},"
+        " block=1, numbers of at least 32 bits, and no conv or rope",
+    )
+    model = _write(task, architecture, Reader(place), range(task.n))
+    mixer = softmax_head(model, place)
+    assert isinstance(mixer, IndexedMixer)
+    # the spaces that `_write` begins with
+    bits = bits_for(task.n)
+    space = Spaces(address=bits, memory=1, argument=bits)
+    pick(mixer.index_q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
+    pick(mixer.index_k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
+    pick(mixer.index_w.weight, [(space["memory"], -1.0)])
+    return model
+
+
+def _head_sizes(task: Lookup) -> tuple[int, int]:
     """Numbers in a key (address and tag) and in a value."""
     return bits_for(task.n) + 1, bits_for(task.V)
 
 
-def write_retrieval(
-    task: Lookup, architecture: Architecture, reader: Reader, arguments: range
-) -> Model:
+def _write(task: Lookup, architecture: Architecture, reader: Reader, arguments: range) -> Model:
     """A model of the architecture whose softmax mixer at `reader` is the head described above;
     `arguments` are the ids that ask for places 0, 1, ...
     """
@@ -103,8 +219,7 @@ def write_retrieval(
         finds = {"one": 1, "asked": reader.asking.rotation.dims}
     space = Spaces(**finds, value=code, fetched=code, answer=code)
     placed = reader.asking is None
-    width = padded(architecture, space.width)
-    model = empty_model(task, architecture, width=width, hidden=2 * code, placed=placed)
+    model = empty_model(task, architecture, width=space.width, hidden=2 * code, placed=placed)
     embed = model.embed.weight
     asking = slice(arguments.start, arguments.stop)
     # a token may be read as a value and as an argument: it holds both codes
@@ -131,12 +246,3 @@ def write_retrieval(
     threshold(mlp_after(model, reader.place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, code)
     return model
-
-
-RECIPE = Recipe(
-    name="retrieval",
-    task=Eva,
-    build=retrieval,
-    theorem="retrieval",
-    takes="one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions",
-)

@@ -34,22 +34,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from torch import Tensor, nn
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
-from separatrix.constructions.parts.placement import empty_model, mlp_after, on_grid, padded
+from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
 
 
-def seqcomp(
-    task: SeqComp, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "seqcomp",
+    SeqComp,
+    theorem="composition",
+    takes=(
+        "L+1 full layers, with a key dimension for each address bit of the widest function and one"
+        " more, and ceil(log2 N) value dimensions for N answers"
+    ),
+    rounded=True,
+)
+def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a
     stack of just those).
 
@@ -84,7 +90,7 @@ def seqcomp(
     for level, reader in enumerate(rest, 1):
         write_level(task, model, space, level=level, reader=reader, before=readers[level - 1].place)
 
-    return built(task, on_grid(model, arithmetic), name="seqcomp", arithmetic=arithmetic)
+    return model
 
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
@@ -132,7 +138,7 @@ def model_for(
     return empty_model(
         task,
         architecture,
-        width=padded(architecture, space.width),
+        width=space.width,
         hidden=2 * values + looked_up,
         placed=placed or not all(reader.asking for reader in readers),
     )
@@ -233,15 +239,3 @@ def write_level(
         look_up(mlp_after(model, before), sources, asked, table, start=start, centre=centre)
         reader.write_asking(model, asked=asked, one=space["one"], **read)
     threshold(mlp_after(model, reader.place), space[f"fetched_{level}"], space[f"i_{level}"])
-
-
-RECIPE = Recipe(
-    name="seqcomp",
-    task=SeqComp,
-    build=seqcomp,
-    theorem="composition",
-    takes=(
-        "L+1 full layers, with a key dimension for each address bit of the widest function and one"
-        " more, and ceil(log2 N) value dimensions for N answers"
-    ),
-)

@@ -1,7 +1,7 @@
 """Exchanges of neighbours after a first permutation of any kind, in two heads of a layer with one
 reflection per token (theory.md, section 10).
 
-Spaces beside `one`, `turns`, `moved` and `read` of parts/reflections.py, where `read` holds all K
+Spaces beside `one`, `turns`, `moved` and `read` of tracked.py, where `read` holds all K
 things:
 
     space     width   holds
@@ -24,10 +24,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from separatrix.constructions.parts.built import Built, built
 from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
-from separatrix.constructions.parts.recipe import Recipe
-from separatrix.constructions.parts.reflections import (
+from separatrix.constructions.parts.recipe import recipe
+from separatrix.constructions.parts.spaces import Spaces, pick
+from separatrix.constructions.tracked import (
     Exchanges,
     idle,
     keep,
@@ -37,11 +37,10 @@ from separatrix.constructions.parts.reflections import (
     write_exchange,
     write_query,
 )
-from separatrix.constructions.parts.spaces import Spaces, pick
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.models.model import MLP
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.models.model import MLP, Model
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import DeltaNet
@@ -49,9 +48,16 @@ from separatrix.tasks import Permutation
 from separatrix.tasks.functions.arrangements import arrangements
 
 
-def swaps(
-    task: Permutation, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "swaps",
+    Permutation,
+    theorem="state-tracking",
+    takes=(
+        "a layer of two heads with negative=true, head_dim >= 2 k and value_dim >= k^2, for k >= 3"
+        " and shift=swaps"
+    ),
+)
+def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that answer every prompt that shift=swaps draws, in one layer (default: DeltaNet)."""
     k = task.k
     if task.shift != "swaps" or k == 2:
@@ -64,7 +70,7 @@ def swaps(
         part = DeltaNet(heads=2, head_dim=keys, value_dim=values, negative=True)
         architecture = stack([part])
     needs = f"2 heads, head_dim >= {keys}, value_dim >= {values}, embeddings of positions"
-    place, _ = turning_place(task, architecture, "swaps", needs)
+    place = turning_place(task, architecture, "swaps", needs)
     rows = arrangements(k).rows
     one, other, N = shares((k,))
     weights = [a + b for a, b in zip(one, other, strict=True)]
@@ -96,7 +102,7 @@ def swaps(
     _gather(mlp_after(model, place), space, weights)
     codes = np.array(weights)[rows[:, : k - 1]] - min(weights)
     nearest(model, space["ends"], torch.from_numpy(codes).float())
-    return built(task, model, name="swaps", arithmetic=arithmetic)
+    return model
 
 
 def _carry(mixer: RecurrentMixer, space: Spaces) -> None:
@@ -124,15 +130,3 @@ def _gather(mlp: MLP, space: Spaces, weights: list[int]) -> None:
             mlp.up.weight[unit, space["carried"].start + unit] = float(most)
             mlp.up.bias[unit] = float(weights[a] - least - most)
             mlp.down.weight[space["ends"].start + c, unit] = 1.0
-
-
-RECIPE = Recipe(
-    name="swaps",
-    task=Permutation,
-    build=swaps,
-    theorem="state-tracking",
-    takes=(
-        "a layer of two heads with negative=true, head_dim >= 2 k and value_dim >= k^2, for k >= 3"
-        " and shift=swaps"
-    ),
-)

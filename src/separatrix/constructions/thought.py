@@ -44,27 +44,34 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
+    SCALE,
     empty_model,
+    fits,
     last_full,
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp, Thought
 
 
-def thought(
-    task: Thought, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
-) -> Built:
+@recipe(
+    "thought",
+    Thought,
+    theorem="thought",
+    takes=(
+        "one full layer, with a key dimension for each bit of w, of N_{L-2} values and of the L+1"
+        " levels, and ceil(log2 N) value dimensions for N answers"
+    ),
+)
+def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights with which one full layer of `architecture` (default: a stack of just that) writes
     every pair of `task`, token by token, and then answers.
 
@@ -93,7 +100,7 @@ def thought(
     put(head.o.weight, space["fetched"])
     threshold(mlp_after(model, place), space["fetched"], space["next"])
     write_head(task, inner, model, space)
-    return built(task, model, name="thought", arithmetic=arithmetic)
+    return model
 
 
 def composed(task: Thought) -> SeqComp:
@@ -201,15 +208,3 @@ def write_head(task: Thought, inner: SeqComp, model: Model, space: Spaces) -> No
     lift = float(1 << bits_for(bits + 2))
     weight[first:, space["final"]] = -lift
     weight[: inner.answers, space["final"]] = lift
-
-
-RECIPE = Recipe(
-    name="thought",
-    task=Thought,
-    build=thought,
-    theorem="thought",
-    takes=(
-        "one full layer, with a key dimension for each bit of w, of N_{L-2} values and of the L+1"
-        " levels, and ceil(log2 N) value dimensions for N answers"
-    ),
-)

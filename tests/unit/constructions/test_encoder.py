@@ -101,7 +101,7 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     ("stack", "message"),
     [
         (f"{BOTH}*2", "needs 3 full layers with causal=false"),
-        ("full*8", "it has 0"),
+        ("full*8", "0 of its layers"),
         ("full(causal=false, head_dim=4)*3", "head_dim >= 6"),
         ("full(causal=false, rope=true)*3", "no other option"),
     ],

@@ -164,7 +164,7 @@ def test_hostile_prompts_at_4096_pairs(form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "stack", "message"),
     [
-        ("recall:n=4,K=8,V=4", "full", "which a convolution joins"),
+        ("recall:n=4,K=8,V=4", "full", "a convolution to join"),
         ("recall:n=4,K=8,V=4", "full(conv=1)", "conv >= 2"),
         ("recall:n=4,K=8,V=4", "full(conv=2, head_dim=3)", "head_dim >= 4"),
         ("recall:n=4,K=8,V=4,form=last", "full(conv=2, head_dim=5)", "head_dim >= 6"),

@@ -73,7 +73,7 @@ def test_a_recurrent_layer_saves_a_full_one(
 
 
 def test_the_default_stack_of_the_carried_form() -> None:
-    built = carried(SeqComp(L=2, m=2, branching=(2,)))
+    built = carried.build(SeqComp(L=2, m=2, branching=(2,)))
     assert [layer[0].name for layer in built.model.architecture] == ["linear", "full", "full"]
     assert not wrong(built, *every_prompt(2, 2, (2,)))
 
@@ -151,9 +151,9 @@ def test_the_proof_has_an_entry_per_fetch() -> None:
     ("architecture", "message"),
     [
         ("full*2", "needs 3 full layers"),
-        ("full*2", "or .* needs a bounded layer .* first or second of them"),
-        ("full*2 + gdn", "or .* needs a bounded layer .* first or second of them"),
-        ("lightning(rotated=true) + full*2", "needs a bounded layer"),
+        ("full*2", "or .* a bounded layer .* first or second of them"),
+        ("full*2 + gdn", "or .* a bounded layer .* first or second of them"),
+        ("lightning(rotated=true) + full*2", "a bounded layer"),
         ("gdn(value_dim=1) + full*2", "hands on 3 bits"),
         ("gdn(state_format=bf16) + full*2", "numbers of at least 32 bits"),
         ("linear + full", "needs 2 full layers"),

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from separatrix.checks.verify.construction import verify_construction
 from separatrix.constructions import construct
-from separatrix.constructions.sparse_retrieval import sparse_retrieval
+from separatrix.constructions.retrieval import sparse_retrieval
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.mixers.sparse import SparseMixer
@@ -58,7 +58,7 @@ def test_every_input_is_answered_right_and_proved(
     stack: str, n: int, V: int, tmp_path: Path
 ) -> None:
     tokens = every([V] * n + [n])
-    built = sparse_retrieval(Eva(n=n, V=V), Architecture.parse(stack))
+    built = sparse_retrieval.build(Eva(n=n, V=V), Architecture.parse(stack))
     assert not wrong(built, tokens, tokens[np.arange(len(tokens)), tokens[:, -1]])
     built.save_weights(tmp_path)
     assert verify_construction(built.record, tmp_path)
@@ -70,7 +70,7 @@ def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
     """The other entries hold the complement; x in the first, a middle, the last complete and the
     open block.
     """
-    built = sparse_retrieval(
+    built = sparse_retrieval.build(
         Eva(n=n, V=4096), Architecture.parse("sparse(block=64, topk=1) @ heads=1")
     )
     rng = np.random.default_rng(9)
@@ -83,7 +83,7 @@ def test_random_and_adversarial_inputs_at_thousands(n: int) -> None:
 
 
 def test_the_pooled_keys_are_those_derived_by_hand() -> None:
-    built = sparse_retrieval(
+    built = sparse_retrieval.build(
         Eva(n=4, V=2), Architecture.parse("sparse(block=2, topk=1) @ heads=1, head_dim=3")
     )
     (mixer,) = [m for m in built.model.modules() if isinstance(m, SparseMixer)]
@@ -101,7 +101,7 @@ def test_a_full_layer_is_used_where_there_is_one() -> None:
         == "sparse-retrieval"
     )
     assert (
-        sparse_retrieval(Eva(n=100, V=4)).record.architecture
+        sparse_retrieval.build(Eva(n=100, V=4)).record.architecture
         == Architecture.parse("sparse(heads=1, head_dim=8, block=16, topk=1)").spec
     )
 
@@ -112,7 +112,7 @@ def test_a_full_layer_is_used_where_there_is_one() -> None:
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str) -> None:
     with pytest.raises(
         SizeError,
-        match=r"needs 1 full layer .*; or .* in a sparse layer: it needs one with head_dim >= 5",
+        match=r"needs 1 full layer .*; or .* needs a sparse layer with head_dim >= 5",
     ):
         construct(Eva(n=16, V=4), Architecture.parse(stack))
 
@@ -139,7 +139,7 @@ def _shift(tensors: dict[str, Tensor], name: str, place: tuple[int, ...], value:
 def test_other_poolings_and_gates_are_refused(
     edit: Callable[[dict[str, Tensor]], object], message: str, tmp_path: Path
 ) -> None:
-    built = sparse_retrieval(
+    built = sparse_retrieval.build(
         Eva(n=16, V=4), Architecture.parse("sparse(block=4, topk=1) @ heads=1, head_dim=5")
     )
     tensors = {name: tensor.clone() for name, tensor in built.model.state_dict().items()}
@@ -154,7 +154,9 @@ def test_other_poolings_and_gates_are_refused(
 
 
 def test_sparse_weights_are_not_taken_for_full_ones(tmp_path: Path) -> None:
-    built = sparse_retrieval(Eva(n=8, V=4), Architecture.parse("sparse(block=2, topk=1) @ heads=1"))
+    built = sparse_retrieval.build(
+        Eva(n=8, V=4), Architecture.parse("sparse(block=2, topk=1) @ heads=1")
+    )
     built.save_weights(tmp_path)
     name = built.record.weights.replace("sparse-retrieval", "retrieval")
     (tmp_path / built.record.weights).rename(tmp_path / name)

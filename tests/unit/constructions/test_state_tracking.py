@@ -12,12 +12,12 @@ import torch
 from support.construction_tools import every
 
 from separatrix.constructions import construct
-from separatrix.constructions.parts.reflections import shares
+from separatrix.constructions.tracked import shares
 from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.base.mixer import DTYPES, Mixer
 from separatrix.models.model import Model
-from separatrix.proofs.derivations.swaps import neighbours
+from separatrix.proofs.derivations.tracked import neighbours
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation, Task, parse_task
 from separatrix.tasks.base.task import Tokens

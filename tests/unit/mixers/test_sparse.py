@@ -26,7 +26,7 @@ from support.mixers import (
 from separatrix.checks.refute import NotFound, refute, swap_blocks
 from separatrix.checks.refute.record import certificate
 from separatrix.checks.verify.certificate import verify_certificate
-from separatrix.constructions.sparse_retrieval import sparse_retrieval
+from separatrix.constructions.retrieval import sparse_retrieval
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import close, drawn, inputs
@@ -294,7 +294,7 @@ def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
     )
     assert BlockRetrieval().judge(spec, task) is None
     with pytest.raises(SizeError, match="no conv, rope, window or gates"):
-        sparse_retrieval(task, spec)
+        sparse_retrieval.build(task, spec)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -17,12 +18,30 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.plugins import OwnMechanism
 from separatrix.models.model import MLP, Block, Model, ModelConfig
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.softmax import mixing, off_target
 from separatrix.stacks.architecture import Architecture, Mechanism, Place
 from separatrix.stacks.mechanisms import Full, Indexed, Sparse
 from separatrix.tasks import Task
 
-MOST_NUMBERS = 1 << 30
-"""Weights of a model: 4 GiB in float32, and proofs take several times as much."""
+SCALE = 4
+"""s: a power of two, so that scores are exact; the gap 2 s^2 = 32 makes everything off target
+weigh less than n e^-32.
+"""
+
+
+def fits(task: Task, arithmetic: Arithmetic) -> None:
+    """Raises SizeError for more keys than a softmax can be bounded for, before any weight is
+    made.
+    """
+    if not arithmetic.claims:
+        return
+    # rounding of scores takes less than 1 of the gap; the threshold allows 1/2
+    mass = off_target(task.length, Fraction(2 * SCALE * SCALE - 1), arithmetic)
+    if mixing(task.length, mass, arithmetic) >= Fraction(1, 2):
+        raise SizeError(
+            f"{task.length:,} keys: {arithmetic.title} misses the thresholds of the construction;"
+            " use a smaller n"
+        )
 
 
 def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> list[Place]:
@@ -33,24 +52,51 @@ def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> li
     return [(i, j) for i, j in enumerate(found) if j is not None]
 
 
+def last_of(
+    task: Task,
+    architecture: Architecture,
+    holds: Callable[[Mechanism], bool],
+    needs: str,
+    layers: int = 1,
+) -> list[Place]:
+    """The last `layers` of such layers. Raises SizeError, saying what the construction needs, where
+    there are fewer.
+    """
+    found = places(architecture, holds)
+    if len(found) < layers:
+        raise cannot_hold(task, architecture, f"{needs}; {len(found)} of its layers are such")
+    return found[-layers:]
+
+
+def first_of(
+    task: Task, architecture: Architecture, holds: Callable[[Mechanism], bool], needs: str
+) -> Place:
+    """The first such layer. Raises SizeError as `last_of` does."""
+    last_of(task, architecture, holds, needs)
+    return places(architecture, holds)[0]
+
+
+def cannot_hold(task: Task, architecture: Architecture, needs: str) -> SizeError:
+    """The refusal of a stack."""
+    return SizeError(
+        f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {needs}"
+    )
+
+
 def last_full(
     task: Task, architecture: Architecture, layers: int, *, head_dim: int, value_dim: int
 ) -> list[Place]:
     """The last `layers` layers whose full heads are wide enough. Raises SizeError, saying what
     is needed, when there are fewer.
     """
-    found = places(
-        architecture, lambda part: isinstance(part, Full) and wide_enough(part, head_dim, value_dim)
+    return last_of(
+        task,
+        architecture,
+        lambda part: isinstance(part, Full) and wide_enough(part, head_dim, value_dim),
+        f"{layers} full layer{'s' * (layers > 1)} with head_dim >= {head_dim}, value_dim >="
+        f" {value_dim}, numbers of at least 32 bits and no conv, rope or sink",
+        layers,
     )
-    if len(found) < layers:
-        full = len(places(architecture, lambda part: isinstance(part, Full)))
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {layers}"
-            f" full layer{'s' * (layers > 1)} with head_dim >= {head_dim}, value_dim >="
-            f" {value_dim}, numbers of at least 32 bits and no conv, rope or sink; {len(found)} of"
-            f" its {full} full layers are such"
-        )
-    return found[-layers:]
 
 
 def wide_enough(part: Full | Sparse | Indexed, head_dim: int, value_dim: int) -> bool:
@@ -77,6 +123,19 @@ def on_grid(model: Model, arithmetic: Arithmetic) -> Model:
     return model
 
 
+def _padded(architecture: Architecture, width: int) -> int:
+    """The width of a model that needs `width` numbers, or more where a mixer asks for its own.
+    Raises SizeError where that is too narrow.
+    """
+    asked = {part.model_width for layer in architecture for part in layer} - {None}
+    if any(one < width for one in asked if one is not None):
+        raise SizeError(
+            f"'{architecture.spec}': a token shift fixes the model's width at"
+            f" {min(one for one in asked if one is not None)}; the construction needs {width}"
+        )
+    return max((one for one in asked if one is not None), default=width)
+
+
 def empty_model(
     task: Task,
     architecture: Architecture,
@@ -88,7 +147,7 @@ def empty_model(
 ) -> Model:
     """A model without norms whose every parameter is zero, so that each layer adds zero. Raises
     SizeError for one with a user's own mixers, or, if `placed`, without embeddings of positions, or
-    for more weights than a machine is likely to hold.
+    whose width is fixed and less.
     """
     for name in sorted(
         {part.name for layer in architecture for part in layer if isinstance(part, OwnMechanism)}
@@ -107,7 +166,7 @@ def empty_model(
         vocabulary=task.vocabulary,
         length=task.length,
         answers=task.answers,
-        width=width,
+        width=_padded(architecture, width),
         hidden=hidden,
         norm=False,
         bos=bos,
@@ -118,19 +177,6 @@ def empty_model(
     zeros = {name: torch.zeros(tensor.shape) for name, tensor in model.state_dict().items()}
     model.load_state_dict(zeros, assign=True)
     return model
-
-
-def padded(architecture: Architecture, width: int) -> int:
-    """The width of a model that needs `width` numbers, or more where a mixer asks for its own.
-    Raises SizeError where that is too narrow.
-    """
-    asked = {part.model_width for layer in architecture for part in layer} - {None}
-    if any(one < width for one in asked if one is not None):
-        raise SizeError(
-            f"'{architecture.spec}': a token shift fixes the model's width at"
-            f" {min(one for one in asked if one is not None)}; the construction needs {width}"
-        )
-    return max((one for one in asked if one is not None), default=width)
 
 
 def block_at(model: Model, place: Place) -> Block:

@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.constructions.parts.placement import in_float32, last_full, mixer_at, places
+from separatrix.constructions.parts.placement import (
+    cannot_hold,
+    in_float32,
+    last_full,
+    mixer_at,
+    places,
+)
 from separatrix.constructions.parts.spaces import pick, put
-from separatrix.core.errors import SizeError
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture, Mechanism, Place
@@ -54,10 +59,8 @@ def tap_and_reader(
     (reader,) = last_full(task, architecture, 1, head_dim=head_dim, value_dim=value_dim)
     found = [place for place in places(architecture, holds) if place[0] < reader[0]]
     if not found:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: before its full"
-            f" layer it needs a layer shortconv(conv={back + 1}, width={width}) or a larger one"
-        )
+        needs = f"before its full layer a layer shortconv(conv={back + 1}, width={width}), or wider"
+        raise cannot_hold(task, architecture, needs)
     return found[-1], reader
 
 

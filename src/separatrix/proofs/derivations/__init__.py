@@ -1,4 +1,4 @@
-"""Every construction whose proof can be derived from weights, one file each.
+"""Every construction whose proof can be derived from weights, a file for each family.
 
 A derivation evaluates the model's own forward pass in the interval machine of
 `separatrix.proofs`, class by class of positions. The checker derives a proof again with it; the
@@ -13,32 +13,19 @@ from typing import Any
 from separatrix.proofs.derivations import (
     automaton,
     brackets,
-    carried,
-    carried_mqar,
-    carried_recall,
     cgram,
     counting,
     encoder,
-    equality,
-    group,
-    index,
-    indexed_retrieval,
+    flags,
     khop,
+    lookups,
     match2,
-    match2_bits,
-    modular,
-    mqar,
     neighbour,
-    pairs,
-    parity,
-    permutation,
     qsa,
-    recall,
     retrieval,
     seqcomp,
-    sparse_retrieval,
-    swaps,
     thought,
+    tracked,
 )
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 
@@ -46,35 +33,23 @@ __all__ = ["DERIVATIONS", "Derivation", "Derived"]
 
 DERIVATIONS: dict[str, Derivation[Any]] = {
     derivation.name: derivation
-    for derivation in (
-        retrieval.DERIVATION,
-        sparse_retrieval.DERIVATION,
-        indexed_retrieval.DERIVATION,
-        seqcomp.DERIVATION,
-        carried.DERIVATION,
-        match2.DERIVATION,
-        match2_bits.DERIVATION,
-        pairs.DERIVATION,
-        equality.DERIVATION,
-        neighbour.DERIVATION,
-        brackets.DERIVATION,
-        parity.DERIVATION,
-        modular.DERIVATION,
-        permutation.DERIVATION,
-        group.DERIVATION,
-        swaps.DERIVATION,
-        automaton.DERIVATION,
-        thought.DERIVATION,
-        index.DERIVATION,
-        recall.DERIVATION,
-        mqar.DERIVATION,
-        carried_recall.DERIVATION,
-        carried_mqar.DERIVATION,
-        cgram.DERIVATION,
-        khop.DERIVATION,
-        counting.DERIVATION,
-        encoder.DERIVATION,
-        qsa.DERIVATION,
+    for family in (
+        retrieval,
+        seqcomp,
+        match2,
+        flags,
+        neighbour,
+        brackets,
+        tracked,
+        automaton,
+        thought,
+        lookups,
+        cgram,
+        khop,
+        counting,
+        encoder,
+        qsa,
     )
+    for derivation in family.DERIVATIONS
 }
 """Name of a construction -> how its proof is derived."""

@@ -347,4 +347,4 @@ def ids(task: Dyck) -> list[int]:
     return [2 * task.k] * task.n
 
 
-DERIVATION = Derivation(name="brackets", task=Dyck, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="brackets", task=Dyck, derive=derive, ids=ids),)

@@ -18,10 +18,10 @@ from torch import nn
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.lookups import sum_error
 from separatrix.proofs.derivations.parts.chain import left_by
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_parts
-from separatrix.proofs.derivations.parts.lookups import sum_error
 from separatrix.proofs.derivations.parts.position_wise import prove_readout
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.softmax import averaged
@@ -178,4 +178,4 @@ def asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
     return met.all(2).sum(1) == 1
 
 
-DERIVATION = Derivation(name="cgram", task=CGram, derive=derive, ids=ids, asked=asked)
+DERIVATIONS = (Derivation(name="cgram", task=CGram, derive=derive, ids=ids, asked=asked),)

@@ -229,4 +229,4 @@ def ids(task: Counting) -> list[int]:
     return [task.V] * task.length
 
 
-DERIVATION = Derivation(name="counting", task=Counting, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="counting", task=Counting, derive=derive, ids=ids),)

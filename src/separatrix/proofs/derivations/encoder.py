@@ -376,4 +376,4 @@ def _readout(task: SeqComp, model: Model, tokens: Held, pointers: Pointers) -> t
     return Fraction(float(lead[worst])), worst
 
 
-DERIVATION = Derivation(name="encoder", task=SeqComp, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="encoder", task=SeqComp, derive=derive, ids=ids),)

@@ -331,4 +331,4 @@ def ids(task: KHop) -> list[int]:
     return [task.V] * task.n
 
 
-DERIVATION = Derivation(name="khop", task=KHop, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="khop", task=KHop, derive=derive, ids=ids),)

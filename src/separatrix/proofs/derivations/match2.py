@@ -350,4 +350,4 @@ def ids(task: TwoSum) -> list[int]:
     return [task.M] * task.length
 
 
-DERIVATION = Derivation(name="match2", task=TwoSum, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="match2", task=TwoSum, derive=derive, ids=ids),)

@@ -267,4 +267,4 @@ def ids(task: Neighbour) -> list[int]:
     return [task.strings, task.vocabulary] * task.n + [task.strings]
 
 
-DERIVATION = Derivation(name="neighbour", task=Neighbour, derive=derive, ids=ids, asked=asked)
+DERIVATIONS = (Derivation(name="neighbour", task=Neighbour, derive=derive, ids=ids, asked=asked),)

@@ -204,4 +204,4 @@ def asked(task: QSA, tokens: Tokens) -> NDArray[np.bool_]:
     return different & (sets >= task.V).all((1, 2))
 
 
-DERIVATION = Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked)
+DERIVATIONS = (Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked),)

@@ -165,4 +165,4 @@ def ids(task: Thought) -> list[int]:
     return ids_of_composition(task.task)
 
 
-DERIVATION = Derivation(name="thought", task=Thought, derive=derive, ids=ids)
+DERIVATIONS = (Derivation(name="thought", task=Thought, derive=derive, ids=ids),)

@@ -62,7 +62,7 @@ class ConvolvedRecall(Construction[Recall | MQAR]):
         ),
         CHOSEN_WEIGHTS,
     )
-    source = "this program: constructions/parts/lookups.py derives the weights; [Bha24], [Aro24]"
+    source = "this program: constructions/lookups.py derives the weights; [Bha24], [Aro24]"
     proof_sketch = (
         "A key that matches scores at least s^2 (2^r + 1), every other place at most the negative"
         " of that; 2 s^2 apart they outweigh any n once s^2 > ln(n)/2. Without a convolution one"
@@ -146,7 +146,7 @@ class LastLayer(Construction[CGram | Recall | MQAR]):
         CHOSEN_WEIGHTS,
     )
     source = (
-        "[Wen25]; this program: constructions/cgram.py and constructions/parts/lookups.py derive"
+        "[Wen25]; this program: constructions/cgram.py and constructions/lookups.py derive"
         " the weights"
     )
     proof_sketch = (

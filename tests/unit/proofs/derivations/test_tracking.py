@@ -16,7 +16,7 @@ from separatrix.constructions import construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.swaps import asked
+from separatrix.proofs.derivations.tracked import asked
 from separatrix.proofs.exact import Digits, linear
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation, Task, parse_task

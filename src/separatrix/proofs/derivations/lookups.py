@@ -1,4 +1,5 @@
-"""Proves one hop of full attention that looks a content up: behind a short convolution, of its own
+"""Associative recall and MQAR: one hop of full attention that looks a content up, and the first
+token as the blank where nothing matches. Behind a short convolution, of its own
 or in a layer before it, keys are made of the token before, values of the token itself.
 
     key at place j = C(token at j-1) + P(j-1)      0 at the first place
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from separatrix.mixers.ops.convolution import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.chain import left_by
-from separatrix.proofs.derivations.parts.derivation import Derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 from separatrix.proofs.derivations.parts.latest import exactly
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
 from separatrix.proofs.derivations.parts.position_wise import prove_readout
@@ -46,7 +48,9 @@ from separatrix.proofs.machine import (
     slack,
 )
 from separatrix.proofs.softmax import off_target
-from separatrix.tasks.base.task import Tokens
+from separatrix.tasks import MQAR, Recall
+from separatrix.tasks.base.task import NO_ANSWER, Tokens
+from separatrix.tasks.recall import PROMISED
 
 Places = NDArray[np.int64]
 
@@ -309,7 +313,7 @@ def derive_lookup(
     closest: Callable[[np.random.Generator], Tokens],
     arithmetic: Arithmetic,
     *,
-    carried: bool = False,
+    carried: bool,
 ) -> Derived:
     """The proof of one full layer that looks up what is asked for; `carried`: behind a layer that
     brings it the token before. Raises CheckFailed, naming the part, where the weights do not bear
@@ -344,3 +348,136 @@ def live_of(model: Model, layers: int) -> list[Live]:
     if len(live) != layers:
         raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
     return live
+
+
+def recall_pairs(task: Recall) -> Pairs:
+    return Pairs(
+        length=task.length,
+        keys=range(task.V, task.vocabulary),
+        values=range(task.V),
+        at=np.arange(0, 2 * task.n, 2),
+        asking=np.array([2 * task.n]),
+        absent=task.form not in PROMISED,
+        rewritten=task.form == "last",
+    )
+
+
+def recall_closest(task: Recall, rng: np.random.Generator) -> Tokens:
+    """Prompts in which every value but the one asked for is its complement; where keys may be
+    written again, prompts that write the key asked for again and again, too.
+    """
+    tokens, answers = task.sample(4, rng)
+    tokens = tokens.copy()
+    values = tokens[:, 1:-1:2]
+    values[:] = np.where(
+        values == answers[:, None], values, (task.V - 1 - answers)[:, None] % task.V
+    )
+    if task.form != "last":
+        return tokens
+    again = tokens.copy()
+    again[:, 0:-1:2] = again[:, -1:]
+    return np.concatenate([tokens, again])
+
+
+def recall_ids(task: Recall) -> list[int]:
+    """Keys, whose ids follow those of values, and values in turn; then a key."""
+    return [task.vocabulary, task.V] * task.n + [task.vocabulary]
+
+
+def recall_asked(task: Recall, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts whose keys are keys, and which keep what the form promises."""
+    keys = tokens[:, ::2]
+    written = np.sort(keys[:, :-1], 1)
+    found = np.asarray((keys >= task.V).all(1))
+    if task.form != "last":
+        found = found & (written[:, 1:] != written[:, :-1]).all(1)
+    if task.form in PROMISED:
+        found = found & (keys[:, :-1] == keys[:, -1:]).any(1)
+    return found
+
+
+def derive_recall(
+    task: Recall, model: Model, arithmetic: Arithmetic = FP32, *, carried: bool
+) -> Derived:
+    """`carried`: behind a layer that brings it the token before."""
+    pairs = recall_pairs(task)
+    return derive_lookup(
+        model, pairs, lambda rng: recall_closest(task, rng), arithmetic, carried=carried
+    )
+
+
+def mqar_pairs(task: MQAR) -> Pairs:
+    k = task.num_kv_pairs
+    return Pairs(
+        length=task.length,
+        keys=range(1, task.first_value),
+        values=range(task.first_value, task.vocabulary),
+        at=np.arange(0, 2 * k, 2),
+        asking=np.arange(2 * k, task.length, 2),
+    )
+
+
+def mqar_closest(task: MQAR, rng: np.random.Generator) -> Tokens:
+    """Prompts whose values but the first, and all filler, are the complement of the first."""
+    tokens, targets = task.sample(4, rng)
+    tokens = tokens.copy()
+    k = task.num_kv_pairs
+    first = tokens[:, 1:2] - task.first_value
+    other = task.first_value + task.answers - 1 - first
+    tokens[:, 3 : 2 * k : 2] = other
+    rest = tokens[:, 2 * k :]
+    rest[:] = np.where(targets[:, 2 * k :] == NO_ANSWER, other, rest)
+    return tokens
+
+
+def mqar_ids(task: MQAR) -> list[int]:
+    """Any id anywhere."""
+    return [task.vocabulary] * task.length
+
+
+def mqar_asked(task: MQAR, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts whose keys are keys, differ, and stand once more behind the pairs, at even places."""
+    k = task.num_kv_pairs
+    keys = tokens[:, 0 : 2 * k : 2]
+    values = tokens[:, 1 : 2 * k : 2]
+    written = np.sort(keys, 1)
+    met = tokens[:, None, 2 * k :] == keys[:, :, None]
+    return (
+        ((keys >= 1) & (keys < task.first_value)).all(1)
+        & (values >= task.first_value).all(1)
+        & (written[:, 1:] != written[:, :-1]).all(1)
+        & (met[:, :, ::2].sum(2) == 1).all(1)
+        & ~met[:, :, 1::2].any((1, 2))
+    )
+
+
+def derive_mqar(
+    task: MQAR, model: Model, arithmetic: Arithmetic = FP32, *, carried: bool
+) -> Derived:
+    """`carried`: behind a layer that brings it the token before."""
+    pairs = mqar_pairs(task)
+    return derive_lookup(
+        model, pairs, lambda rng: mqar_closest(task, rng), arithmetic, carried=carried
+    )
+
+
+DERIVATIONS = tuple(
+    derivation
+    for carried, name in ((False, ""), (True, "carried-"))
+    for derivation in (
+        Derivation(
+            name=f"{name}recall",
+            task=Recall,
+            derive=partial(derive_recall, carried=carried),
+            ids=recall_ids,
+            asked=recall_asked,
+        ),
+        Derivation(
+            name=f"{name}mqar",
+            task=MQAR,
+            derive=partial(derive_mqar, carried=carried),
+            ids=mqar_ids,
+            asked=mqar_asked,
+        ),
+    )
+)

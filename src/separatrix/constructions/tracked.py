@@ -14,6 +14,9 @@ shares together, and thing c, which has come to p(c), is read as w_p(c) - w_c. T
 what is read with what is read after each answer: <z, code> - |code|^2 / 2 is largest at the
 nearest.
 
+Every bit 1 of parity exchanges two things, and of counting modulo m it turns a cycle for each power
+of a prime in m; elements of groups and permutations of k things are up to k - 1 exchanges.
+
 A group of two elements takes one key number, which is 1, and the value 1/2: s' = 1 - s or s.
 """
 
@@ -26,8 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from separatrix.constructions.parts.built import Built, built
-from separatrix.constructions.parts.placement import empty_model, places, recurrent_head
+from separatrix.constructions.parts.placement import empty_model, first_of, recurrent_head
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
@@ -37,7 +40,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct, Mechanism
-from separatrix.tasks import Task
+from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.functions.tracked import Tracked, tracked
 from separatrix.theory.solves.states import MOST_THINGS, room_for
@@ -141,9 +144,7 @@ def _firsts(w: int, most: int) -> list[int]:
     return found
 
 
-def turning_place(
-    task: Task, architecture: Architecture, form: str, needs: str
-) -> tuple[Place, Mechanism]:
+def turning_place(task: Task, architecture: Architecture, form: str, needs: str) -> Place:
     """The first layer with room for this form of the construction. Raises SizeError, saying what is
     needed, where there is none.
     """
@@ -155,28 +156,25 @@ def turning_place(
         room = room_for(moved, task, part, placed=placed)
         return room is not None and room.form == form and bool(part.turning and part.turning.bare)
 
-    found = places(architecture, holds)
-    if not found:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs a"
-            f" deltanet, gdn, kda or deltaproduct layer with negative=true, {needs}, and no conv or"
-            " gate, in fp32, bf16 or fp16"
-        )
-    return found[0], architecture.layers[found[0][0]][found[0][1]]
+    return first_of(
+        task,
+        architecture,
+        holds,
+        f"a deltanet, gdn, kda or deltaproduct layer with negative=true, {needs}, and no conv or"
+        " gate, in fp32, bf16 or fp16",
+    )
 
 
-def reflections(
-    task: Task, architecture: Architecture | None, name: str, arithmetic: Arithmetic
-) -> Built:
+def reflections(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that follow what `task` moves in one layer (default: a stack of just that)."""
     moved = tracked(task)
     assert moved is not None
     if moved.order == 2:
-        return _flip(task, moved, architecture, name, arithmetic)
+        return _flip(task, moved, architecture)
     if moved.things > MOST_THINGS:
         raise SizeError(
-            f"{task.spec}: it moves {moved.things:,} things, and the construction '{name}' follows"
-            f" at most {MOST_THINGS}"
+            f"{task.spec}: it moves {moved.things:,} things, and this construction follows at most"
+            f" {MOST_THINGS}"
         )
     keys, values = 2 * moved.things, len(moved.followed)
     if architecture is None:
@@ -185,7 +183,7 @@ def reflections(
         )
         architecture = stack([part])
     needs = f"head_dim >= {keys}, value_dim >= {values}, {moved.swaps} updates per token"
-    place, _ = turning_place(task, architecture, "reflections", needs)
+    place = turning_place(task, architecture, "reflections", needs)
     tokens, answers = moved.tables
     changes = Exchanges.of(tokens, moved.swaps)
     space = Spaces(one=1, turns=moved.swaps, moved=moved.swaps * moved.things, read=values)
@@ -207,20 +205,14 @@ def reflections(
     followed = list(moved.followed)
     codes = sums[answers[:, followed]] - sums[followed]
     nearest(model, space["read"], torch.from_numpy(codes).float())
-    return built(task, model, name=name, arithmetic=arithmetic)
+    return model
 
 
-def _flip(
-    task: Task,
-    moved: Tracked,
-    architecture: Architecture | None,
-    name: str,
-    arithmetic: Arithmetic,
-) -> Built:
+def _flip(task: Task, moved: Tracked, architecture: Architecture | None) -> Model:
     """k = 1, v = 1/2, and b = 2 for tokens that exchange the two things."""
     if architecture is None:
         architecture = stack([DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)])
-    place, _ = turning_place(task, architecture, "flip", "head_dim >= 1")
+    place = turning_place(task, architecture, "flip", "head_dim >= 1")
     tokens, answers = moved.tables
     changes = Exchanges.of(tokens, 1)
     space = Spaces(one=1, turns=1, read=1)
@@ -238,7 +230,7 @@ def _flip(
     put(mixer.o.weight, space["read"])
     # the first thing stands where it was, or not
     nearest(model, space["read"], torch.from_numpy(answers[:, :1]).float())
-    return built(task, model, name=name, arithmetic=arithmetic)
+    return model
 
 
 def write_exchange(
@@ -284,3 +276,39 @@ def nearest(model: Model, read: slice, codes: Tensor) -> None:
     """The answer whose code (answers, e) is nearest to what was read."""
     model.head.weight[:, read] = codes
     model.head.bias.copy_(codes.square().sum(1) / -2)
+
+
+parity = Recipe(
+    name="parity",
+    task=Parity,
+    weights=reflections,
+    theorem="state-tracking",
+    takes="a deltanet, gdn, kda or deltaproduct layer with negative=true",
+)
+modular = Recipe(
+    name="modular",
+    task=Modular,
+    weights=reflections,
+    theorem="state-tracking",
+    takes=(
+        "a deltaproduct layer with q - 1 updates and 2 q key numbers for each power q of a prime"
+        " in m"
+    ),
+)
+permutation = Recipe(
+    name="permutation",
+    task=Permutation,
+    weights=reflections,
+    theorem="state-tracking",
+    takes="a deltaproduct layer with k - 1 updates, head_dim >= 2 k and value_dim >= k - 1",
+)
+group = Recipe(
+    name="group",
+    task=Group,
+    weights=reflections,
+    theorem="state-tracking",
+    takes=(
+        "a deltaproduct layer with an update for each exchange of an element, and two key numbers"
+        " for each thing"
+    ),
+)

@@ -1,5 +1,8 @@
-"""Proves state tracking from the weights, for prompts of every length: one layer whose tokens
-reflect its state, and a head that reads the answer off the state they lead to.
+"""State tracking, proved from the weights for prompts of every length: one layer whose tokens
+reflect its state, and a head that reads the answer off the state they lead to. Parity and counts
+modulo m, products of permutations, words of groups; and exchanges of neighbours after a first
+permutation of any kind, where one head carries the first one, another follows the exchanges, and
+the answer is the product of both.
 """
 
 from __future__ import annotations
@@ -9,12 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derived
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_parts
 from separatrix.proofs.derivations.parts.reflections import (
     Followed,
@@ -29,8 +33,9 @@ from separatrix.proofs.derivations.parts.reflections import (
 from separatrix.proofs.entries import tracking_entry
 from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
 from separatrix.proofs.machine import Array
-from separatrix.tasks import Task
+from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.functions.arrangements import Arrangements, arrangements
 
 _PAIRS = 1 << 22
 """Logits that are compared at once."""
@@ -240,3 +245,88 @@ def _closest(task: Task, tracking: Tracking, worst: int, rng: np.random.Generato
         ends = np.flatnonzero(followed.answers[followed.step[kind]] == worst)
         rows[0, -1] = rng.choice(ends) if len(ends) else rows[0, -1]
     return rows
+
+
+def counted(m: int, ids: int = 2) -> Tracking:
+    """Sums modulo m of ids 0, 1, ...: of two bits, or of so many numbers."""
+    tokens = np.arange(ids)
+    numbers = np.arange(m)
+    sums = Followed(first=tokens % m, step=(numbers[:, None] + tokens) % m, answers=numbers)
+    return Tracking(followed=(sums,), first=tokens, later=tokens)
+
+
+def products(every: Arrangements) -> Tracking:
+    """Products of any of these permutations, the first acting first."""
+    ids = np.arange(every.order)
+    step = every.table.reshape(every.order, every.order)
+    return Tracking(followed=(Followed(first=ids, step=step, answers=ids),), first=ids, later=ids)
+
+
+def neighbours(k: int) -> Tokens:
+    """Ids of the permutations that exchange two neighbours."""
+    rows = np.tile(np.arange(k), (k - 1, 1))
+    for i, row in enumerate(rows):
+        row[[i, i + 1]] = i + 1, i
+    return arrangements(k).ids(rows)
+
+
+def exchanges_and_first(task: Permutation) -> Tracking:
+    """The heads in the order in which they stand."""
+    every = arrangements(task.k)
+    ids = np.arange(every.order)
+    table = every.table.reshape(every.order, every.order)
+    exchanged = Followed(first=np.zeros_like(ids), step=table, answers=ids)
+    carried = Followed(first=ids, step=np.repeat(ids[:, None], every.order, axis=1), answers=ids)
+    return Tracking(
+        followed=(exchanged, carried),
+        first=ids,
+        later=neighbours(task.k),
+        # the one carried acts first
+        together=lambda exchanges, start: table[start, exchanges],
+    )
+
+
+def tracking(task: Task) -> Tracking:
+    """What a task asks to be followed by one head."""
+    match task:
+        case Parity():
+            return counted(2)
+        case Modular():
+            return counted(task.m)
+        case Permutation():
+            return products(arrangements(task.k))
+        case Group():
+            if task.degree:
+                return products(arrangements(task.degree, even=True))
+            return counted(task.vocabulary, task.vocabulary)
+    raise CheckFailed(f"{task.spec}: nothing is followed")
+
+
+def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    return derive_tracking(task, model, tracking(task), arithmetic)
+
+
+def derive_swaps(task: Permutation, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    if task.shift != "swaps":
+        raise CheckFailed(f"{task.spec}: this construction is about the prompts of shift=swaps")
+    return derive_tracking(task, model, exchanges_and_first(task), arithmetic)
+
+
+def ids(task: Task) -> list[int]:
+    """Any bit, element or permutation at every place, whatever the shift draws; of which `asked`
+    leaves exchanges after the first.
+    """
+    return [task.vocabulary] * task.length
+
+
+def asked(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
+    return np.logical_and.reduce(np.isin(tokens[:, 1:], neighbours(task.k)), axis=1)
+
+
+DERIVATIONS = (
+    Derivation(name="parity", task=Parity, derive=derive, ids=ids),
+    Derivation(name="modular", task=Modular, derive=derive, ids=ids),
+    Derivation(name="permutation", task=Permutation, derive=derive, ids=ids),
+    Derivation(name="group", task=Group, derive=derive, ids=ids),
+    Derivation(name="swaps", task=Permutation, derive=derive_swaps, ids=ids, asked=asked),
+)

@@ -36,7 +36,15 @@ key, by 2 s^2. The first place is the blank between the two: where nothing match
 and holds the code of "none". All numbers are small integers, and scores multiples of s^2.
 
 Where the convolution is a layer of its own it copies key, shut and order of the token before to the
-space `before`, which K then reads: the same keys, number for number (taps.py).
+space `before`, which K then reads: the same keys, number for number (taps.py) [Wen25].
+
+MQAR: r = 0, and every key behind the pairs asks, wherever it stands. What stands there itself is
+shut out: the place behind it has a key of `shut` = D + 1, which no code outweighs. So filler may be
+anything. Associative recall:
+
+    present, independent   the key is there: its value wins
+    absent                 the first place, whose key is 0, wins where nothing matches: "none"
+    last                   the same, and of equal keys the last one wins by the number of its pair
 """
 
 from __future__ import annotations
@@ -46,22 +54,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from separatrix.constructions.parts.chain import SCALE, fits
 from separatrix.constructions.parts.placement import (
+    SCALE,
     empty_model,
+    fits,
+    last_of,
     mlp_after,
-    places,
     softmax_head,
     wide_enough,
 )
+from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.stacks.architecture import Architecture, Mechanism, Place, stack
+from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
-from separatrix.tasks import Task
+from separatrix.tasks import MQAR, Recall, Task
+from separatrix.tasks.recall import PROMISED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +131,18 @@ def lookup(
     if architecture is None:
         dims = max(asked.head_dim, asked.answer)
         architecture = stack([Full(heads=1, head_dim=dims, conv=2)])
-    place = lookup_place(task, asked, architecture)
+    (place,) = last_of(
+        task,
+        architecture,
+        lambda part: (
+            isinstance(part, Full)
+            and part.conv >= 2
+            and wide_enough(replace(part, conv=0), asked.head_dim, asked.answer)
+        ),
+        "a convolution to join a key and its value, which are two tokens: a full layer with conv >="
+        f" 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
+        " bits and no rope or sink",
+    )
     space = Spaces(**asked.spaces)
     model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
     write_embeddings(model, asked, space)
@@ -172,25 +194,6 @@ def read_off(model: Model, task: Task, asked: Asked, space: Spaces, place: Place
     return model
 
 
-def lookup_place(task: Task, asked: Asked, architecture: Architecture) -> Place:
-    def holds(part: Mechanism) -> bool:
-        return (
-            isinstance(part, Full)
-            and part.conv >= 2
-            and wide_enough(replace(part, conv=0), asked.head_dim, asked.answer)
-        )
-
-    found = places(architecture, holds)
-    if not found:
-        raise SizeError(
-            f"'{architecture.spec}' cannot hold the construction for {task.spec}: a key and its"
-            " value are two tokens, which a convolution joins: it needs a full layer with conv >="
-            f" 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
-            " bits and no rope or sink"
-        )
-    return found[-1]
-
-
 def write_embeddings(model: Model, asked: Asked, space: Spaces) -> None:
     """What tokens and places hold."""
     embed = model.embed.weight
@@ -219,3 +222,69 @@ def write_head(
     pick(mixer.v.weight, [(space["value"], 1.0)])
     pick(mixer.v.weight, [(space["none"], 1.0)])
     put(mixer.o.weight, space["fetched"])
+
+
+def of_recall(task: Recall) -> Asked:
+    """What is looked up. Raises SizeError where the question stands before the pairs."""
+    if task.question == "first":
+        raise SizeError(
+            f"{task.spec}: what keeps a key and waits for it is not built yet; leave out question"
+        )
+    return Asked(
+        keys=range(task.V, task.vocabulary),
+        values=range(task.V),
+        pairs=task.n,
+        absent=task.form not in PROMISED,
+        rewritten=task.form == "last",
+    )
+
+
+def of_mqar(task: MQAR) -> Asked:
+    """What is looked up."""
+    return Asked(
+        keys=range(1, task.first_value),
+        values=range(task.first_value, task.vocabulary),
+        pairs=task.num_kv_pairs,
+    )
+
+
+_ONE = "one full layer with conv >= 2, "
+_BEHIND = (
+    "one full layer behind a layer of short convolutions with conv >= 2 and a channel for each key"
+    " dimension: "
+)
+_RECALL = (
+    "ceil(log2 K) + 1 key dimensions (form=last: ceil(log2 n) more) and ceil(log2 V) value"
+    " dimensions (of V + 1 answers where keys may be missing)"
+)
+_MQAR = (
+    "a key dimension for each bit of a key and one more, a value dimension for each bit of a value"
+)
+recall = Recipe(
+    name="recall",
+    task=Recall,
+    weights=lambda task, *into: lookup(task, of_recall(task), *into),
+    theorem="recall",
+    takes=_ONE + _RECALL,
+)
+mqar = Recipe(
+    name="mqar",
+    task=MQAR,
+    weights=lambda task, *into: lookup(task, of_mqar(task), *into),
+    theorem="recall",
+    takes=f"{_ONE}and {_MQAR}",
+)
+carried_recall = Recipe(
+    name="carried-recall",
+    task=Recall,
+    weights=lambda task, *into: carried_lookup(task, of_recall(task), *into),
+    theorem="last-layer",
+    takes=_BEHIND + _RECALL,
+)
+carried_mqar = Recipe(
+    name="carried-mqar",
+    task=MQAR,
+    weights=lambda task, *into: carried_lookup(task, of_mqar(task), *into),
+    theorem="last-layer",
+    takes=_BEHIND + _MQAR,
+)

@@ -1,0 +1,266 @@
+"""What is decided by flags: a start token that counts matches, and a last token that looks for a
+flag. Match2 per query by a bit code, 2-Sum as a decision, and equality of two strings.
+
+Counting. Every value has D = ceil(log2 M) bits, +-1; s = 4. Every token asks for the bits of the
+value that cancels it, and the start token scores as much as a match:
+
+    space     width   start token   token x
+    value     D       .             bits of x
+    partner   D       .             bits of -x
+    token     1       .             1
+    start     1       1             .
+    own       1       .             1/4 where x = -x
+    weight    1       written by attention
+
+    K token = s (bits of x, 0)      K start = s (0, D)      Q = s (bits of -x, 1)
+    V = 1 at the start token, 0 elsewhere
+
+A match scores s^2 D, the start token too, everything else at most s^2 (D - 2). So with c matches
+the start token weighs 1/(1 + c), less what n e^(-2 s^2) takes. A token is its own match where it
+cancels itself (0, and M/2 for even M): c is then one more. So the sum of weight and own is
+
+    1 or at most 1/2          without an earlier match, and with one, for other values
+    3/4 or at most 7/12       for those
+
+Per query one layer is enough: the logits are (weight + own, 85/128). As a decision, of a pair that
+cancels the later token sees the earlier one, and the MLP takes z = weight + own:
+
+    flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4
+
+is exactly 1 up to 77/128, where both units are 0, and 0 from 93/128 on, where what they differ by
+is rounded. Nothing here knows places, and no weight depends on n.
+
+Looking. Keys are 8 times the flag, queries 4: a flag, which is 0 or 1, leads by 2 s^2 = 32. Values
+are flags, too: what arrives is the share of flagged tokens, 0 without one, and within n e^-32 of 1
+with any. The logits of the decision are (1/2, found).
+
+Equality. A place of either string holds the address of its bit, D = ceil(log2 n) bits, and a tag
+that only the first string has:
+
+    space     width   place j of u      place i of v      token b
+    place     D       bits of j         bits of i         .
+    first     1       1                 -1                .
+    one       1       1                 1                 .
+    bit       1       .                 .                 +-1
+    fetched   1       written by the attention of layer 1
+    differs   1       written by the MLP of layer 1
+    found     1       written by the attention of layer 2
+
+Layer 1: K = s (place, first), Q = s (place, one), V = bit. The place of u with the same address
+scores s^2 (D + 1), all else at most s^2 (D - 1). So a place of v fetches its partner, and a place
+of u fetches itself. The MLP writes a flag where y = bit - fetched is 2 or -2:
+
+    differs = (relu(2 y - 1) - relu(2 y - 3) + relu(-2 y - 1) - relu(-2 y - 3)) / 2
+
+which is 0 for |y| <= 1/2 and 1 from 3/2 on. Layer 2 looks for it. The logits are (found, 1/2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
+from separatrix.constructions.parts.readers import Reader, last_comparing, two_comparing
+from separatrix.constructions.parts.recipe import recipe
+from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
+from separatrix.core.errors import SizeError
+from separatrix.models.model import MLP, Model
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
+from separatrix.tasks import Equality, TwoSum
+
+OWN = 0.25
+"""What a token holds that meets itself: with it the weight of the start token is 3/4 with the token
+alone and at most 7/12 with another match, as it is 1 and at most 1/2 for other tokens.
+"""
+THRESHOLD = 85 / 128
+"""Between the two, and of 7 binary digits."""
+
+_STEEP = 32.0
+"""What z is multiplied by at the threshold."""
+_HALF_STEP = 2.0
+"""Half of the way, so multiplied, from 1 to 0."""
+
+
+@recipe(
+    "match2-bits",
+    TwoSum,
+    theorem="match2",
+    takes=(
+        "form=query and any M; one full layer, with ceil(log2 M) + 1 key dimensions and 1 value"
+        " dimension; no positions"
+    ),
+)
+def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """Weights that answer every input of `task` (per query) in one full layer of `architecture`
+    (default: a single layer that just holds it).
+
+    Raises SizeError for the decision form, when no full layer is wide enough, and for an n that the
+    arithmetic cannot be bounded for.
+    Source: theory.md, section 6 (Match2, "beyond, the bit code").
+    """
+    if task.form != "query":
+        raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
+    keys = counting_keys(task)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)])
+    reader = last_comparing(task, architecture, keys=keys, values=1)
+    space = Spaces(**counting_spaces(task))
+    model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
+    write_counting(task, model, space, reader)
+    # logits (weight + own, 85/128)
+    put(model.head.weight.T[space["weight"]].T, slice(0, 1))
+    put(model.head.weight.T[space["own"]].T, slice(0, 1))
+    model.head.bias[1] = THRESHOLD
+
+    return model
+
+
+@recipe(
+    "pairs",
+    TwoSum,
+    theorem="pairs",
+    takes=(
+        "form=decision and any M; two full layers, the first with ceil(log2 M) + 1 key dimensions;"
+        " no positions"
+    ),
+)
+def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """Weights that answer every input of `task` (as a decision) in two full layers of
+    `architecture` (default: a stack of just those).
+
+    Raises SizeError for the query form, when there are too few full layers that are wide enough,
+    and for an n that the arithmetic cannot be bounded for.
+    Source: [San23] for Match2; theory.md, section 6.
+    """
+    if task.form != "decision":
+        raise SizeError(f"{task.spec}: two layers decide over all pairs; use form=decision")
+    keys = counting_keys(task)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
+    first, second = two_comparing(task, architecture, keys=keys)
+    space = Spaces(**counting_spaces(task), flag=1, found=1)
+    model = empty_model(task, architecture, width=space.width, hidden=2, bos=True, placed=False)
+    write_counting(task, model, space, first)
+    _write_threshold(mlp_after(model, first.place), space)
+    write_looking(model, space, second, one="token", flag="flag")
+    # logits (1/2, found)
+    model.head.bias[0] = 0.5
+    put(model.head.weight.T[space["found"]].T, slice(1, 2))
+
+    return model
+
+
+def _write_threshold(mlp: MLP, space: Spaces) -> None:
+    """flag = 1 - (relu(32 z - 77/4) - relu(32 z - 93/4)) / 4 with z = weight + own."""
+    for unit, (beside, sign) in enumerate(((_HALF_STEP, -1.0), (-_HALF_STEP, 1.0))):
+        for source in ("weight", "own"):
+            mlp.up.weight[unit, space[source]] = _STEEP
+        mlp.up.bias[unit] = beside - _STEEP * THRESHOLD
+        mlp.down.weight[space["flag"], unit] = sign / (2 * _HALF_STEP)
+    mlp.down.bias[space["flag"]] = 1.0
+
+
+def counting_spaces(task: TwoSum) -> dict[str, int]:
+    """Spaces of the residual stream that counting takes."""
+    bits = bits_for(task.M)
+    return {"value": bits, "partner": bits, "token": 1, "start": 1, "own": 1, "weight": 1}
+
+
+def counting_keys(task: TwoSum) -> int:
+    """Key dimensions: the bits of a value, and one for the start token."""
+    return bits_for(task.M) + 1
+
+
+def write_counting(task: TwoSum, model: Model, space: Spaces, reader: Reader) -> None:
+    """The embeddings, and the head that leaves the start token's weight in "weight"."""
+    bits = bits_for(task.M)
+    values = torch.arange(task.M)
+    partners = (-values) % task.M
+    embed = model.embed.weight
+    embed[: task.M, space["value"]] = signs(task.M, bits)
+    embed[: task.M, space["partner"]] = signs(partners.numpy(), bits)
+    embed[: task.M, space["token"]] = 1.0
+    embed[: task.M, space["own"]] = OWN * (partners == values).float()[:, None]
+    embed[task.M, space["start"]] = 1.0
+    reader.write(
+        model,
+        query=[(space["partner"], SCALE), (space["token"], SCALE)],
+        # one product for the start token, as large as those of all bits together
+        key=[(space["value"], SCALE), (space["start"], SCALE * bits)],
+        value=[(space["start"], 1.0)],
+        target=space["weight"],
+    )
+
+
+def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag: str) -> None:
+    """The head that leaves in "found" whether any token holds a flag; `one` is 1 everywhere."""
+    reader.write(
+        model,
+        query=[(space[one], SCALE)],
+        key=[(space[flag], 2 * SCALE)],
+        value=[(space[flag], 1.0)],
+        target=space["found"],
+    )
+
+
+@recipe(
+    "equality",
+    Equality,
+    theorem="equality",
+    takes=("two full layers, the first with ceil(log2 n) + 1 key dimensions"),
+)
+def equality(task: Equality, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """Weights that answer every input of `task` in two full layers of `architecture` (default: a
+    stack of just those).
+
+    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
+    float32 can be bounded for.
+    Source: [Bha24], in the form of theory.md, section 6.
+    """
+    fits(task, arithmetic)
+    bits = bits_for(task.n)
+    if architecture is None:
+        architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
+    first, second = two_comparing(task, architecture, keys=bits + 1)
+    space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
+    model = empty_model(task, architecture, width=space.width, hidden=4)
+    _write_embeddings(task, model, space)
+    first.write(
+        model,
+        query=[(space["place"], SCALE), (space["one"], SCALE)],
+        key=[(space["place"], SCALE), (space["first"], SCALE)],
+        value=[(space["bit"], 1.0)],
+        target=space["fetched"],
+    )
+    _write_difference(mlp_after(model, first.place), space)
+    write_looking(model, space, second, one="one", flag="differs")
+    # logits (found, 1/2)
+    put(model.head.weight.T[space["found"]].T, slice(0, 1))
+    model.head.bias[1] = 0.5
+
+    return model
+
+
+def _write_embeddings(task: Equality, model: Model, space: Spaces) -> None:
+    bits = bits_for(task.n)
+    position = model.position.weight
+    position[:, space["place"]] = signs(np.arange(task.length) % task.n, bits)
+    position[: task.n, space["first"]] = 1.0
+    position[task.n :, space["first"]] = -1.0
+    position[:, space["one"]] = 1.0
+    model.embed.weight[:, space["bit"]] = signs(2, 1)
+
+
+def _write_difference(mlp: MLP, space: Spaces) -> None:
+    """differs, as in the line above."""
+    unit = 0
+    for side in (2.0, -2.0):
+        for bias, sign in ((-1.0, 0.5), (-3.0, -0.5)):
+            mlp.up.weight[unit, space["bit"]] = side
+            mlp.up.weight[unit, space["fetched"]] = -side
+            mlp.up.bias[unit] = bias
+            mlp.down.weight[space["differs"], unit] = sign
+            unit += 1

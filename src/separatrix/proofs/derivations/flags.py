@@ -1,0 +1,192 @@
+"""What is decided by flags. 2-Sum per query by a bit code: the weight of a start token that ties
+with every match, and the logits it leads to. As a decision: every token counts what cancels it, the
+MLP flags it, and the last token looks for a flag. Equality of two strings: every place fetches the
+bit of its partner, the MLP flags a difference, and the last token looks for a flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.balls import down
+from separatrix.proofs.derivations.parts.counted import Counted, closest_pairs, count, reads
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.flagged import (
+    Kinds,
+    Looked,
+    after_mlp,
+    lead_of,
+    look,
+    said,
+    stacked,
+    threshold_margin,
+)
+from separatrix.proofs.derivations.parts.live_parts import Live, live_parts
+from separatrix.proofs.derivations.parts.partners import Partners, fetch_partners, left_in
+from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.machine import add
+from separatrix.tasks import Equality, TwoSum
+from separatrix.tasks.base.task import Tokens
+
+_BITS = 2
+_FETCHES = "the bit at the same place of the first string"
+
+
+def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
+    if not model.config.bos or task.form != "query":
+        raise CheckFailed("this construction answers the query form and has a start token")
+    (part,) = _live(model, 1, placed=False)
+    counted = count(task, model, part, reads(model, mlp=part), arithmetic)
+    after_mlp(part, counted.start)
+    margins = [
+        lead_of(model, after_mlp(part, rows), answer)
+        for answer, rows in enumerate((counted.alone, counted.met))
+    ]
+    return Derived(
+        [counted.entry],
+        min(margins),
+        {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
+        lambda rng: closest_queries(task, counted, rng),
+        arithmetic=said(arithmetic, counted.assumes),
+        formats=(arithmetic.name,),
+    )
+
+
+def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
+    if not model.config.bos or task.form != "decision":
+        raise CheckFailed("this construction answers the decision form and has a start token")
+    first, second = _live(model, 2, placed=False)
+    counted = count(task, model, first, reads(model, second, mlp=first), arithmetic)
+    alone = after_mlp(first, counted.alone)
+    met = after_mlp(first, counted.met)
+    start = after_mlp(first, counted.start)
+    last = Kinds(plain=alone, flagged=met)
+    tokens = Kinds(plain=stacked(alone, start), flagged=met)
+    looked = look(model, second, tokens, last, task.length + 1, (0, 1))
+    margin = threshold_margin(first, stacked(counted.alone, counted.met, counted.start))
+    entry = counted.entry | {"threshold_margin": down(Fraction(margin))}
+    return _both(
+        entry, counted, looked, lambda rng: closest_decisions(task, counted, rng), arithmetic
+    )
+
+
+def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
+    if model.config.bos:
+        raise CheckFailed("this construction has no start token")
+    first, second = _live(model, 2)
+    stream = Stream.of(model, task.length, _BITS, arithmetic)
+    # a place of the first string is its own partner
+    partner = np.arange(task.length) % task.n
+    fetched = fetch_partners(stream, first, partner, slice(0, _BITS))
+    # a token at any place, and what it has fetched: the same bit, or the other
+    bit, other = (grid.ravel() for grid in np.indices((_BITS, _BITS)))
+    rows = add(stream.by_token.rows(bit), fetched.written.rows(other), RESIDUAL)
+    after = after_mlp(first, rows)
+    kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
+    looked = look(model, second, kinds, kinds, task.length, (1, 0))
+    entry = fetched.entry(first, _FETCHES, left_in(first, fetched.written, rows, after))
+    near = fetched.lead
+    places = (near.token % task.n, near.rival % task.n)
+    return _both(entry, fetched, looked, lambda rng: closest_strings(task, places, rng), arithmetic)
+
+
+def _live(model: Model, layers: int, *, placed: bool = True) -> list[Live]:
+    """The layers that write. Raises CheckFailed where they are not so many."""
+    live = live_parts(model, placed=placed)
+    if len(live) != layers:
+        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
+    return live
+
+
+def _both(
+    entry: dict[str, Any],
+    first: Counted | Partners,
+    looked: Looked,
+    closest: Callable[[np.random.Generator], Tokens],
+    arithmetic: Arithmetic,
+) -> Derived:
+    """The proof of two layers."""
+    used = {
+        "layers": 2,
+        "head_dim": max(first.key_numbers, looked.key_numbers),
+        "value_dim": max(first.value_numbers, looked.value_numbers),
+    }
+    return Derived(
+        [entry, looked.entry],
+        looked.margin,
+        used,
+        closest,
+        arithmetic=said(arithmetic, first.assumes, looked.assumes),
+        formats=(arithmetic.name,),
+    )
+
+
+def closest_queries(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:
+    """Queries with nothing but the nearest other code before them, with one match among these, and
+    with matches only.
+    """
+    rows = []
+    for query, partner, near in closest_pairs(task, counted):
+        alone = np.full(task.n, near)
+        one = alone.copy()
+        one[rng.integers(task.n)] = partner
+        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
+    return np.array(rows, np.int64)
+
+
+def closest_decisions(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:
+    """Values among others of the nearest code to what would cancel them: once; twice, which is a
+    pair where a value cancels itself; and with their partner at the first, the last and any place.
+    """
+    n = task.n
+    rows = []
+    for value, partner, near in closest_pairs(task, counted):
+        places = rng.permutation(n)
+        once = np.full(n, near)
+        once[places[0]] = value
+        twice = once.copy()
+        twice[places[1]] = value
+        rows += [once, twice, np.full(n, value)]
+        for place in (0, n - 1, int(rng.integers(n))):
+            met = np.full(n, value)
+            met[place] = partner
+            rows.append(met)
+    return np.array(rows, np.int64)
+
+
+def closest_strings(task: Equality, near: tuple[int, int], rng: np.random.Generator) -> Tokens:
+    """Strings that are equal, and that differ in one bit: of constants, of those where the two
+    places of the smallest lead differ, and of any.
+    """
+    rows = []
+    two = np.zeros(task.n, np.int64)
+    two[near[0]] = 1
+    for u in (0 * two, 0 * two + 1, two, 1 - two, rng.integers(_BITS, size=task.n)):
+        rows.append(np.concatenate([u, u]))
+        for place in {0, task.n - 1, *near}:
+            v = u.copy()
+            v[place] ^= 1
+            rows.append(np.concatenate([u, v]))
+    return np.array(rows, np.int64)
+
+
+def ids(task: TwoSum | Equality) -> list[int]:
+    """Any value, or any bit, at every place."""
+    return [task.vocabulary] * task.length
+
+
+DERIVATIONS = (
+    Derivation(name="match2-bits", task=TwoSum, derive=derive_query, ids=ids),
+    Derivation(name="pairs", task=TwoSum, derive=derive_decision, ids=ids),
+    Derivation(name="equality", task=Equality, derive=derive_equality, ids=ids),
+)
