@@ -8,13 +8,10 @@ import pytest
 
 from separatrix.tasks import SeqComp
 from separatrix.theory.fails.iii_one_reading_layer import (
-    OneReadingSearch,
     Parameters,
     Sizes,
     TheoremIII,
 )
-from separatrix.theory.fails.reading_layers import Spelling
-from separatrix.theory.search.driver import shortest
 
 III = TheoremIII()
 
@@ -94,16 +91,3 @@ def test_lifting_adds_the_tokens_of_identities() -> None:
     parameters = Parameters(m=12, n_1=2, r=12, t=1)
     assert parameters.length(2) == 24 + 12 + 2
     assert parameters.length(4) == parameters.length(2) + 2 * 24
-
-
-def test_spelling_costs() -> None:
-    """Two tokens from w on double what w reads: m log2 m > 80 first at m = 20 (86.4; 19 log2 19
-    = 80.7 > 80, so 19).
-    """
-    sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
-    found = shortest(OneReadingSearch(sizes, spelling=Spelling(s_w=2)), 2)
-    assert found is not None
-    assert found.m == 19
-    few = shortest(OneReadingSearch(sizes, spelling=Spelling(K=2)), 2)
-    assert few is not None
-    assert few.m == 41  # r log2 2 > 40

@@ -147,7 +147,6 @@ class Counting(Generic[N]):
     `few` groups. If the left side is larger, two functions that differ at one of these entries get
     the same answers.
 
-    Answers are told apart by their first tokens, of which there are `most` where it is given.
     """
 
     x: N
@@ -159,14 +158,10 @@ class Counting(Generic[N]):
     caches: int = 0
     few: N | int = 0
     more: int = 0
-    most: int | None = None
 
     def sign(self: Counting[int]) -> LogSign:
         """The certified sign of left minus right side."""
-        values = self.x * self.base
-        if self.most is not None:
-            values = min(values, self.most)
-        return log_difference([(self.x * self.r, values)], self.right())
+        return log_difference([(self.x * self.r, self.x * self.base)], self.right())
 
     def in_floats(self: Counting[int]) -> Counting[float]:
         """The same, to be searched over."""
@@ -176,10 +171,7 @@ class Counting(Generic[N]):
 
     def left(self: Counting[float]) -> float:
         """What can be asked for, as a float."""
-        values = self.x * self.base
-        if self.most is not None:
-            values = min(values, float(self.most))
-        return self.x * self.r * log2(values)
+        return self.x * self.r * log2(self.x * self.base)
 
     def right(self) -> N:
         """What was fixed."""
@@ -201,7 +193,7 @@ class Counting(Generic[N]):
         # points out of range may owe less than nothing, which `least_factor` does not take
         owed = max(self.owed, 0.0)
         if self.g is None:
-            return self._least_within(owed)
+            return least_factor(self.base, self.r, float(self.each), owed)
         x = groups = 1.0
         part = self.each + self.r * self.caches / self.g
         for _ in range(2 if self.more else 1):
@@ -220,16 +212,6 @@ class Counting(Generic[N]):
             if before == groups:
                 break
         return x
-
-    def _least_within(self: Counting[float], owed: float) -> float:
-        """The smallest x where there are no groups, and at most `most` answers."""
-        x = least_factor(self.base, self.r, float(self.each), owed)
-        if self.most is None or x * self.base <= self.most:
-            return x
-        gain = self.r * log2(float(self.most)) - self.each  # by each x once x base >= most
-        if not gain > 0:
-            return inf
-        return max(floor(owed / gain) + 1.0, float(ceil(self.most / self.base)))
 
 
 Inequality = Pigeonhole[int] | Counting[int]

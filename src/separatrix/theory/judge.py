@@ -22,13 +22,12 @@ from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
+from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, TheoremVIIPrime
 from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_depth import TheoremRDepth
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.reading_layers import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV
-from separatrix.theory.fails.vi_steps_beyond_readers import TheoremVI
-from separatrix.theory.fails.vii_steps_as_readers import TheoremVII, TheoremVIIPrime
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.contents import (
     Match2,

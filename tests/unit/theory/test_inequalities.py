@@ -17,7 +17,6 @@ from separatrix.core.errors import SizeError
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.fails.reading_layers import Spelling
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
 from separatrix.theory.search.driver import ProofParameters
 
@@ -47,28 +46,22 @@ def _agree(exact: Sequence[Any], floats: Sequence[Any]) -> None:
 
 
 @st.composite
-def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes, Spelling]:
+def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes]:
     m = draw(one_of(10**6))
     p = iii.Parameters(
         m=m, n_1=draw(one_of(10**4)), r=draw(st.integers(1, m)), t=draw(st.integers(1, m))
     )
-    spelling = Spelling(
-        e_1=draw(st.integers(1, 3)),
-        s_0=draw(st.integers(1, 3)),
-        s_w=draw(st.integers(1, 3)),
-        K=draw(st.none() | st.integers(2, 1000)),
-    )
-    return p, iii.Sizes(*draw(st.tuples(one_of(300), BITS, BITS, BITS))), spelling
+    return p, iii.Sizes(*draw(st.tuples(one_of(300), BITS, BITS, BITS)))
 
 
 @given(parameters_iii())
 def test_theorem_iii_exact_and_in_floats(
-    drawn: tuple[iii.Parameters, iii.Sizes, Spelling],
+    drawn: tuple[iii.Parameters, iii.Sizes],
 ) -> None:
-    p, s, spelling = drawn
-    exact = iii.OneReadingSearch(s, spelling=spelling).inequalities(p)
+    p, s = drawn
+    exact = iii.OneReadingSearch(s).inequalities(p)
     m, n_1, r, t = _floats(p.m, p.n_1, p.r, p.t)
-    _agree(exact, [iii.contents(s, m, r, t), iii.answers(s, m, n_1, r, t, spelling)])
+    _agree(exact, [iii.contents(s, m, r, t), iii.answers(s, m, n_1, r, t)])
 
 
 @st.composite

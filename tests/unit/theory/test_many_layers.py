@@ -15,7 +15,7 @@ from separatrix.core.evidence.records import Verdict, from_envelope
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.fails.many_layers import ManyLayers, closed_form, surely_silent
+from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII, closed_form
 from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_proof import Parameters, conditions
 
@@ -269,9 +269,9 @@ def test_larger_last_functions_fail_as_well() -> None:
 @pytest.mark.parametrize("size", [(100, 2, 2), (10**6, 10**6, 1), (10**30, 1, 2)])
 def test_where_nothing_is_searched_for(size: tuple[int, ...]) -> None:
     """n_2 log2 N_2 <= h_1: the last function's row is too short."""
-    assert surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), size)
+    assert TheoremVII().surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), size)
     p = closed_form(300)
-    assert not surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), p.size)
+    assert not TheoremVII().surely_silent(Sizes((300, 300, 300), (0,) * 4, (0,) * 3), p.size)
 
 
 def test_the_closed_form_speaks_of_three_layers_alone(monkeypatch: pytest.MonkeyPatch) -> None:

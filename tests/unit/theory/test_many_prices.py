@@ -15,7 +15,6 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.reading_layers import Spelling
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:
@@ -127,51 +126,6 @@ def test_open_blocks_are_owed_at_each_cut(
     assert [b - a for a, b in zip(plain, found, strict=True)] == expected
     more = class_bits(int(vii), blocks, p) - class_bits(int(vii), s, p)
     assert more == (7 if vii and layer == 0 else 0)
-
-
-def test_spelled_values_by_hand() -> None:
-    """VI and VII with one unit of everything but h, each token count multiplied as section 11
-    says: e = 5 tokens per entry, s_0 = 7, s_w = 11.
-    """
-    # m = 2, t = x = 1: tok_2 = N_1 + m - t = 2 n_1 + 1
-    p = Choice(2, (3, 1), 2, 1, 1, 1, 1, (1, 1), (0, 0))
-    spelled = Spelling(e_1=5, s_0=7, s_w=11)
-    W, tok = 3, 7
-    six = Sizes((10, 1000), (0, 0, 0), (0, 0))
-    # X_2 = h_1 x W s_w; X_3 = X_2 + 1 + e tok h_1 + h_2 W s_w + h_1 (e t + s_0 x)
-    first = 10 * W * 11
-    assert prices(0, six, p, spelled) == (
-        first,
-        first + 1 + 5 * tok * 10 + 1000 * W * 11 + 10 * (5 + 7),
-    )
-    seven = Sizes((10, 1000, 100_000), (0, 0, 0, 0), (0, 0, 0))
-    first = 10 * (11 * W + 5 + 7) + 1000 * W * 11
-    assert prices(1, seven, p, spelled) == (
-        first,
-        first + 1 + 5 * tok * 1010 + 100_000 * W * 11 + 1000 * (5 + 7),
-    )
-    assert class_bits(1, seven, p, spelled) == 10 * W * 11
-
-
-def test_answers_of_several_tokens_count_first_tokens() -> None:
-    p = Parameters(
-        m=4,
-        n_1=2,
-        further=(2,),
-        part=4,
-        G=1,
-        g=2,
-        t=1,
-        x=1,
-        contents=(4, 1),
-        y_1=4,
-        hit=(3,),
-        flags=(0, 0),
-    )
-    s = Sizes((1, 1), (0, 0, 0), (0, 0))
-    assert conditions(0, s, p).last.values == 16  # N_2
-    assert conditions(0, s, p, Spelling(K=5)).last.values == 5
-    assert conditions(0, s, p, Spelling(K=50)).last.values == 16
 
 
 GOOD = {

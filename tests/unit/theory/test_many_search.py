@@ -22,7 +22,6 @@ from separatrix.theory.fails.many_search import (
     at_size_of,
     shortest_of,
 )
-from separatrix.theory.fails.reading_layers import Spelling
 from separatrix.theory.judge import judge, recheck
 from separatrix.theory.search import driver
 from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
@@ -178,11 +177,7 @@ def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
 @settings(max_examples=25, deadline=None)
 @given(_any_sizes())
 # a layer that reads one bit: the first guesses lack 1,800 e-folds
-@example(
-    ManyLayersSearch(
-        1, Sizes((1, 16837, 131, 1), (0, 0, 184535, 0, 2), (0, 0, 0, 0)), None, Spelling(s_w=1)
-    )
-)
+@example(ManyLayersSearch(1, Sizes((1, 16837, 131, 1), (0, 0, 184535, 0, 2), (0, 0, 0, 0)), None))
 def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
     """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
     quick = shortest_of(search, quick=True)

@@ -12,16 +12,19 @@ from itertools import groupby
 
 from separatrix.cards.design.costs import Cost, Costs
 from separatrix.cards.design.explain import Explainer, Point
-from separatrix.cards.design.reach import may_speak
 from separatrix.cards.design.space import TOLD_APART, Arrangement, Layout, Space
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cards.design.tasks import check_fits
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import check_context
+from separatrix.stacks.architecture import Layer
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.among import solves_at_once
 from separatrix.theory.base import one_token_per_value
+from separatrix.theory.fails.many_layers import ManyLayers
+from separatrix.theory.fails.many_prices import Sizes
 from separatrix.theory.fails.many_search import MOST_READERS
+from separatrix.theory.judge import THEOREMS
 from separatrix.theory.judge import judge as verdicts_on
 
 MOST_EXPLAINED = 64
@@ -143,6 +146,20 @@ def told_apart(tasks: Sequence[Task], space: Space) -> int:
         if isinstance(task, SeqComp) and may_speak(readers, reader, task)
     ]
     return max(speaking, default=TOLD_APART)
+
+
+def may_speak(readers: int, reader: Layer, task: SeqComp) -> bool:
+    """Whether Theorem VI or VII may show failure of the task in stacks of so many such reading
+    layers; False only where they cannot.
+    """
+    h = sum(part.read_bits() for part in reader)
+    sizes = Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers)
+    return any(
+        theorem.covers(readers, task)
+        and not theorem.surely_silent(sizes, theorem.size(sizes, task))
+        for theorem in THEOREMS.values()
+        if isinstance(theorem, ManyLayers)
+    )
 
 
 class _Search:

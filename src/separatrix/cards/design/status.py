@@ -18,7 +18,6 @@ from functools import cached_property
 from math import isqrt
 from typing import Any, TypeVar, cast
 
-from separatrix.cards.design.reach import surely_silent
 from separatrix.cards.design.space import Arrangement, Layout
 from separatrix.core.errors import Undecided
 from separatrix.core.evidence.records import Status, Verdict
@@ -193,7 +192,7 @@ class TaskJudge:
             all(mine <= theirs for mine, theirs in zip(numbers, larger, strict=True))
             for larger in failing
         )
-        if not fails and not surely_silent(sizes, self.task):
+        if not fails and not theorem.surely_silent(sizes, theorem.size(sizes, self.task)):
             try:
                 fails = theorem.best_at(sizes, self.task) is not None
             # a comparison that stays open excludes nothing

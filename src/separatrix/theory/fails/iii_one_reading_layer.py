@@ -11,10 +11,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.reading_layers import (
     IN_ORDER,
-    PLAIN,
     CacheSizes,
     DrivenTheorem,
-    Spelling,
     open_bits,
 )
 from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole, smaller
@@ -71,25 +69,16 @@ def contents(s: Sizes, m: N, r: N, t: N) -> Pigeonhole[N]:
     return Pigeonhole(places=t, values=m, kept=r, bits=s.sigma_0)
 
 
-def answers(
-    s: Sizes, m: N, n_1: N, r: N, t: N, spelling: Spelling = PLAIN, beside: int = 0
-) -> Counting[N]:
+def answers(s: Sizes, m: N, n_1: N, r: N, t: N, beside: int = 0) -> Counting[N]:
     """(b) n_1 r log N_1 > sigma_0 + n_1 h + min{r sigma_1, sigma_1 + (rt+1) h}, and the open block
     is owed as sigma_0 is. `beside`: so many tokens behind the t entries still see them.
     """
     # tokens that read A after the cut: those of each of the r contents, and those up to w
-    late = r * (t * spelling.e_1 + beside) + spelling.s_0
+    late = r * (t + beside) + 1
     # the last caches are fixed just before w, once per content, or at the cut along with
     # the reads that lead on from there (theory.md, section 5, Theorem III)
     after = smaller(r * s.sigma_1, s.sigma_1 + late * s.h)
-    return Counting(
-        x=n_1,
-        r=r,
-        base=m,
-        each=spelling.s_w * s.h,
-        owed=s.sigma_0 + s.open_block + after,
-        most=spelling.K,
-    )
+    return Counting(x=n_1, r=r, base=m, each=s.h, owed=s.sigma_0 + s.open_block + after)
 
 
 @dataclass(frozen=True)
@@ -100,7 +89,6 @@ class OneReadingSearch(CountingSearch[Parameters]):
 
     s: Sizes
     size: tuple[int, ...] | None = None
-    spelling: Spelling = PLAIN
     beside: int = 0
     least_steps: ClassVar[int] = 2
 
@@ -117,7 +105,7 @@ class OneReadingSearch(CountingSearch[Parameters]):
         t = contents(self.s, m, r, 1.0).least_places()
         if t + 2 * self.beside > m:
             return None
-        return Derived(answers(self.s, m, n_1, r, t, self.spelling, self.beside), m)
+        return Derived(answers(self.s, m, n_1, r, t, self.beside), m)
 
     def starts(self) -> Iterable[Sequence[float]]:
         """Grids that are spaced geometrically from both ends: r close to 1 and r close to m."""
@@ -143,7 +131,7 @@ class OneReadingSearch(CountingSearch[Parameters]):
         p = parameters
         return (
             contents(self.s, p.m, p.r, p.t),
-            answers(self.s, p.m, p.n_1, p.r, p.t, self.spelling, self.beside),
+            answers(self.s, p.m, p.n_1, p.r, p.t, self.beside),
         )
 
 
@@ -184,6 +172,14 @@ class TheoremIII(DrivenTheorem[Sizes, Parameters]):
             sigma_1=after.sigma - opened,
             open_block=opened,
         )
+
+    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
+        """r <= m; and n_1 log N_1 > min(sigma_1, t h), where t > sigma_0 / log m unless r = 1."""
+        m, n_1 = size[:2]
+        bits = (n_1 * m).bit_length()
+        t = 1 if bits > sizes.h else max(1, sizes.sigma_0 // m.bit_length())
+        owed = sizes.sigma_0 + sizes.open_block + n_1 * sizes.h
+        return n_1 * bits <= min(sizes.sigma_1, t * sizes.h) or n_1 * m * bits <= owed
 
     def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> OneReadingSearch:
         return OneReadingSearch(sizes, size)

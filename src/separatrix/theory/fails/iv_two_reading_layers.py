@@ -186,5 +186,16 @@ class TheoremIV(DrivenTheorem[Sizes, Parameters]):
             open_2=opened,
         )
 
+    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
+        """r <= m; and by (a) q t > c r (sigma_1 + g h_1), c = e ln(2) / 2 > 0.942, so that n_1 log
+        N_1 exceeds c h_1 (sigma_1 + g h_1) + n_1 sigma_2 / g, whose least is at some g.
+        """
+        s, (m, n_1) = sizes, size
+        bits = (n_1 * m).bit_length()
+        few = max(s.sigma_2, s.h_1 * (s.sigma_1 + s.h_1) * 942 // 1000)
+        least = 3768 * n_1 * s.sigma_2 * s.h_1**2
+        counted = n_1 * bits <= few or 1000 * (n_1 * bits) ** 2 <= least
+        return counted or m * bits <= s.h_1 + s.h_2
+
     def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> TwoReadingsSearch:
         return TwoReadingsSearch(sizes, size)

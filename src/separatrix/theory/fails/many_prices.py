@@ -13,7 +13,7 @@ from functools import reduce
 from operator import mul
 from typing import Generic
 
-from separatrix.theory.fails.reading_layers import PLAIN, CacheSizes, Spelling
+from separatrix.theory.fails.reading_layers import CacheSizes
 from separatrix.theory.inequalities import N, smaller
 
 
@@ -92,21 +92,21 @@ def _product(factors: Sequence[N]) -> N:
     return reduce(mul, factors)
 
 
-def class_bits(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling = PLAIN) -> N:
+def class_bits(ahead: int, s: Sizes, p: Choice[N]) -> N:
     """s of condition (A): what the contents of z_1 must agree in, that is the bounded caches before
     the first reading layer (VI), or its accumulators for a group of queries (VII).
     """
     if not ahead:
         return p.G * 0 + s.sigma[0]
-    return s.sigma[1] + s.opened[0] + s.h[0] * spelling.s_w * p.group_queries
+    return s.sigma[1] + s.opened[0] + s.h[0] * p.group_queries
 
 
-def prices(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling = PLAIN) -> tuple[N, ...]:
+def prices(ahead: int, s: Sizes, p: Choice[N]) -> tuple[N, ...]:
     """X_2, ..., X_L: what is fixed of (z_L, ..., z_l) before z_{l-1} is chosen."""
     first = p.delta(1)
-    asked = first * p.x * p.queries * spelling.s_w
-    late = p.G * first * (p.t * spelling.e_1 + spelling.s_0 * p.x)
-    owed = _first_price(ahead, s, p, spelling)
+    asked = first * p.x * p.queries
+    late = p.G * first * (p.t + p.x)
+    owed = _first_price(ahead, s, p)
     found = [owed]
     pairs = p.G * 0 + 1  # Pi_l
     middle = p.G * 0  # Mid_l
@@ -114,7 +114,7 @@ def prices(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling = PLAIN) -> tu
         delta = p.delta(level)
         # the last layer whose reads by tokens of z_l are fixed; w goes one layer further
         known = level - 1 + ahead
-        own = delta * p.tokens(level) * spelling.e_1
+        own = delta * p.tokens(level)
         lower = middle + pairs * late
         owed = (
             delta * owed
@@ -126,7 +126,7 @@ def prices(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling = PLAIN) -> tu
         )
         if not p.flag(level):
             # reads that were put off: z_0's of layer 1 know its group only
-            grouped = _grouped(p, spelling) if level == 2 and not ahead else lower
+            grouped = _grouped(p) if level == 2 and not ahead else lower
             owed = owed + s.h[known - 1] * grouped
         if p.flag(level + 1):
             others = lower if p.flag(level) else delta * lower
@@ -134,32 +134,32 @@ def prices(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling = PLAIN) -> tu
         else:
             owed = owed + s.sigma[known + 1] * delta * pairs * p.G * first * p.x
         found.append(owed)
-        middle = delta * (middle + p.tokens(level) * spelling.e_1)
+        middle = delta * (middle + p.tokens(level))
         pairs = pairs * delta
     return tuple(found)
 
 
-def _grouped(p: Choice[N], spelling: Spelling) -> N:
+def _grouped(p: Choice[N]) -> N:
     """G (Delta_1 t + x): tokens of the contents of z_1, and those of z_0, in each group."""
-    return p.G * (p.delta(1) * p.t * spelling.e_1 + spelling.s_0 * p.x)
+    return p.G * (p.delta(1) * p.t + p.x)
 
 
-def _first_price(ahead: int, s: Sizes, p: Choice[N], spelling: Spelling) -> N:
+def _first_price(ahead: int, s: Sizes, p: Choice[N]) -> N:
     """X_2: what is fixed of (z_L, ..., z_2) and of the constant part of z_1."""
     first = p.delta(1)
-    queries = p.queries * spelling.s_w
+    queries = p.queries
     # the group before w, and the layer that w reads before it
     sigma = s.sigma[1 + ahead]
     h = s.h[ahead]
     owed = s.sigma[ahead] + sum(s.opened[: 1 + ahead]) + h * p.x * queries
     if ahead:
         # w reads layer 1 before anything of z_1 is chosen, and z_0's query is its token
-        places = smaller(p.G * p.x * spelling.s_0, p.t * spelling.s_0)
-        tokens = p.G * first * p.t * spelling.e_1
+        places = smaller(p.G * p.x, p.t)
+        tokens = p.G * first * p.t
         owed = owed + s.h[0] * (queries + tokens + places)
     if not p.flag(2):
         return owed + sigma * p.G * first * p.x
     if ahead:
-        late = p.G * first * (p.t * spelling.e_1 + spelling.s_0 * p.x)
+        late = p.G * first * (p.t + p.x)
         return owed + sigma + h * late
-    return owed + sigma + h * _grouped(p, spelling)
+    return owed + sigma + h * _grouped(p)

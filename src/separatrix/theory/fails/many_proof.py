@@ -12,7 +12,6 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
-from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides
 from separatrix.theory.search.driver import ProofParameters
 
@@ -187,16 +186,16 @@ class Conditions(NamedTuple):
         return found
 
 
-def conditions(ahead: int, s: Sizes, p: Parameters, spelling: Spelling = PLAIN) -> Conditions:
+def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
     """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
-    owed = prices(ahead, s, p.choice, spelling)
+    owed = prices(ahead, s, p.choice)
     first = Class(
         values=p.part,
         places=p.x,
         among=p.t,
         contents=p.contents[0],
         y=p.y_1,
-        bits=class_bits(ahead, s, p.choice, spelling),
+        bits=class_bits(ahead, s, p.choice),
     )
     spread = tuple(
         Hit(
@@ -210,7 +209,4 @@ def conditions(ahead: int, s: Sizes, p: Parameters, spelling: Spelling = PLAIN) 
         )
         for level in range(2, p.L)
     )
-    answers = p.values(p.L - 1)
-    if spelling.K is not None:
-        answers = min(answers, spelling.K)
-    return Conditions(first, spread, Asked(p.places(p.L), answers, owed[-1]))
+    return Conditions(first, spread, Asked(p.places(p.L), p.values(p.L - 1), owed[-1]))

@@ -15,7 +15,6 @@ from typing import ClassVar, TypeVar
 from separatrix.core.errors import SizeError
 from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.inequalities import N, certainly, smaller
 from separatrix.theory.search.driver import Search
 from separatrix.theory.search.evolve import LogGrid, Point
@@ -50,7 +49,6 @@ class RelaxedSearch(Search[Parameters]):
     ahead: int
     s: Sizes
     flags: tuple[int, ...]
-    spelling: Spelling = PLAIN
     size: tuple[int, ...] | None = None
     first: tuple[Point, ...] = ()
     """Where it starts, if that is known."""
@@ -157,20 +155,17 @@ class RelaxedSearch(Search[Parameters]):
         cost = ln(length)
         if not (choice.g >= one and choice.part >= one):
             return cost, -inf
-        y_1 = first_values(self.ahead, self.s, choice, self.spelling)
+        y_1 = first_values(self.ahead, self.s, choice)
         if not self.ahead:
             choice = with_first(choice, y_1)
-        owed = prices(self.ahead, self.s, choice, self.spelling)
+        owed = prices(self.ahead, self.s, choice)
         asked = choice.G * choice.n[0] * y_1
         for level, bits in enumerate(owed[:-1], 2):
             if not asked > 0:
                 break
             hit = spread_values(choice, level, asked, bits)
             asked = hit * (choice.g if level == 2 else choice.n[level - 1])
-        answers = choice.values(self.L - 1)
-        if self.spelling.K is not None:
-            answers = smaller(answers, one * self.spelling.K)
-        entropy = ln(answers) / LN2
+        entropy = ln(choice.values(self.L - 1)) / LN2
         if not (asked > 0 and entropy > 0):
             return cost, -inf
         slack = ln(asked) + ln(entropy) - ln(owed[-1])
@@ -222,7 +217,7 @@ class RelaxedSearch(Search[Parameters]):
         return found
 
     def holds(self, parameters: Parameters) -> bool:
-        found = conditions(self.ahead, self.s, parameters, self.spelling)
+        found = conditions(self.ahead, self.s, parameters)
         return all(certainly(one) for one in found.named.values())
 
     def certified(self, choice: Choice[int]) -> Parameters | None:
@@ -234,7 +229,7 @@ class RelaxedSearch(Search[Parameters]):
                 found = self._proposed(choice, share, lowered)
             except SizeError:
                 return None
-            needed = conditions(self.ahead, self.s, found, self.spelling)
+            needed = conditions(self.ahead, self.s, found)
             if all(certainly(one) for one in (needed.first, *needed.spread)):
                 return found if certainly(needed.last) else None
         return None
@@ -250,7 +245,7 @@ class RelaxedSearch(Search[Parameters]):
             return max(1, min(most, largest - (largest >> share) - lowered))
 
         y_1 = below(
-            first_values(self.ahead, self.s, _real(choice), self.spelling),
+            first_values(self.ahead, self.s, _real(choice)),
             min(choice.part, choice.x * choice.contents[0]) if self.ahead else choice.part,
         )
         if not self.ahead:
@@ -258,7 +253,7 @@ class RelaxedSearch(Search[Parameters]):
         inexact = _real(choice)
         asked = choice.G * choice.n[0] * y_1
         hits: list[int] = []
-        for level, bits in enumerate(prices(self.ahead, self.s, choice, self.spelling)[:-1], 2):
+        for level, bits in enumerate(prices(self.ahead, self.s, choice)[:-1], 2):
             bins = choice.values(level - 1) * (choice.G if level == 2 else 1)
             value = spread_values(inexact, level, Real(asked), Real(bits))
             hits.append(below(value, bins))
@@ -330,9 +325,9 @@ class RelaxedSearch(Search[Parameters]):
         return found | {"m": found["m'"] + found["G"], "n_2": found["G"] + found["g"]}
 
 
-def first_values(ahead: int, s: Sizes, choice: Choice[F], spelling: Spelling = PLAIN) -> F:
+def first_values(ahead: int, s: Sizes, choice: Choice[F]) -> F:
     """About the largest y_1 - 1 that (A) allows."""
-    bits = class_bits(ahead, s, choice, spelling)
+    bits = class_bits(ahead, s, choice)
     if not ahead:
         # (A1) with x = 1: log(m'/(y-1)) > s/t
         kept = -float(bits / choice.t) * LN2

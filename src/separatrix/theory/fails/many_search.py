@@ -11,7 +11,6 @@ from itertools import product
 from separatrix.theory.fails.many_prices import Choice, Sizes, prices
 from separatrix.theory.fails.many_proof import Parameters
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
-from separatrix.theory.fails.reading_layers import PLAIN, Spelling
 from separatrix.theory.search.driver import at_size, nearby, shortest
 
 MOST_READERS = 6
@@ -34,7 +33,6 @@ class ManyLayersSearch:
     ahead: int
     s: Sizes
     size: tuple[int, ...] | None = None
-    spelling: Spelling = PLAIN
 
     @property
     def readers(self) -> int:
@@ -52,7 +50,7 @@ class ManyLayersSearch:
 
     def with_flags(self, flags: Flags) -> RelaxedSearch:
         """The search with these flags."""
-        return RelaxedSearch(self.ahead, self.s, flags, self.spelling, self.size)
+        return RelaxedSearch(self.ahead, self.s, flags, self.size)
 
     @property
     def tokens(self) -> int:
@@ -98,7 +96,7 @@ def _counted(search: ManyLayersSearch) -> Parameters | None:
         return Choice(2, (*ones[1:], n_l), 1, 1, g, 1, 1, ones, (0,) * len(ones))
 
     # what is fixed is a + b n_{L-1}, and with 2^(b-1) + a + 1 = n_{L-1} more is asked for
-    first, second = (prices(search.ahead, search.s, choice(n), search.spelling)[-1] for n in (1, 2))
+    first, second = (prices(search.ahead, search.s, choice(n))[-1] for n in (1, 2))
     b = second - first
     if b > _COUNTED:
         return None

@@ -47,22 +47,6 @@ class CacheSizes:
         return sum(name[0] == "h" for name in self.numbers)
 
 
-@dataclass(frozen=True)
-class Spelling:
-    """How the values of a composition are written (theory.md, sections 1, 5 and 11): e_1 tokens per
-    entry of a function, s_0 prompt tokens after z_1 before w, s_w from w on, and K answers with
-    different first tokens (None: one token per answer).
-    """
-
-    e_1: int = 1
-    s_0: int = 1
-    s_w: int = 1
-    K: int | None = None
-
-
-PLAIN = Spelling()
-
-
 S = TypeVar("S", bound=CacheSizes)
 
 
@@ -103,6 +87,12 @@ class DepthTheorem(Theorem, Generic[S, P]):
     """Where the search for a failing size begins to ask how large caches are."""
     parameters: type[P]
     """What the proof chooses, and the m and n_l that it is about."""
+
+    def surely_silent(self, sizes: S, size: tuple[int, ...]) -> bool:
+        """True only where no parameters can show failure at this m and these n_l: bounds on the
+        inequalities that spare a search. log N < its bits stands for every logarithm.
+        """
+        return False
 
     @abstractmethod
     def sizes(self, architecture: Architecture, n: int) -> S | None:
@@ -173,7 +163,8 @@ class DepthTheorem(Theorem, Generic[S, P]):
         if not isinstance(task, SeqComp) or not self.applies(architecture, task):
             return None
         sizes = self._sizes_at(architecture, task.length)
-        parameters = self.best_at(sizes, task)
+        silent = self.surely_silent(sizes, self.size(sizes, task))
+        parameters = None if silent else self.best_at(sizes, task)
         here = None if parameters is None else Found(task.length, parameters, sizes)
         least = self.threshold(architecture, task.L)
         if parameters is not None and (least is None or parameters.length(task.L) < least.n):

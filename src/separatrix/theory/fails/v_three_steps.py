@@ -346,5 +346,18 @@ class TheoremV(DrivenTheorem[Sizes, Parameters]):
             open_2=open_2,
         )
 
+    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
+        """r <= N_1; and by (b) (q-1) n_1 y > c r (sigma_1 + n_1 g h_1), c = e ln(2) / 4 > 0.471, so
+        that n_2 log N_2 exceeds c beta h_1 (sigma_1 + n_1 g h_1) + n_2 sigma_2 / g.
+        """
+        s, (m, n_1, n_2) = sizes, size
+        bits = (n_2 * n_1 * m).bit_length()
+        # beta > u_0 >= sigma_0 / log N_1, rounded down
+        read = s.h_1 * (s.sigma_0 // (n_1 * m).bit_length() + 1)
+        few = max(s.sigma_2, read * (s.sigma_1 + n_1 * s.h_1) * 471 // 1000)
+        least = 1884 * n_2 * s.sigma_2 * read * n_1 * s.h_1
+        counted = n_2 * bits <= few or 1000 * (n_2 * bits) ** 2 <= least
+        return counted or n_1 * m * bits <= s.h_1 + s.h_2
+
     def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> ThreeStepsSearch:
         return ThreeStepsSearch(sizes, size)

@@ -31,7 +31,6 @@ from separatrix.cards.design import (
     space_of,
     task_for_context,
 )
-from separatrix.cards.design.reach import surely_silent
 from separatrix.cards.design.search import told_apart
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cli.commands import design as command
@@ -299,7 +298,7 @@ def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n
         for t in {1, 2, 3, 5, 9, m // 2, m}
         if 1 <= t <= m
     )
-    assert not (shown and surely_silent(sizes, SeqComp(L=2, m=m, branching=(n_1,))))
+    assert not (shown and iii.TheoremIII().surely_silent(sizes, (m, n_1)))
 
 
 @settings(deadline=None, max_examples=25, derandomize=True)
@@ -319,7 +318,7 @@ def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2
         for q, r, t, g in product(steps, steps, (1, *steps), (1, 4, 20))
         if r <= q <= m and t <= m
     )
-    assert not (shown and surely_silent(sizes, SeqComp(L=2, m=m, branching=(n_1,))))
+    assert not (shown and iv.TheoremIV().surely_silent(sizes, (m, n_1)))
 
 
 def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
@@ -328,24 +327,14 @@ def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
     """
     layer = 16 * 17 * 16
     h = 17 * 16
-    for sizes, task in (
-        (
-            iii.Sizes(h=h, sigma_0=layer, sigma_1=layer),
-            SeqComp(L=2, m=1101, branching=(303,)),
-        ),
-        (
-            iv.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0),
-            SeqComp(L=2, m=34, branching=(349,)),
-        ),
-        (
-            v.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8),
-            SeqComp(L=3, m=241, branching=(1, 6300)),
-        ),
-    ):
-        assert not surely_silent(sizes, task)
-    assert surely_silent(
-        iii.Sizes(h=h, sigma_0=0, sigma_1=layer), SeqComp(L=2, m=16, branching=(1,))
-    )  # 16 log2 16 < h
+    three = iii.TheoremIII()
+    assert not three.surely_silent(iii.Sizes(h=h, sigma_0=layer, sigma_1=layer), (1101, 303))
+    four = iv.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0)
+    assert not iv.TheoremIV().surely_silent(four, (34, 349))
+    five = v.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8)
+    assert not v.TheoremV().surely_silent(five, (241, 1, 6300))
+    # 16 log2 16 < h
+    assert three.surely_silent(iii.Sizes(h=h, sigma_0=0, sigma_1=layer), (16, 1))
 
 
 def result():
