@@ -4,6 +4,7 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from separatrix.core.numbers.logs import LogSign
@@ -28,8 +29,8 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
     first_length = 1 << 20
     parameters = Parameters
 
-    def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
-        return sizes_of(architecture, n)
+    @abstractmethod
+    def sizes(self, architecture: Architecture, n: int) -> Sizes | None: ...
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
         found = shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
@@ -221,6 +222,9 @@ class TheoremVI(ManyLayers):
     )
     reading_layers = range(2, MOST_STEPS)
     ahead = 0
+
+    def sizes(self, architecture: Architecture, n: int) -> Sizes:
+        return sizes_of(architecture, n)
 
     def threshold(self, architecture: Architecture, steps: int) -> Found[Sizes, Parameters] | None:
         """As for every theorem, but where Theorem VII speaks: it names shorter failing sizes."""
