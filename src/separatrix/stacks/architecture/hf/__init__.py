@@ -27,11 +27,9 @@ from separatrix.stacks.architecture.hf.notes import format_notes
 from separatrix.stacks.architecture.hf.pattern import by_pattern
 from separatrix.stacks.architecture.hf.positions import placed
 from separatrix.stacks.architecture.hf.probe import probe
-from separatrix.stacks.architecture.hf.row import Row
-from separatrix.stacks.architecture.hf.rows import ROWS, of_class
-from separatrix.stacks.architecture.hf.rows.native import NATIVE, is_native
+from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, Row, of_class
 from separatrix.stacks.architecture.hf.unread import refuse_unread, unknown_note
-from separatrix.stacks.architecture.hf.ways import Way, said
+from separatrix.stacks.architecture.hf.ways import RULES, Way
 from separatrix.stacks.architecture.hf.weights import weights
 from separatrix.stacks.architecture.settings import Settings
 
@@ -103,7 +101,7 @@ def from_config(
     chosen = settings or Settings()
     refuse_not_causal(fields, [*outer, fields.data])
     _, row = _row(fields)
-    way, norm = (Way(said), None) if row is None else (row.way, row.norm)
+    way, norm = (Way(RULES["said"]), None) if row is None else (row.way, row.norm)
     fields, assumed = _with_defaults(fields, row)
     reading = _reading(fields) if pattern is None else by_pattern(fields, pattern)
     reading = stored(placed(reading, fields, chosen, way, norm), fields)
@@ -176,7 +174,7 @@ def _row(fields: Fields) -> tuple[str | None, Row | None]:
     that stands in for an unknown model type.
     """
     kind = fields.data.get("model_type")
-    if is_native(fields):
+    if _is_native(fields):
         return None, NATIVE
     if isinstance(kind, str) and kind in ROWS:
         return None, ROWS[kind]
@@ -185,6 +183,14 @@ def _row(fields: Fields) -> tuple[str | None, Row | None]:
     if listed and other is not None:
         return None if kind is None else listed[0], ROWS[other]
     return None, None
+
+
+def _is_native(fields: Fields) -> bool:
+    """Whether the file is spelled as mamba_ssm spells its own."""
+    # asked of every file, so that it must not count as read
+    there = {name for name, value in fields.data.items() if value is not None}
+    own = {"ssm_cfg", "attn_layer_idx"} & there
+    return "model_type" not in there and bool(own and {"n_layer", "d_model"} & there)
 
 
 def _reading(fields: Fields) -> Reading:

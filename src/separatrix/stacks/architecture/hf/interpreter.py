@@ -1,97 +1,314 @@
-"""One reader for all model types: from a row of the table and the fields of a file to layers and
-what was assumed.
-"""
+"""One reader for all model types, and readers of the few whose layers differ one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from separatrix.stacks.architecture.hf.draft import Draft, Reading
-from separatrix.stacks.architecture.hf.fields import Fields
-from separatrix.stacks.architecture.hf.notes import (
-    ACCUMULATORS,
-    cache_note,
-    convolution_note,
-    predicted_notes,
-    state_note,
-)
-from separatrix.stacks.architecture.hf.row import Found, Layers, Maker, Row
-from separatrix.stacks.architecture.hf.single_layers import refuse_own
-from separatrix.stacks.mechanisms.base import ATTENTION
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.stacks.architecture.hf.draft import Draft, Reading, Value
+from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, shown
+from separatrix.stacks.architecture.hf.hooks import BEFORE, NOTES, STATES
+from separatrix.stacks.architecture.hf.kinds import indices, numbered
+from separatrix.stacks.architecture.hf.layers import finished, kinds_of
+from separatrix.stacks.architecture.hf.notes import ACCUMULATORS, cache_note, convolution_note
+from separatrix.stacks.architecture.hf.single_layers import OVERRIDES, per_layer, reusing
+from separatrix.stacks.architecture.hf.sizes import mimo_ported
+from separatrix.stacks.architecture.hf.table import Maker, Row, mixer, named, softmax
+from separatrix.stacks.mechanisms import Full, ShortConvolution, Window
 
 
 def read(row: Row, fields: Fields) -> Reading:
     """The layers of a file of that model type. Raises ConfigError where the file does not tell
     them, or tells two things.
     """
-    fields = row.before(fields)
+    for name, *words in row.before:
+        fields = BEFORE[name](fields, *words) or fields
     fields.harmless(*row.silent)
-    if row.read is not None:
-        return row.read(row, fields)
+    if row.read:
+        return _READERS[row.read](row, fields)
     return finished(row, fields, kinds_of(row, fields))
 
 
-def kinds_of(row: Row, fields: Fields) -> Found:
-    """The kind of every layer: from the lists that are there, which must agree, or as the model
-    class makes them.
+# ---- softmax attention, layer by layer
+
+
+def _gemma4(row: Row, fields: Fields) -> Reading:
+    """The last layer is full; sizes of full layers may stand in `per_layer_config`, as
+    transformers saves them; the last `num_kv_shared_layers` layers reuse keys and values of an
+    earlier one.
     """
-    found = [(lists.field, kinds) for lists in row.lists if (kinds := lists(fields)) is not None]
-    for name, kinds in found[1:]:
-        if kinds != found[0][1]:
+    kinds, said = kinds_of(row, fields)
+    if kinds[-1] != "full":
+        kinds[-1] = "full"
+        said.append(
+            "the last layer is full attention, whatever the file says: the model class makes it so"
+        )
+    shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
+    names = kinds
+    if fields.has(OVERRIDES):
+        own = per_layer(fields)
+        names = [f"{kind} of {id(each)}" for kind, each in zip(kinds, own, strict=True)]
+        makers = {
+            name: (_of_its_own(softmax()[kind][0], each),)
+            for name, kind, each in zip(names, kinds, own, strict=True)
+        }
+        row = replace(row, mixers=makers)
+    reading = finished(row, fields, (names, []))
+    layers, more = reusing(fields, kinds, reading.layers, shared)
+    return Reading(layers, (*said, *more, *reading.notes))
+
+
+def _of_its_own(maker: Maker, own: Fields) -> Maker:
+    """A layer by fields of its own, whatever those of the whole file say."""
+    return lambda fields: maker(own)
+
+
+def _mimo(row: Row, fields: Fields) -> Reading:
+    """MiMo-V2, with what is assumed of its sliding layers."""
+    kinds, said = kinds_of(row, fields)
+    if "window" in kinds and mimo_ported(fields):
+        said.append(
+            "sliding layers have twice the key-value heads of full ones (assumed): the file has no"
+            " 'swa_*', and transformers' class makes it so"
+        )
+    if "window" in kinds:
+        said.append(
+            "sliding windows count the token itself (assumed), as in vLLM; transformers lets this"
+            " model type see one token more"
+        )
+    return finished(row, fields, (kinds, said))
+
+
+def _deci(row: Row, fields: Fields) -> Reading:
+    """DeciLM: `num_key_value_heads_per_layer`, a number for every layer."""
+    name = "num_key_value_heads_per_layer"
+    value = fields.value(name)
+    numbers = json_list(value)
+    layers = fields.layers()
+    if numbers is None or len(numbers) != layers:
+        raise fields.error(
+            f"'{name}' is {shown(value)}; it must give each of the {layers} layers a number"
+        )
+    heads = fields.size("num_attention_heads")
+    for place, number in enumerate(numbers, 1):
+        whole = heads if isinstance(heads, int) else number
+        if type(number) is not int or not 1 <= number <= LARGEST or whole % number:
             raise fields.error(
-                f"'{found[0][0]}' and '{name}' both list the layers and disagree; remove the wrong"
-                " one"
+                f"entry {place} of '{name}' is {shown(number)}; it must divide"
+                " 'num_attention_heads'"
             )
-    if found:
-        kinds = found[0][1]
-        if "window" in kinds and fields.flag("use_sliding_window") is False:
+    return _by_sizes(row, fields, {str(kv): kv for kv in numbers}, list(map(str, numbers)))
+
+
+def _by_sizes(row: Row, fields: Fields, kv: Mapping[str, str | int], kinds: list[str]) -> Reading:
+    """Full attention whose kinds have key-value heads of their own."""
+    mixers = {kind: softmax(kv_heads=of, head_dim="DIM")["full"] for kind, of in kv.items()}
+    row = replace(row, mixers={_NONE: (named("mlp"),), **mixers})
+    return finished(row, fields, (kinds, []))
+
+
+_BLOCKS = "block_configs"
+_NONE = "no attention"
+
+
+def _block_configs(row: Row, fields: Fields) -> Reading:
+    """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
+    for a key head as it has, or takes its attention away.
+    """
+    entries = json_list(fields.value(_BLOCKS))
+    layers = fields.layers()
+    if entries is None or len(entries) != layers:
+        raise fields.error(
+            f"'{_BLOCKS}' must give each of the {layers} layers an object; it is {shown(entries)}"
+        )
+    # what queries share, of the layers that have them
+    fields.harmless("num_key_value_heads")
+    kinds = [_block(fields, place, entry) for place, entry in enumerate(entries)]
+    per = {kind: f"num_attention_heads / {kind}" for kind in kinds if kind != _NONE}
+    return _by_sizes(row, fields, per, kinds)
+
+
+def _block(fields: Fields, place: int, entry: Any) -> str:
+    """How many query heads of a layer share a key head, as text, or that it has no attention.
+    Raises ConfigError for anything else that it says.
+    """
+    name = f"{_BLOCKS}[{place}]"
+    attention = json_object((json_object(entry) or {}).get("attention"))
+    if attention is None:
+        raise fields.error(f"'{name}' is {shown(entry)}; it must have an object 'attention'")
+    part = fields.with_data({f"{name}.attention.{key}": each for key, each in attention.items()})
+    part.harmless(f"{name}.attention", *part.data)
+    # a linear map of one token, or nothing
+    gone = [part.flag(f"{name}.attention.{key}") for key in ("no_op", "replace_with_linear")]
+    if any(gone):
+        return _NONE
+    for key, each in attention.items():
+        if each not in (None, False) and key != "n_heads_in_group":
             raise fields.error(
-                "'use_sliding_window' is false, but layers are listed as sliding; correct one of"
-                " them"
+                f"'{name}.attention.{str(key)[:60]}' is {shown(each)}, which is not read; pass the"
+                " stack as a spec"
             )
-        return list(kinds), []
-    if not row.stateful:
-        fields.refuse_recurrent_looks()
-    for otherwise in row.otherwise:
-        told = otherwise(fields)
-        if told is not None:
-            return told
-    looked_for = [*(lists.field for lists in row.lists), *row.told_by]
-    if row.stateful:
-        raise fields.no_pattern(looked_for)
-    raise fields.error(
-        f"no field says which layers are of which kind (looked for"
-        f" {', '.join(map(repr, looked_for))}); add one of them"
+    return str(part.needed(f"{name}.attention.n_heads_in_group"))
+
+
+# ---- mamba_ssm
+
+
+def _native(row: Row, fields: Fields) -> Reading:
+    """`ssm_cfg.layer` everywhere but at `attn_layer_idx` (numbered from 0), which are attention
+    of the sizes in `attn_cfg`.
+    """
+    name = fields.value("ssm_cfg.layer")
+    layers = fields.layers("n_layer")
+    counted = fields.replaced(num_hidden_layers=layers)
+    kinds = numbered(counted, "attn_layer_idx", "attention", "recurrent") or ["recurrent"] * layers
+    said: list[str] = []
+    if name is None and "recurrent" in kinds:
+        said.append(
+            "layers are Mamba (assumed): 'ssm_cfg.layer' does not say, and mamba_ssm takes Mamba1"
+        )
+    if name not in (None, "Mamba1", "Mamba2"):
+        raise fields.error(f"'ssm_cfg.layer' is {shown(name)}; it must be one of Mamba1, Mamba2")
+    if "attention" in kinds and not fields.has("attn_cfg.d_conv"):
+        said.append(
+            "no convolution in attention layers (assumed): 'attn_cfg.d_conv' does not say, and"
+            " mamba_ssm takes none"
+        )
+    layer = row.mixers[name or "Mamba1"]
+    mixers = {"recurrent": layer, "attention": row.mixers["attention"]}
+    used = {kind: mixer for kind, mixer in mixers.items() if kind in kinds}
+    return finished(replace(row, mixers=used), fields, (kinds, said))
+
+
+# ---- flash-linear-attention
+
+_BESIDE = "beside attention"
+"""What stands in a row's mixers beside softmax attention."""
+
+
+def _by_attn(row: Row, fields: Fields, kinds: list[str] | None = None) -> Reading:
+    """The reading of a stack whose layers are the row's but where `attn` names them. `attn` is
+    null, an object, or a list of objects, each with `layers` (numbered from 0), `num_heads`,
+    `num_kv_heads`, `window_size`.
+    """
+    kinds = kinds or kinds_of(row, fields)[0]
+    made: dict[str, tuple[Draft, ...]] = {}
+    for kind, makers in row.mixers.items():
+        drafts = [maker(fields) for maker in makers]
+        # a convolution over no token is none
+        made[kind] = tuple(
+            draft
+            for draft in drafts
+            if draft.cls is not ShortConvolution or draft.sizes["conv"] != 0
+        )
+    beside = made.pop(_BESIDE, ())
+    layers = [made[kind] for kind in kinds]
+    # over one token it is a function of that token
+    convolved = any(
+        draft.sizes.get("conv", 0) not in (0, 1) for layer in made.values() for draft in layer
     )
-
-
-def finished(row: Row, fields: Fields, found: Found) -> Reading:
-    """The reading of layers whose kinds are known."""
-    kinds, said = found
-    makers: dict[str, tuple[Maker, ...]] = {
-        kind: makers if isinstance(makers, tuple) else (makers,)
-        for kind, makers in row.mixers.items()
-        # fields of recurrences are read of each: a file may say sizes of layers that it lacks
-        if row.stateful or kind in kinds
-    }
-    # one draft for all layers that share a mixer
-    made = {id(maker): maker(fields) for several in makers.values() for maker in several}
-    layers: Layers = tuple(tuple(made[id(maker)] for maker in makers[kind]) for kind in kinds)
-    refuse_own(fields, but=row.own)
-    if row.after is not None:
-        layers, more = row.after(fields, kinds, layers)
-        said = [*said, *more]
-    said = [*said, *row.notes]
-    drafts = [*made.values(), *(draft for layer in layers for draft in layer)]
-    usual = [*usual_notes(row, fields, drafts), *predicted_notes(fields)]
-    return Reading(layers, tuple([*usual, *said] if row.stateful else [*said, *usual]))
-
-
-def usual_notes(row: Row, fields: Fields, drafts: Sequence[Draft]) -> list[str]:
-    """What is taken for granted of such mixers in any file."""
+    taken: dict[int, str] = {}
+    for name, part in _specs(fields):
+        attention = _attention(part, name)
+        for i in indices(part, f"{name}.layers", len(layers), base=0):
+            if i in taken:
+                raise fields.error(
+                    f"'{taken[i]}' and '{name}' both take layer {i}, as the file numbers them from"
+                    " 0; give it to one of them"
+                )
+            taken[i] = name
+            layers[i] = (attention, *beside)
     dtype = fields.model_format()
-    state = state_note("fp32") if row.state is None else row.state(fields)
-    notes = [state] if any("state_format" in draft.sizes for draft in drafts) else []
-    notes += [convolution_note(dtype)] if any("conv" in draft.sizes for draft in drafts) else []
-    softmax = any(draft.cls.group in ATTENTION for draft in drafts)
-    return notes + ([cache_note(dtype), ACCUMULATORS] if softmax else [])
+    notes = [STATES["fla"]] if len(taken) < len(layers) else []
+    notes += [convolution_note(dtype)] if convolved else []
+    notes += [cache_note(dtype), ACCUMULATORS] if taken else []
+    return Reading(tuple(layers), (*notes, *(NOTES[name] for name in row.notes)))
+
+
+def _specs(fields: Fields) -> list[tuple[str, Fields]]:
+    value = fields.value("attn")
+    whole, entries = json_object(value), json_list(value)
+    if value is None:
+        return []
+    if whole is None and entries is None:
+        raise fields.error(
+            f"'attn' is {shown(value)}; it must be null, an object, or a list of objects"
+        )
+    if entries is not None and len(entries) > fields.layers():
+        raise fields.error(
+            f"'attn' has {len(entries)} entries, more than the model has layers"
+            f" ({fields.layers()}); correct it"
+        )
+    named = {f"attn[{i}]": entry for i, entry in enumerate(entries or [])} or {"attn": whole}
+    specs: list[tuple[str, Fields]] = []
+    for name, inner in named.items() if entries != [] else ():
+        part = fields.with_data({**fields.data, name: inner}).section(name)
+        if not part.has(f"{name}.layers"):
+            raise fields.error(
+                f"'{name}.layers' is missing: it says which layers are attention; add it to the"
+                " file, or set 'attn' to null"
+            )
+        specs.append((name, part))
+    return specs
+
+
+def _attention(fields: Fields, name: str) -> Draft:
+    """Softmax attention by the fields of an object."""
+    heads = fields.size(f"{name}.num_heads")
+    kv = fields.optional_size(f"{name}.num_kv_heads")
+    if isinstance(heads, int) and kv is not None and heads % kv:
+        raise fields.error(
+            f"'{name}.num_kv_heads' is {kv}, which does not divide '{name}.num_heads' = {heads};"
+            " correct one of them"
+        )
+    window = fields.optional_size(f"{name}.window_size")
+    sizes: dict[str, Value] = {
+        "heads": heads,
+        "kv_heads": heads if kv is None else kv,
+        "head_dim": fields.quotient(
+            fields.size("hidden_size"), heads, f"hidden_size / {name}.num_heads"
+        ),
+        "format": fields.model_format(),
+        "accumulator": "fp32",
+        "running_max": True,
+    }
+    return Draft(Full, sizes) if window is None else Draft(Window, sizes | {"size": window})
+
+
+def _rwkv_widths(row: Row, fields: Fields) -> Reading:
+    """RWKV-7: `value_dim` may differ by layer, and is `hidden_size` where it is null."""
+    widths = json_list(fields.value("value_dim"))
+    if widths is None:
+        return _by_attn(row, fields)
+    layers = fields.layers()
+    if len(widths) != layers:
+        raise fields.error(
+            f"'value_dim' has {len(widths)} entries and must have num_hidden_layers = {layers};"
+            " correct one of them"
+        )
+    for place, width in enumerate(widths, 1):
+        if type(width) is not int or not 1 <= width <= LARGEST:
+            raise fields.error(
+                f"entry {place} of 'value_dim' is {shown(width)}; it must be an integer from 1 to"
+                f" {LARGEST:,}"
+            )
+    mixers = {
+        str(width): (mixer({"is": "fla_rwkv", "value_dim": f"{width} / rwkv_heads()"}),)
+        for width in set(widths)
+    }
+    row = replace(row, mixers={**mixers, _BESIDE: row.mixers[_BESIDE]})
+    return _by_attn(row, fields, list(map(str, widths)))
+
+
+_READERS: dict[str, Callable[[Row, Fields], Reading]] = {
+    "gemma4": _gemma4,
+    "mimo": _mimo,
+    "deci": _deci,
+    "block_configs": _block_configs,
+    "native": _native,
+    "by_attn": _by_attn,
+    "rwkv_widths": _rwkv_widths,
+}
+"""What the table calls a reader of its own."""

@@ -15,58 +15,13 @@ from separatrix.stacks.architecture.hf.notes import (
     convolution_note,
     state_note,
 )
-from separatrix.stacks.architecture.hf.row import DIM, Maker, Mixer, just, softmax
-from separatrix.stacks.architecture.hf.rows.latent import BLOCKS, INDEXED_LATENT, LATENT
-from separatrix.stacks.architecture.hf.rows.recurrent import (
-    GATED_DELTA,
-    KIMI_DELTA,
-    SHORT_CONVOLUTION,
-)
+from separatrix.stacks.architecture.hf.table import PATTERN
 from separatrix.stacks.architecture.hf.unread import doubted, unread
 from separatrix.stacks.architecture.spec import parse_sizes
-from separatrix.stacks.mechanisms import (
-    MECHANISMS,
-    RGLRU,
-    GatedDeltaNet,
-    Lightning,
-    Mamba,
-    Mamba2,
-    Mechanism,
-    PositionWise,
-)
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-_WINDOWS = ("sliding_window", "sliding_window_size", "attention_window_size", "window_size")
-_STATE = ("mamba_d_state", "ssm_state_size", "state_size")
-_CONV = ("mamba_d_conv", "conv_kernel", "d_conv")
-_SOFTMAX = softmax(dims=DIM, window=_WINDOWS)
-_MAKERS: dict[str, Maker] = {
-    **_SOFTMAX,
-    "mla": LATENT,
-    "indexed": lambda fields: BLOCKS(fields.section("sparse_attention_config")),
-    "dsa": INDEXED_LATENT,
-    "mamba": Mixer(
-        Mamba, {"width": ("mamba_d_ssm", "mamba_intermediate_size"), "state": _STATE, "conv": _CONV}
-    ),
-    "mamba2": Mixer(
-        Mamba2,
-        {
-            "heads": ("mamba_n_heads", "mamba_num_heads", "n_mamba_heads"),
-            "head_dim": ("mamba_d_head", "mamba_head_dim", "mamba_headdim"),
-            "state": _STATE,
-            "groups": ("mamba_n_groups", "mamba_ngroups", "n_groups"),
-            "conv": _CONV,
-        },
-    ),
-    "gdn": Mixer(GatedDeltaNet, {**GATED_DELTA.sizes, "state_format": just("fp32")}),
-    "kda": lambda fields: KIMI_DELTA(fields.section("linear_attn_config")),
-    "lightning": Mixer(Lightning, {"heads": "num_attention_heads", "head_dim": "head_dim"}),
-    "rglru": Mixer(RGLRU, {"width": "lru_width", "conv": "conv1d_width"}),
-    "shortconv": SHORT_CONVOLUTION,
-    "mlp": Mixer(PositionWise),
-}
-"""Mechanism -> the fields that usually hold its sizes."""
 
 
 def by_pattern(fields: Fields, pattern: str) -> Reading:
@@ -127,8 +82,8 @@ def _made(file: Fields, name: str) -> Draft:
     """A mechanism by the fields that usually hold its sizes; sizes that no field is known for
     are unknown.
     """
-    if name in _MAKERS:
-        return _MAKERS[name](file)
+    if name in PATTERN.mixers:
+        return PATTERN.mixers[name][0](file)
     cls = MECHANISMS[name]
     sizes: dict[str, Value] = {}
     for field in fields(cls):

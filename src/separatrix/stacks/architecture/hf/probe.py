@@ -11,55 +11,13 @@ from collections.abc import Iterable
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_object
-from separatrix.stacks.architecture.hf.draft import Reading, Size
+from separatrix.stacks.architecture.hf.draft import Reading
 from separatrix.stacks.architecture.hf.fields import Fields, shown
-from separatrix.stacks.architecture.hf.interpreter import finished, kinds_of, read
-from separatrix.stacks.architecture.hf.row import (
-    DIM,
-    WORDS,
-    Found,
-    Listed,
-    Mixer,
-    Row,
-    every,
-    plain,
-    softmax,
-    switched,
-)
-from separatrix.stacks.architecture.hf.rows import ROWS
-from separatrix.stacks.architecture.hf.rows.latent import (
-    BLOCKS,
-    INDEXED_LATENT,
-    LATENT,
-    own_indexers,
-)
-from separatrix.stacks.architecture.hf.rows.recurrent import SHORT_CONVOLUTION
-from separatrix.stacks.mechanisms import PositionWise
+from separatrix.stacks.architecture.hf.interpreter import read
+from separatrix.stacks.architecture.hf.layers import finished, kinds_of
+from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN
 
-_RECURRENT = "recurrent"
-_BOTH = "attention and recurrence"
-_TYPES = {
-    **WORDS,
-    **{
-        "indexed_attention": "indexed",
-        "deepseek_sparse_attention": "indexed",
-        "minimax_m3_sparse": "blocks",
-    },
-    **{
-        "linear_attention": _RECURRENT,
-        "mamba": _RECURRENT,
-        "hybrid": _BOTH,
-        "hybrid_sliding": _BOTH,
-    },
-    **{"conv": "conv", "moe": "mlp", "mlp": "mlp"},
-}
-_LISTS = (
-    Listed("layer_types", _TYPES),
-    Listed("layers_block_type", _TYPES),
-    Listed("hybrid_override_pattern", {"M": _RECURRENT, "*": "full", "-": "mlp", "E": "mlp"}),
-    Listed("attn_type_list", {0: _RECURRENT, 1: "full"}),
-)
-"""Lists of the kind of every layer, and what their entries mean."""
+_RECURRENT = ("recurrent", "attention and recurrence")
 
 _OTHERS = (
     *("block_types", "_block_types", "attn_layer_indices", "full_attn_idxs", "attn_layer_idx"),
@@ -81,9 +39,6 @@ _ODD = (
 """Fields of recurrent or sparse mixers, or of layers with heads of their own: a file with one of
 them is no usual decoder.
 """
-
-
-_INDEXER = ("index_topk", "index_head_dim", "index_n_heads")
 
 
 def probe(fields: Fields, known: Iterable[str]) -> Reading:
@@ -132,10 +87,10 @@ def _told(fields: Fields) -> Reading:
     for there, kind in special:
         if there:
             return read(ROWS[kind], fields)
-    kinds, said = kinds_of(_ROW, fields)
-    for kind in (_RECURRENT, _BOTH):
+    kinds, said = kinds_of(UNKNOWN, fields)
+    for kind in _RECURRENT:
         if kind in kinds:
-            name = next(lists.field for lists in _LISTS if fields.has(lists.field))
+            name = next(filter(fields.has, UNKNOWN.lists))
             raise fields.error(
                 f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does not"
                 " say which recurrence that is; pass --pattern, such as --pattern '(mamba2*7 +"
@@ -143,59 +98,7 @@ def _told(fields: Fields) -> Reading:
             )
     fields.refuse_recurrent_looks()
     _refuse_odd(fields, but=("conv_L_cache",) if "conv" in kinds else ())
-    return finished(_ROW, fields, (kinds, said))
-
-
-def _periodic(fields: Fields) -> Found | None:
-    """By a period. Read is `sliding_window_pattern` alone, which means one thing in every family
-    that has it.
-    """
-    name = fields.find("sliding_window_pattern", "_sliding_window_pattern")
-    return None if name is None else every(fields.needed(name), name)(fields)
-
-
-def _plain(fields: Fields) -> Found:
-    """By the usual fields of attention alone."""
-    if fields.has("sliding_window") and fields.has("max_window_layers"):
-        return switched(unless_said=True)(fields)
-    if not fields.has("sliding_window") and not fields.flag("use_sliding_window"):
-        # without a window it says nothing
-        fields.harmless("max_window_layers")
-    if any(fields.has(name) for name in _INDEXER):
-        return ["indexed"] * fields.layers(), []
-    if fields.has("kv_lora_rank"):
-        return ["full"] * fields.layers(), []
-    chunks = fields.has("attention_chunk_size") and not fields.has("sliding_window")
-    return (["chunked"] * fields.layers(), []) if chunks else plain(fields)
-
-
-def _head_dim(fields: Fields) -> Size:
-    """Of grouped heads. Raises ConfigError where the file has fields of latent attention or of
-    values with a dimension of their own.
-    """
-    for name in ("kv_lora_rank", "v_head_dim"):
-        if fields.has(name):
-            raise fields.error(
-                f"'{name}' is there, and what these layers cache then follows from the model's code"
-                " alone; pass --pattern"
-            )
-    return DIM(fields)
-
-
-_SOFTMAX = softmax(dims=_head_dim)
-_ROW = Row(
-    "unknown",
-    {
-        **_SOFTMAX,
-        "full": lambda fields: (LATENT if fields.has("kv_lora_rank") else _SOFTMAX["full"])(fields),
-        "indexed": lambda fields: INDEXED_LATENT(own_indexers(fields)),
-        "blocks": lambda fields: BLOCKS(fields.section("sparse_attention_config")),
-        "conv": SHORT_CONVOLUTION,
-        "mlp": Mixer(PositionWise),
-    },
-    lists=_LISTS,
-    otherwise=(_periodic, _plain),
-)
+    return finished(UNKNOWN, fields, (kinds, said))
 
 
 def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:

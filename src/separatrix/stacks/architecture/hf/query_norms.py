@@ -7,6 +7,7 @@ norm, and not which: it counts as one of another kind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from separatrix.stacks.architecture.hf.fields import Fields, shown
@@ -28,13 +29,14 @@ class Norm(NamedTuple):
     bounds: bool = False
     """Whether it has no weights, where a layer rotates; elsewhere there is none."""
 
-
-EACH = Norm("head")
-WHOLE = Norm("all")
-"""One norm over all heads."""
-ROTATED = Norm("other")
-"""Behind the rotation."""
-WEIGHTLESS = Norm("none", bounds=True)
+    @classmethod
+    def of(cls, said: Sequence[Any]) -> Norm | None:
+        """As the table writes it: the kind, the flag, and what is taken where the flag is absent;
+        nothing where flags alone say it, "bounds" for one without weights.
+        """
+        if said == ["bounds"]:
+            return cls("none", bounds=True)
+        return cls(*said) if said else None
 
 
 def query_norm(norm: Norm | None, fields: Fields) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from separatrix.core.evidence.canonical import json_object
 from separatrix.stacks.architecture.hf.draft import Draft
 from separatrix.stacks.architecture.hf.fields import Fields, shown
-from separatrix.stacks.architecture.hf.row import Layers
 from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
 
+Layers = tuple[tuple[Draft, ...], ...]
 OVERRIDES = "per_layer_config"
 _OWN = (
     OVERRIDES,

@@ -4,8 +4,8 @@ is silent. What neither says is unknown, and a note says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.fields import shown
@@ -237,6 +237,30 @@ def hymba(spot: Spot, usual: Usual) -> Seen:
     return where("rope")(spot, usual)
 
 
+RULES: dict[str, Rule] = {
+    "rotary": rotary,
+    "every_fourth_without": every_fourth_without,
+    "in_windows": in_windows,
+    "in_windows_or_dense": in_windows_or_dense,
+    "in_windows_if_any": in_windows_if_any,
+    "if_use_mem_rope": where("use_mem_rope", otherwise=False),
+    "unless_mla_use_nope": unless("mla_use_nope"),
+    "unless_null": unless_null,
+    "embedded": always("embedded"),
+    "alibi": always("alibi"),
+    "alibi_if_said": or_alibi(usually=False, otherwise=rotary),
+    "alibi_unless_said": or_alibi(usually=True, otherwise=None),
+    "none": unplaced,
+    "by_type": by_type,
+    "by_ratio": by_ratio,
+    "hymba": hymba,
+    "fla": fla,
+    "native": native,
+    "said": said,
+}
+"""What model classes make of their layers, as the table calls it."""
+
+
 class Way(NamedTuple):
     """Which layers of a model class rotate, and its defaults."""
 
@@ -248,21 +272,15 @@ class Way(NamedTuple):
     gate: str = "none"
     """The gate of the heads' outputs, unless `attn_output_gate` is false."""
 
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Self:
+        """As the table writes it, with the sizes of `Usual`; a base of 0 where none is known."""
+        own = {key: value for key, value in said.items() if key in cls._fields}
+        usual: dict[str, Any] = {key: said[key] for key in said if key not in own}
+        if usual.get("base") == 0:
+            usual["base"] = None
+        own["rule"] = RULES[own.get("rule", "rotary")]
+        return cls(**own, usual=Usual(**usual))
+
 
 USUAL = Way()
-
-
-def based(
-    base: int | None,
-    *,
-    local: int | None = None,
-    scaling: str | None = None,
-    local_scaled: bool = True,
-    dims: int | None = None,
-) -> Way:
-    """Every layer rotates, with this base where the file is silent; None where no default is
-    known.
-    """
-    return Way(
-        usual=Usual(base, local=local, scaling=scaling, local_scaled=local_scaled, dims=dims)
-    )

@@ -17,7 +17,7 @@ from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.draft import Unknown
 from separatrix.stacks.architecture.hf.fields import Fields
-from separatrix.stacks.architecture.hf.row import Row
+from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Weights
 from separatrix.stacks.mechanisms import DSA, Full, GatedDeltaNet, Latent, Mechanism, Window
 

@@ -364,7 +364,7 @@ def test_what_only_the_models_code_knows_is_not_guessed(config: dict[str, Any], 
         (STEP | {"num_nextn_predict_layers": 2}, "'layer_types' has 7 entries"),
         (
             STEP | {"attention_other_setting": {"num_attention_heads": 8}},
-            "is 3, which does not divide the number of heads = 8",
+            "is 3, which does not divide 'attention_other_setting.num_attention_heads' = 8",
         ),
         (MINIMAX_M2 | {"attn_type_list": [1, 1, 0, 1, 1, 1]}, "entry 3 of 'attn_type_list' is 0"),
         (MINIMAX_M3 | {"layer_types": ["full_attention"] * 6}, "disagree"),

@@ -509,7 +509,7 @@ def test_kimi_lists_that_do_not_fit(changes: Config, expected: str) -> None:
         (GLA | {"num_heads": 3}, "is 32 / 3, which is no integer"),
         (
             GLA | {"num_heads": 3, "expand_k": 0.75},
-            "hidden_size x 'expand_v' / num_heads is 64 / 3",
+            "hidden_size x expand_v / num_heads is 64 / 3",
         ),
         (DELTA_NET | {"num_kv_heads": 1}, "'num_kv_heads' with 'use_short_conv'"),
         (GATED_DELTANET | {"num_v_heads": 3}, "'num_v_heads' is 3, no multiple of 'num_heads' = 2"),

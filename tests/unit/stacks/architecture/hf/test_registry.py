@@ -8,10 +8,9 @@ from support.hf_attention_configs import ATTENTION
 from support.hf_recurrent_configs import RECURRENT
 
 from separatrix.stacks.architecture.hf import ROWS, of_class
-from separatrix.stacks.architecture.hf.row import Row
-from separatrix.stacks.architecture.hf.rows import attention, fla, latent, recurrent
+from separatrix.stacks.architecture.hf.sizes import DATA
+from separatrix.stacks.architecture.hf.table import Row
 
-TABLES = (attention.ROWS, latent.ROWS, recurrent.ROWS, fla.ROWS)
 ELSEWHERE = (
     *("gpt2", "bert", "gpt_neo", "chatglm", "exaone", "hunyuan", "hunyuan_v1_dense", "mllama"),
     *("ouro", "hrm_text", "longcat_flash", "jetmoe", "mpt", "deci", "mellum", "hgrn", "gsa"),
@@ -23,11 +22,19 @@ REFUSED = ("phi4flash", "phi3small", "doge", "reformer")
 
 
 def way_of_reading(row: Row) -> tuple[object, ...]:
-    return id(row.mixers), id(row.lists), row.otherwise, row.read
+    kinds = [[getattr(maker, "cls", None) for maker in makers] for makers in row.mixers.values()]
+    return str(kinds), str(row.lists), str(row.otherwise), row.read, str(row.before)
 
 
 def test_no_type_has_two_rows_and_no_class_two_types() -> None:
-    assert sum(map(len, TABLES)) == len(ROWS)
+    types = [*DATA["rows"]]
+    types += [
+        kind
+        for part in ("kin", "rows")
+        for row in DATA[part].values()
+        for kind in row.get("types", ())
+    ]
+    assert sorted(types) == sorted(ROWS)
     classes = [name for row in ROWS.values() for name in row.classes]
     assert len(set(classes)) == len(classes)
     assert all(of_class(name) == kind for kind, row in ROWS.items() for name in row.classes)

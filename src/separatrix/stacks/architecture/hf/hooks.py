@@ -1,0 +1,310 @@
+"""What no row of the table can say: what is refused or opened before a file is read, what is done
+to the layers after it, and sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from separatrix.core.evidence.canonical import json_list
+from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Fields, shown
+from separatrix.stacks.architecture.hf.kinds import listed, plain
+from separatrix.stacks.architecture.hf.notes import state_note
+from separatrix.stacks.architecture.hf.single_layers import Layers, reusing
+from separatrix.stacks.architecture.hf.sizes import kernel, minimax_ported
+
+# ---- which mixer, and what it refuses
+
+
+def _sparse_or_nsa(fields: Fields) -> str:
+    return "nsa" if fields.optional_size("window_size", low=0) else "sparse"
+
+
+BY: dict[str, Callable[[Fields], str]] = {
+    "plain": lambda fields: plain(fields)[0][0],
+    "window_size": lambda fields: "window" if fields.has("window_size") else "full",
+    "near": _sparse_or_nsa,
+    "kv_lora_rank": lambda fields: "latent" if fields.has("kv_lora_rank") else "full",
+}
+"""What chooses among the mixers of a kind of layer."""
+
+
+def _alone(fields: Fields) -> None:
+    """Raises ConfigError where a file asks for a window in a class whose attention has none."""
+    for name in ("sliding_window", "attention_chunk_size"):
+        off = name == "sliding_window" and fields.flag("use_sliding_window") is False
+        if fields.has(name) and not off:
+            raise fields.error(
+                f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees"
+                " every token; set it to null"
+            )
+
+
+def _equal_widths(fields: Fields) -> None:
+    """GLA and its kin, whose convolutions must be of one width."""
+    kv = fields.optional_size("num_kv_heads")
+    if kv is not None and kv != fields.size("num_heads") and kernel(fields) != 0:
+        raise fields.error(
+            "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
+            " not supported; pass the stack as a spec"
+        )
+
+
+def _own_indexers(fields: Fields) -> None:
+    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
+    indexer keys, which is not supported.
+    """
+    every = fields.optional_size("index_topk_freq")
+    types, pattern = fields.value("indexer_types"), fields.value("index_topk_pattern")
+    shared: list[tuple[str, object]] = (
+        [("index_topk_freq", every)] if every not in (None, 1) and types is pattern is None else []
+    )
+    for name, value, own in (
+        ("indexer_types", types, "full"),
+        ("index_topk_pattern", pattern, "F"),
+    ):
+        entries = value if isinstance(value, str) else json_list(value)
+        if value is not None and (
+            entries is None or any(entry not in (own, "full") for entry in entries)
+        ):
+            shared.append((name, value))
+    for name, value in shared:
+        raise fields.error(
+            f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass the"
+            " stack as a spec"
+        )
+
+
+CHECKS: dict[str, Callable[[Fields], None]] = {
+    "alone": _alone,
+    "equal_widths": _equal_widths,
+    "own_indexers": _own_indexers,
+}
+"""What a mixer refuses before its sizes are read."""
+
+# ---- before a file is read
+
+
+def _only(fields: Fields, names: Sequence[str], *usual: Any) -> Fields:
+    """Raises ConfigError where one of these fields has another value than the usual ones, which
+    means what no reader knows.
+    """
+    for name in names:
+        value = fields.value(name)
+        if value is not None and value not in usual:
+            known = ", ".join(map(shown, usual)) or "no such field"
+            raise fields.error(
+                f"'{name}' is {shown(value)}, but of this model type {known} is read; pass the"
+                " stack as a spec, or correct 'model_type'"
+            )
+    return fields
+
+
+def _window_spelled(fields: Fields) -> Fields:
+    name = fields.find("sliding_window_size", "sliding_window")
+    return fields if name is None else fields.replaced(sliding_window=fields.data[name])
+
+
+def _as_long_as_listed(fields: Fields) -> Fields:
+    """Nemotron-H: transformers' class takes the depth from the list, and saves no other."""
+    names = ("hybrid_override_pattern", "layers_block_type", "layer_types")
+    values = (fields.data.get(name) for name in names)
+    entries = (value if isinstance(value, str) else json_list(value) for value in values)
+    found = next((entry for entry in entries if entry is not None), None)
+    if found is None or fields.has("num_hidden_layers"):
+        return fields
+    return fields.replaced(num_hidden_layers=len(found))
+
+
+def _cycles(fields: Fields) -> int:
+    cycles = fields.needed("H_cycles", high=MOST_LAYERS)
+    return cycles * (fields.needed("L_cycles", high=MOST_LAYERS) + 1)
+
+
+def _one_stack(fields: Fields) -> Fields:
+    """HRM-Text: saved files count all passes in `num_hidden_layers`; files without
+    `num_layers_per_stack` count one stack there.
+    """
+    stack = fields.optional_size("num_layers_per_stack", high=MOST_LAYERS)
+    stated = fields.optional_size("num_hidden_layers", high=MOST_LAYERS)
+    passes = _cycles(fields)
+    if stack is not None and stated not in (None, stack, stack * passes):
+        raise fields.error(
+            f"'num_hidden_layers' is {stated}, but 'num_layers_per_stack' x 'H_cycles' x"
+            f" ('L_cycles' + 1) is {stack * passes}; correct one of them"
+        )
+    return fields if stack is None else fields.replaced(num_hidden_layers=stack)
+
+
+def _twice(fields: Fields) -> Fields:
+    """LongCat-Flash: `num_layers` layers with two latent attentions each, which
+    `num_hidden_layers`, where it is there, counts one by one.
+    """
+    own = fields.layers("num_layers")
+    stated = fields.optional_size("num_hidden_layers", high=2 * MOST_LAYERS)
+    if stated not in (None, own, 2 * own):
+        raise fields.error(
+            f"'num_hidden_layers' is {stated}, but each of the 'num_layers' = {own} layers has two"
+            " attentions; correct one of them"
+        )
+    return fields
+
+
+def _with_attn(fields: Fields) -> Fields:
+    if "attn" not in fields.data:
+        raise fields.no_pattern(("attn",))
+    return fields
+
+
+def _two_dimensional(fields: Fields) -> Fields:
+    if fields.flag("position_encoding_2d") or fields.has("inner_hidden_size"):
+        raise fields.error(
+            "'position_encoding_2d' or 'inner_hidden_size' is there: the first ChatGLM lets the"
+            " tokens of its prompt see the ones after them; only models that read left to right"
+            " are judged"
+        )
+    return fields
+
+
+_REFUSED = {
+    "phi3small": "see local blocks and every few blocks before them ('blocksparse_*'), other ones"
+    " in every head, but for one layer in 'dense_attention_every_n_layers': not supported; pass the"
+    " stack as a spec, such as '(sparse + full)*16 @ heads=32, bf16'",
+    "reformer": "see chunks beside them and the tokens of the same hash ('attn_layers'), drawn anew"
+    " at each pass: not supported; pass the stack as a spec, with what each layer is taken to see",
+    "doge": "see all tokens up to 'keep_window_size', and beyond them only the keys of largest"
+    " scores, chosen without the query: not supported; for shorter contexts pass the stack as a"
+    " spec, such as 'full*32 @ heads=8, bf16'",
+    "phi4flash": "share keys, values and states across layers in ways the file does not say; pass"
+    " the stack itself instead, such as '(mamba + window)*8 + full @ heads=40, bf16'",
+}
+"""Model types whose caches follow from their code alone -> what their layers do."""
+
+
+def _refused(fields: Fields, kind: str) -> Fields:
+    raise fields.error(f"'model_type' is '{kind}', whose layers {_REFUSED[kind]}")
+
+
+BEFORE: dict[str, Callable[..., Fields | None]] = {
+    "section": Fields.section,
+    "only": _only,
+    "window_spelled": _window_spelled,
+    "as_long_as_listed": _as_long_as_listed,
+    "one_stack": _one_stack,
+    "twice": _twice,
+    "with_attn": _with_attn,
+    "two_dimensional": _two_dimensional,
+    "own_indexers": _own_indexers,
+    "refused": _refused,
+}
+"""What a row looks at first; the fields as they are read from then on."""
+
+# ---- after the layers are made
+
+
+def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> tuple[Layers, list[str]]:
+    """The layers once for every pass that a token makes through them."""
+    if len(layers) * passes > MOST_LAYERS:
+        raise fields.error(
+            f"{len(layers)} layers run {passes} times each ({why}), more than {MOST_LAYERS:,} in"
+            " all; correct the fields"
+        )
+    note = f"every layer counts {passes} times ({why}): each pass keeps keys and values of its own"
+    return layers * passes, [note]
+
+
+def _looped(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+    passes = fields.needed("total_ut_steps", high=MOST_LAYERS)
+    return _repeated(fields, layers, passes, "total_ut_steps")
+
+
+def _cycled(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+    return _repeated(fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)")
+
+
+def _last_layers_reuse(
+    fields: Fields, kinds: list[str], layers: Layers
+) -> tuple[Layers, list[str]]:
+    """Gemma 3n: the last `num_kv_shared_layers` layers reuse keys and values of an earlier one
+    (transformers takes 15 where that is absent).
+    """
+    return reusing(fields, kinds, layers, fields.needed("num_kv_shared_layers", low=0))
+
+
+def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+    """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
+    name = "sparse_attention_config.sparse_disable_index_value"
+    off = listed(fields, name, "one_off") or []
+    if ("sparse", "on") in zip(kinds, off, strict=False):
+        raise fields.error(
+            f"'{name}' is {shown(fields.data[name])}: indexers that keep values are not supported;"
+            " pass the stack as a spec"
+        )
+    return layers, []
+
+
+After = Callable[[Fields, list[str], Layers], tuple[Layers, list[str]]]
+AFTER: dict[str, After] = {
+    "looped": _looped,
+    "cycled": _cycled,
+    "last_layers_reuse": _last_layers_reuse,
+    "no_values": _no_values,
+}
+
+# ---- sentences
+
+STATES = {
+    "minimax": "recurrent state fp32 (assumed): the released code sums it in fp32; transformers'"
+    " class and vLLM keep it in the model's dtype",
+    "minimax ported": "recurrent state in the model's dtype (assumed): transformers and vLLM keep"
+    " the state of Lightning attention so",
+    "bailing": "recurrent state fp32 (assumed): the released code and the kernels of vLLM sum it in"
+    " fp32",
+    "native": "recurrent state fp32 (assumed): transformers keeps it in fp32; mamba_ssm and vLLM"
+    " keep it in the model's dtype by default",
+    "fla": "recurrent state fp32 (assumed): flash-linear-attention's kernels keep it in fp32; vLLM"
+    " keeps it in the model's dtype by default",
+}
+"""On the format of the recurrent state, where it is not the usual one."""
+
+
+def state_said(said: str, fields: Fields) -> str:
+    """The sentence on the format of the recurrent state; `said`: the field that states it, or
+    which sentence.
+    """
+    if said in STATES:
+        ported = said == "minimax" and minimax_ported(fields)
+        return STATES[f"{said} ported" if ported else said]
+    stated = fields.number_format(said) if said else None
+    return state_note(stated or "fp32", said if stated else None)
+
+
+NOTES = {
+    "image": "layers in 'cross_attention_layers' read the image and no text: they are counted as"
+    " layers without token mixing, and the image's keys and values, the same for every token, are"
+    " not counted",
+    "zamba": "attention weights are shared between hybrid layers; each of them keeps keys and"
+    " values of its own",
+    "hymba": "the learned tokens before the prompt ('num_memory_tokens') are the same for every"
+    " input and not counted",
+    "rwkv": "token shifts in the model's dtype (assumed), one token per mixing",
+    "comba": "Comba is counted as a Gated DeltaNet of the same sizes (assumed): one matrix per"
+    " value head, erased along the key, with a correction of the query",
+    "hgrn": "HGRN is counted as an RG-LRU of the same width (assumed): both carry one number per"
+    " channel, h = f h + (1 - f) i in place of a h + sqrt(1 - a^2) i",
+    "gsa": "gated slot attention is counted as two gated linear attentions (assumed), which its"
+    " paper shows it to be: one writes keys into slots, the other values, with a softmax between"
+    " them",
+    "loglinear": "one state for each Fenwick bucket (assumed), as in the paper; the kernels work in"
+    " chunks",
+    "shifts": "token shifts in the model's dtype (assumed): time and channel mixing each remember"
+    " one token; attention layers keep channel mixing's",
+    "mla": "latents are what is cached (assumed), as in the paper; flash-linear-attention's own"
+    " layer caches the keys and values made from them",
+    "moba": "'moba_topk' blocks are read, the own one among them; flash-linear-attention reads all"
+    " tokens while it decodes",
+    "nsa": "one compressed key and value per block is cached (assumed); flash-linear-attention's"
+    " layer makes them again from the keys and values of all tokens",
+}
+"""What is said of every file of a row."""

@@ -1,0 +1,457 @@
+"""Sizes of layers as `models.toml` writes them: fields of a file, reckoned with.
+
+An expression is read by Python's own grammar, and means what the head of `models.toml` says; what
+no expression can say is a function here.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from separatrix.stacks.architecture.hf.draft import Size, Unknown, Value
+from separatrix.stacks.architecture.hf.factors import scaled
+from separatrix.stacks.architecture.hf.fields import Fields, shown
+
+DATA: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
+)
+Of = str | int
+"""A size of a mixer: an expression, or a number."""
+
+
+def value_of(of: Of, fields: Fields) -> Value:
+    return _value(_parsed(of), fields) if isinstance(of, str) else of
+
+
+class _Spelled(ast.NodeTransformer):
+    """Puts the sizes that have a name in the table in its place."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _parsed(DATA["sizes"][node.id]) if node.id in DATA["sizes"] else node
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    return _Spelled().visit(ast.parse(text, mode="eval")).body
+
+
+def _names(node: ast.expr) -> tuple[str, ...]:
+    """A field, or the spellings of one."""
+    several = node.values if isinstance(node, ast.BoolOp) else [node]
+    return tuple(map(ast.unparse, several))
+
+
+def _value(node: ast.expr, fields: Fields) -> Value:
+    match node:
+        case ast.Constant(value=value):
+            assert value is None or isinstance(value, int | str)
+            return value
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            given = _optional(left, fields)
+            return _value(right, fields) if given is None else given
+        case ast.BinOp(left=left, op=op, right=right):
+            return _reckoned(node, left, op, right, fields)
+        case ast.Compare(left=left, comparators=[right]):
+            stated, found = _optional(left, fields), _size(right, fields)
+            if stated is not None and isinstance(found, int) and stated != found:
+                raise fields.error(
+                    f"{_called(left, fields)} is {stated}, but {_text(right, fields)} is {found};"
+                    " correct one of them"
+                )
+            return found
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            said = _value(test, fields)
+            return said if isinstance(said, Unknown) else _value(body if said else orelse, fields)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return FUNCTIONS[name](fields, *args)
+        case _:
+            return fields.size(*_names(node))
+
+
+def _size(node: ast.expr, fields: Fields) -> Size:
+    value = _value(node, fields)
+    assert isinstance(value, (int, Unknown)), "a size that is reckoned with is a number"
+    return value
+
+
+def _optional(node: ast.expr, fields: Fields) -> int | None:
+    if isinstance(node, ast.Call):
+        return fields.optional_size(*_names(node.args[0]), low=0)
+    return fields.optional_size(*_names(node))
+
+
+def _reckoned(
+    node: ast.expr, left: ast.expr, op: ast.operator, right: ast.expr, fields: Fields
+) -> Size:
+    if isinstance(op, ast.Mult) and not isinstance(left, ast.Constant):
+        return scaled(fields, _size(left, fields), *_names(right))
+    one, other = _size(left, fields), _size(right, fields)
+    if isinstance(op, ast.Div):
+        return fields.quotient(one, other, _text(node, fields))
+    if not isinstance(op, ast.Mod):
+        return one * other
+    if isinstance(one, int) and isinstance(other, int) and other % one:
+        raise fields.error(
+            f"{_called(left, fields)} is {one}, which does not divide"
+            f" {_called(right, fields)} = {other}; correct one of them"
+        )
+    return one
+
+
+def _text(node: ast.expr, fields: Fields) -> str:
+    """An expression in the names of fields, for a message."""
+    match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _text(right if _optional(left, fields) is None else left, fields)
+        case ast.BinOp(left=left, op=op, right=right):
+            sign = "/" if isinstance(op, ast.Div) else "x"
+            return f"{_text(left, fields)} {sign} {_text(right, fields)}"
+        case ast.BoolOp():
+            return fields.find(*_names(node)) or _names(node)[0]
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return _text(args[0], fields) if args else _SHORT.get(name, name)
+        case _:
+            return ast.unparse(node)
+
+
+_SHORT = {"rwkv_heads": "num_heads", "hgrn_ratio": "expand_ratio"}
+"""The field that a function mostly reads, for messages."""
+
+
+def _called(node: ast.expr, fields: Fields) -> str:
+    text = _text(node, fields)
+    return f"'{text}'" if text in fields.data else "the number of heads"
+
+
+# ---- what fields say beside sizes
+
+
+def _zero(fields: Fields, node: ast.expr) -> Value:
+    return fields.size(*_names(node), low=0)
+
+
+def _given(fields: Fields, node: ast.expr) -> Value:
+    return fields.optional_size(*_names(node))
+
+
+def _flag(fields: Fields, node: ast.expr) -> Value:
+    return bool(fields.flag(ast.unparse(node)))
+
+
+def _unless(fields: Fields, node: ast.expr) -> Value:
+    return fields.flag(ast.unparse(node)) is not False
+
+
+def _stated(fields: Fields, node: ast.expr) -> Value:
+    """A flag that no class has a default for."""
+    name = ast.unparse(node)
+    said = fields.flag(name)
+    return Unknown((f"'{name}' is missing",)) if said is None else said
+
+
+def _has(fields: Fields, node: ast.expr) -> Value:
+    return fields.has(ast.unparse(node))
+
+
+def _dtype(fields: Fields, node: ast.expr) -> Value:
+    """The format of a state, where a field states it."""
+    return fields.number_format(ast.unparse(node)) or "fp32"
+
+
+def _half(fields: Fields, node: ast.expr) -> Value:
+    return fields.size(ast.unparse(node), low=2) // 2
+
+
+# ---- softmax attention
+
+
+def _window_or_null(fields: Fields) -> Value:
+    """Mistral: null says that every token is seen."""
+    missing = Unknown(("'sliding_window' is missing (null says that every token is seen)",))
+    return fields.size("sliding_window") if fields.has("sliding_window") else missing
+
+
+def _falcon_kv(fields: Fields) -> Value:
+    """`num_kv_heads` (all heads if absent) in the new decoder architecture; before, one key head
+    if `multi_query`.
+    """
+    given = fields.optional_size("num_kv_heads", "n_head_kv")
+    grouped = value_of("HEADS", fields) if given is None else given
+    if fields.flag("new_decoder_architecture"):
+        return grouped
+    one = _stated(fields, _parsed("multi_query"))
+    return one if isinstance(one, Unknown) else 1 if one else grouped
+
+
+_MPT = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
+
+
+def _mpt_kv(fields: Fields) -> Value:
+    """As many key as query heads, one with `attn_config.attn_type` multiquery_attention,
+    `attn_config.kv_n_heads` with grouped_query_attention.
+    """
+    kind = fields.value("attn_config.attn_type")
+    if kind is not None and kind not in _MPT:
+        raise fields.error(
+            f"'attn_config.attn_type' is {shown(kind)}; it must be one of {', '.join(_MPT)}"
+        )
+    if kind == _MPT[2]:
+        return fields.size("attn_config.kv_n_heads")
+    return value_of("attn_config.kv_n_heads == " + ("1" if kind == _MPT[1] else "(HEADS)"), fields)
+
+
+def _unknown_dim(fields: Fields) -> Value:
+    """Of grouped heads of a type that is not known. Raises ConfigError where the file has fields
+    of latent attention or of values with a dimension of their own.
+    """
+    for name in ("kv_lora_rank", "v_head_dim"):
+        if fields.has(name):
+            raise fields.error(
+                f"'{name}' is there, and what these layers cache then follows from the model's code"
+                " alone; pass --pattern"
+            )
+    return value_of("DIM", fields)
+
+
+def mimo_ported(fields: Fields) -> bool:
+    """Whether transformers' class of MiMo-V2 saved the file, and not its own."""
+    return not any(str(name).startswith("swa_") for name in fields.data)
+
+
+def minimax_ported(fields: Fields) -> bool:
+    """The released files of MiniMax all have the list, those that transformers saves do not."""
+    return not fields.has("attn_type_list")
+
+
+# ---- Mamba
+
+
+def _mamba_rank(fields: Fields) -> Value:
+    """The rank of the step size, where it is another than the model width / 16 (`auto`)."""
+    name = fields.find("time_step_rank", "mamba_dt_rank", "dt_rank", "ssm_cfg.dt_rank")
+    if name is None or fields.data[name] == "auto":
+        return None
+    rank = fields.optional_size(name)
+    width = fields.optional_size("hidden_size", "d_model")
+    return None if width is not None and rank == -(-width // 16) else rank
+
+
+def _per_head(fields: Fields, whole: ast.expr, heads: ast.expr, head_dim: ast.expr) -> Value:
+    """The field `head_dim`; whole / heads where it is missing or "auto". Raises ConfigError where
+    the three disagree.
+    """
+    number, width = _size(heads, fields), _size(whole, fields)
+    name = ast.unparse(head_dim)
+    if not fields.has(name) or fields.data[name] == "auto":
+        what = f"the width of the recurrence / {_called(heads, fields)}"
+        return fields.quotient(width, number, what)
+    each = fields.size(name)
+    known = isinstance(number, int) and isinstance(each, int) and isinstance(width, int)
+    if known and number * each != width:
+        raise fields.error(
+            f"{_called(heads, fields)} x '{name}' is {number} x {each}, but the recurrence has"
+            f" {width} channels; correct one of them"
+        )
+    return each
+
+
+def _mamba_width(fields: Fields) -> Value:
+    """The channels of a Mamba: `intermediate_size`, which older files repeat as `d_inner`, or
+    `expand` x `hidden_size`. Raises ConfigError where two of them disagree.
+    """
+    ways: list[tuple[str, Size]] = [
+        (f"'{name}'", fields.size(name))
+        for name in ("intermediate_size", "d_inner")
+        if fields.has(name)
+    ]
+    if fields.has("expand") or not ways:
+        width = scaled(fields, fields.size("hidden_size", "d_model"), "expand")
+        ways.append(("'expand' x hidden_size", width))
+    known = [(what, size) for what, size in ways if isinstance(size, int)]
+    for what, size in known[1:]:
+        if size != known[0][1]:
+            raise fields.error(
+                f"{known[0][0]} is {known[0][1]}, but {what} is {size}; correct one of them"
+            )
+    return known[0][1] if known else ways[0][1]
+
+
+def _mamba_2_heads(fields: Fields) -> Value:
+    """Heads of a Mamba-2; those that are not in the file are channels / `head_dim`."""
+    return value_of("num_heads | hidden_size * expand / head_dim", fields)
+
+
+def _mamba_2_dim(fields: Fields) -> Value:
+    width = value_of("hidden_size * expand", fields) if fields.has("num_heads") else None
+    checked = "per_head(hidden_size * expand, num_heads, head_dim)"
+    return value_of(checked if isinstance(width, int) else "head_dim", fields)
+
+
+def _falcon_width(fields: Fields) -> Value:
+    """`mamba_d_ssm` wins over `mamba_expand` x `hidden_size`; null asks for the product, and where
+    the field is missing the width is unknown.
+    """
+    if "mamba_d_ssm" in fields.data and not fields.has("mamba_d_ssm"):
+        return value_of("INNER", fields)
+    fields.harmless("mamba_expand")
+    return fields.size("mamba_d_ssm")
+
+
+def _whole_width(fields: Fields, width: ast.expr) -> Value:
+    if fields.has("ssm_cfg.d_ssm"):
+        raise fields.error(
+            "'ssm_cfg.d_ssm' gives part of the channels to an MLP, which is not supported; pass the"
+            " stack itself as a spec"
+        )
+    return _value(width, fields)
+
+
+_MULTIPLE = 64
+"""Both widths of an xLSTM are rounded up to a multiple of this in one implementation and not in the
+other; read where that makes no difference.
+"""
+
+
+def _xlstm_dim(fields: Fields, factor: ast.expr) -> Value:
+    name = ast.unparse(factor)
+    channels = scaled(fields, fields.size("hidden_size", "embedding_dim"), name)
+    if isinstance(channels, int) and channels % _MULTIPLE:
+        raise fields.error(
+            f"'{name}' x hidden_size is {channels}, which implementations round differently;"
+            f" only multiples of {_MULTIPLE} are supported"
+        )
+    what = f"'{name}' x hidden_size / num_heads"
+    return fields.quotient(channels, fields.size("num_heads"), what)
+
+
+# ---- flash-linear-attention
+
+
+def kernel(fields: Fields) -> Value:
+    """Kernel of the short convolution on q, k, v: `conv_size` if `use_short_conv`, 0 if not,
+    unknown where the file does not say.
+    """
+    used = _stated(fields, _parsed("use_short_conv"))
+    # without the convolution its size says nothing
+    fields.harmless("conv_size", "conv_bias", "share_conv_kernel")
+    return used if isinstance(used, Unknown) else fields.size("conv_size") if used else 0
+
+
+def _kernel_or_silu(fields: Fields) -> Value:
+    """Delta rules put SiLU on q, k and v also where they have no convolution: one over a single
+    token is that SiLU, without which keys could be chosen freely.
+    """
+    size = kernel(fields)
+    return 1 if size == 0 else size
+
+
+def _value_heads(fields: Fields) -> Value:
+    """`num_v_heads` value heads, as many as query-key heads if null."""
+    keys = fields.size("num_heads")
+    values = fields.optional_size("num_v_heads")
+    if values is not None and isinstance(keys, int) and values % keys:
+        raise fields.error(
+            f"'num_v_heads' is {values}, no multiple of 'num_heads' = {keys}; correct one of them"
+        )
+    return keys if values is None else values
+
+
+def _hgrn_ratio(fields: Fields) -> Value:
+    """`expand_ratio` numbers per channel; where it is null, hidden_size / num_heads."""
+    heads = fields.optional_size("num_heads")
+    ratio = fields.optional_size("expand_ratio")
+    if ratio is None and heads is not None:
+        return value_of("hidden_size / num_heads", fields)
+    # where neither is given: the unknown size names both fields
+    return fields.size("expand_ratio", "num_heads") if ratio is None else ratio
+
+
+_FEATURES = {
+    "elu": "elu",
+    "relu": "relu",
+    "identity": "identity",
+    "elementwise_product": "identity",
+    "t2r": "relu",
+}
+"""Feature maps that keep the dimension of keys; learnt ones count as their last step."""
+
+
+def _feature(fields: Fields) -> Value:
+    name = fields.value("feature_map")
+    if not isinstance(name, str) or name not in _FEATURES:
+        raise fields.error(
+            f"'feature_map' is {shown(name)}; it must be one of {', '.join(_FEATURES)}, which keep"
+            " the dimension of keys"
+        )
+    return _FEATURES[name]
+
+
+def _normaliser(fields: Fields) -> Value:
+    said = fields.flag("norm_feature_map")
+    if said is None:
+        raise fields.error(
+            "'norm_feature_map' is missing: it says whether the state carries a normaliser; add it"
+            " to the file"
+        )
+    return said
+
+
+def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
+    """Of the short convolutions of gated slot attention, all together."""
+    own = _size(_parsed("FLA_KV"), fields)
+    groups = _size(_parsed("num_heads / (num_kv_heads | num_heads)"), fields)
+    one, other = _size(key, fields), _size(value, fields)
+    return own * (groups * one + one + other)
+
+
+def _rwkv_heads(fields: Fields) -> Value:
+    if fields.has("head_dim"):
+        return value_of("num_heads == hidden_size / head_dim", fields)
+    heads = fields.optional_size("num_heads")
+    return fields.size("num_heads", "head_dim") if heads is None else heads
+
+
+def _moba_blocks(fields: Fields) -> Value:
+    """Beside its own, which flash-linear-attention counts among them."""
+    return fields.size("moba_topk", low=2) - 1
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "zero": _zero,
+    "optional": _given,
+    "flag": _flag,
+    "unless": _unless,
+    "stated": _stated,
+    "has": _has,
+    "dtype": _dtype,
+    "half": _half,
+    "window_or_null": _window_or_null,
+    "falcon_kv": _falcon_kv,
+    "mpt_kv": _mpt_kv,
+    "unknown_dim": _unknown_dim,
+    "mimo_ported": mimo_ported,
+    "ported": minimax_ported,
+    "mamba_rank": _mamba_rank,
+    "per_head": _per_head,
+    "mamba_width": _mamba_width,
+    "mamba_2_heads": _mamba_2_heads,
+    "mamba_2_dim": _mamba_2_dim,
+    "falcon_width": _falcon_width,
+    "whole_width": _whole_width,
+    "xlstm_dim": _xlstm_dim,
+    "kernel": kernel,
+    "kernel_or_silu": _kernel_or_silu,
+    "value_heads": _value_heads,
+    "hgrn_ratio": _hgrn_ratio,
+    "feature": _feature,
+    "normaliser": _normaliser,
+    "slot_channels": _slot_channels,
+    "rwkv_heads": _rwkv_heads,
+    "moba_blocks": _moba_blocks,
+}
+"""What expressions of the table may call."""
