@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pytest
@@ -17,9 +16,10 @@ import separatrix as sx
 from separatrix.cli.main import run
 from separatrix.cli.report.tasks import page, rows
 from separatrix.core.errors import UnknownNameError
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import TASKS, Batch, Family, Task, parse_task
 from separatrix.tasks.audits import audit
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.base.words import Words
@@ -56,31 +56,12 @@ class Toy(Task):
         require(self.name, "n", self.n, 2, 10**6)
         require(self.name, "V", self.V, 2, 10**6)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        numbers = {"number": self.V}
+        return Layout(self.n, numbers, numbers, self.n - 1, Exact(self.V))
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count:
-        return Exact(self.V)
-
-    def family(self) -> Family[Toy]:
-        return Family(f"V = {self.V}", lambda n: Toy(n=n, V=self.V), 2)
+    def family(self) -> Family[Self]:
+        return self._growing(f"V = {self.V}", 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.V, size=(self._batch(batch), self.n))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -119,25 +120,24 @@ class CGram(Task):
         """d, the contexts drawn to differ from the one asked for in a given place only."""
         return min(self.ids_of_a_place - 1, (self.entries - 1) // self.c)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """The table: contexts of the ids below b, each with another id behind it, then ids from b
+        on; a context stands where c ids below b stand in a row.
+        """
+        m = self.entries
+        b = _root(m, self.c)
+        spare = self.n - self.c - m * (self.c + 1)
+        return Layout(
+            length=self.n,
+            ids={"letter": self.V},
+            answers={"letter": self.V},
+            prefix=self.n - self.c,
+            table=Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c),
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"letter": range(self.V)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"letter": range(self.V)}
+    def family(self) -> Family[Self]:
+        """c stays, and V, which bounds n."""
+        return self._growing(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c)
 
     @property
     def chance(self) -> Fraction:
@@ -161,31 +161,6 @@ class CGram(Task):
         if probe == "nearest key":
             return Fraction(m, V * (m - 1)) if m >= V else Fraction(1, m)
         return self.chance if m >= V or probe == "constant" else Fraction(1, m)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n - self.c
-
-    def prefix_classes(self) -> None:
-        """None: not known."""
-
-    def table(self) -> Table:
-        """Contexts of the ids below b, each with another id behind it, then ids from b on: a
-        context stands where c ids below b stand in a row.
-        """
-        m = self.entries
-        b = _root(m, self.c)
-        spare = self.n - self.c - m * (self.c + 1)
-        return Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c)
-
-    def family(self) -> Family[CGram]:
-        """c stays, and V, which bounds n."""
-        c = self.c
-        V = self.V
-        return Family(f"c = {c}, V = {V:,}", lambda n: CGram(n=n, V=V, c=c), (c + 1) ** 2 + c)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts, Table
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
@@ -111,28 +111,29 @@ class Thought(Task):
         """Tokens between the prompt and the answer: steps - 1 values, or L pairs."""
         return self.task.steps - (self.form == "values")
 
-    @property
-    def length(self) -> int:
-        return self.task.length + self.written
-
-    @property
-    def vocabulary(self) -> int:
-        pairs = self._functions.w_values * self._values if self.form == "pairs" else 0
-        return max(self.task.vocabulary, self.task.answers) + pairs
-
-    @property
-    def answers(self) -> int:
-        return self.vocabulary
+    def layout(self) -> Layout:
+        """The task's, with its answers and pairs as tokens behind the prompt."""
+        own = max(self.task.vocabulary, self.task.answers)
+        ids = {"": own}
+        if self.form == "pairs":
+            w = self._functions.branching[:-1]
+            pair = f"pair of w, counted by {w}, and one of {self._values} values"
+            ids |= {pair: self._functions.w_values * self._values}
+        return Layout(
+            length=self.task.length + self.written,
+            ids=ids,
+            answers=ids,
+            prefix=self.task.prefix_length,
+            classes=self.task.prefix_classes(),
+            table=self.task.table(),
+            runs=self.task.two_runs(),
+        )
 
     @property
     def token_ids(self) -> dict[str, range]:
         """Those of the task and of its answers, which are tokens here, then the pairs."""
         own = self.task.token_ids | self.task.answer_ids
-        if self.form == "values":
-            return own
-        w = self._functions.branching[:-1]
-        pair = f"pair of w, counted by {w}, and one of {self._values} values"
-        return own | {pair: range(self.task.vocabulary, self.vocabulary)}
+        return own | {kind: ids for kind, ids in super().token_ids.items() if kind}
 
     @property
     def answer_ids(self) -> dict[str, range]:
@@ -217,10 +218,6 @@ class Thought(Task):
     def cited(self) -> str:
         return f"{self.task.cited}; {self.source}"
 
-    @property
-    def prefix_length(self) -> int:
-        return self.task.prefix_length
-
     def prompts(self) -> Count:
         """What is written follows from the prompt."""
         return self.task.prompts()
@@ -231,18 +228,6 @@ class Thought(Task):
         """
         return self.task.facts()
 
-    def prefix_classes(self) -> Count | None:
-        """Those of the task."""
-        return self.task.prefix_classes()
-
-    def table(self) -> Table | None:
-        # what is written follows the prompt, and so the question
-        return self.task.table()
-
-    def two_runs(self) -> TwoRuns | None:
-        # the prompt is the task's, and so is the answer that the chain ends in
-        return self.task.two_runs()
-
     def family(self) -> Family[Task]:
         inner = self.task.family()
         return Family(
@@ -251,9 +236,6 @@ class Thought(Task):
             inner.smallest,
             inner.grows,
         )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         self._batch(batch)

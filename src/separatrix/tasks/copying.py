@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -85,34 +86,22 @@ class Copying(Task):
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return 2 * self.n + 1
+    def layout(self) -> Layout:
+        """Behind the mark and a blank the string's first value is due, the others later."""
+        return Layout(
+            length=2 * self.n + 1,
+            ids={"value": self.V, "mark": 1, "blank": 1, "filling": 1},
+            answers={"value": self.V},
+            prefix=self.n,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V, shared=1),
+            written={"mark": "|", "blank": "_", "filling": "."},
+            spelling="The mark is written |, a blank _, what fills the rest a dot.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + 3
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {
-            "value": range(self.V),
-            "mark": range(self.V, self.V + 1),
-            "blank": range(self.V + 1, self.V + 2),
-            "filling": range(self.V + 2, self.V + 3),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
+    def family(self) -> Family[Self]:
+        """V stays."""
+        return self._growing(f"V = {self.V:,}", 2)
 
     @property
     def shortest(self) -> int:
@@ -133,26 +122,6 @@ class Copying(Task):
             return other(shortest, self.V)
         hit = Fraction(1, min(shortest, self.n - shortest + 1))
         return hit + (1 - hit) * other(shortest, self.V)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.V, self.n)
-
-    def table(self) -> Table:
-        """The string; behind the mark and a blank its first value is due, the others later."""
-        return Table(self.n, self.V, shared=1)
-
-    def family(self) -> Family[Copying]:
-        """V stays."""
-        V = self.V
-        return Family(f"V = {V:,}", lambda n: Copying(n=n, V=V), 2)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -198,7 +167,7 @@ class Copying(Task):
             )
         strings = tokens[:, : self.n].copy()
         held = np.arange(self.n) < lengths[:, None]
-        self._below(strings[held], self.V, "a string")
+        self._are("value", a_string=strings[held])
         laid = self._laid(np.where(held, strings, 0), lengths)
         if (laid.tokens != tokens).any():
             raise SizeError(
@@ -206,10 +175,3 @@ class Copying(Task):
                 f" has values, then only {self.V + 2}"
             )
         return laid.targets
-
-    def word(self, token: int) -> str:
-        return str(token) if token < self.V else "|_."[token - self.V]
-
-    @property
-    def spelling(self) -> str:
-        return "The mark is written |, a blank _, what fills the rest a dot."

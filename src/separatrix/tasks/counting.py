@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -121,25 +122,22 @@ class Counting(Task):
         )
         return cls(**sizes)
 
-    @property
-    def length(self) -> int:
-        return self.n + (self.form == "queried")
+    def layout(self) -> Layout:
+        """Two runs: one token more is a one, and ones are asked for."""
+        n = self.n
+        queried = self.form == "queried"
+        return Layout(
+            length=n + queried,
+            ids={"symbol": self.V},
+            answers={"number": n + 1},
+            prefix=n,
+            classes=Binomial(n + self.V - 1, self.V - 1) if queried else Exact(n + 1),
+            runs=TwoRuns.halves(n, (((1,), 1),) if queried else ()),
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V
-
-    @property
-    def answers(self) -> int:
-        return self.n + 1
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"symbol": range(self.V)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"number": range(self.answers)}
+    def family(self) -> Family[Self]:
+        """V and the form stay."""
+        return self._growing("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1)
 
     @property
     def symbols(self) -> int:
@@ -210,26 +208,6 @@ class Counting(Task):
             )
             total += max(comb(count, ones) * comb(self.n - count, width - ones) for count in near)
         return Fraction(total, comb(self.n, width))
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return (
-            Exact(self.n + 1) if self.form == "ones" else Binomial(self.n + self.V - 1, self.V - 1)
-        )
-
-    def two_runs(self) -> TwoRuns | None:
-        """One token more is a one, and ones are asked for."""
-        asked = (((1,), 1),) if self.form == "queried" else ()
-        return TwoRuns.halves(self.n, asked)
-
-    def family(self) -> Family[Counting]:
-        """V and the form stay."""
-        described = "ones among n bits" if self.form == "ones" else f"V = {self.V:,}"
-        return Family(described, lambda n: Counting(n=n, V=self.V, form=self.form), 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

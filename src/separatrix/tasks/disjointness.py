@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from separatrix.core.numbers.counts import Count, OneMoreThanPower, Power
+from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
     Batch,
-    Decision,
     Family,
     FirstPart,
+    Task,
     Tokens,
 )
 from separatrix.tasks.base.words import Words
@@ -61,7 +62,7 @@ WORDS = Words(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Disjointness(Decision):
+class Disjointness(Task):
     """Disjointness of two sets of n elements."""
 
     name: ClassVar[str] = "disjointness"
@@ -85,43 +86,25 @@ class Disjointness(Decision):
         require(self.name, "n", self.n, 2, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return 2 * self.n
+    def layout(self) -> Layout:
+        """Two runs: the first set holds all elements, the second none or one."""
+        n = self.n
+        runs = TwoRuns(1, 0, n, 2 * n)
+        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs)
 
-    @property
-    def vocabulary(self) -> int:
-        return 2
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"bit": range(2)}
+    def family(self) -> Family[Self]:
+        return self._growing("sets of n elements", 2)
 
     def level(self, probe: str) -> Fraction:
         """Chance, and the gain that counts at odd and at even places may bring together."""
         gain = Fraction(5, 2 * self.n) if probe == "quarters" else Fraction(0)
         return min(Fraction(1), self.chance + gain)
 
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(2, self.n)
-
     def first_part(self) -> FirstPart | None:
         """The last token is the last bit of v, say 1. The sets u without the last element are told
         apart by the rest of v; those with it always meet v.
         """
         return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
-
-    def two_runs(self) -> TwoRuns | None:
-        """The first set holds all elements, the second none or one."""
-        return TwoRuns(1, 0, self.n, 2 * self.n)
-
-    def family(self) -> Family[Disjointness]:
-        return Family("sets of n elements", lambda n: Disjointness(n=n), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

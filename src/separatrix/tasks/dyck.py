@@ -9,9 +9,10 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 
 WORDS = Words(
@@ -80,7 +81,7 @@ LEAST_OF_ONE_KIND = 42
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dyck(Decision):
+class Dyck(Task):
     """Balanced brackets of k kinds, nested at most D deep."""
 
     name: ClassVar[str] = "dyck"
@@ -120,42 +121,29 @@ class Dyck(Decision):
             )
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n
-
-    @property
-    def vocabulary(self) -> int:
-        return 2 * self.k
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"kind that opens": range(self.k), "kind that closes": range(self.k, 2 * self.k)}
-
-    @property
-    def prefix_length(self) -> int:
-        """The length with the most classes: half the prompt, or one bracket less where only that
-        has the parity of the depth.
+    def layout(self) -> Layout:
+        """Prefixes of the length with the most classes: half the prompt, or one bracket less where
+        only that has the parity of the depth. Two runs: as many brackets that open as may, and as
+        many that close, or one fewer; then pairs.
         """
         half = self.n // 2
-        return half - 1 if half > self.D and (half - self.D) % 2 else half
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return stack_classes(k=self.k, D=self.D, t=self.prefix_length, dead=True)
-
-    def two_runs(self) -> TwoRuns | None:
-        """As many brackets that open as may, and as many that close, or one fewer; then pairs."""
-        open_ = min(self.D, self.n // 2)
-        return TwoRuns(0, self.k, open_, 2 * open_, (((0, self.k), self.n // 2 - open_),))
+        prefix = half - 1 if half > self.D and (half - self.D) % 2 else half
+        opened = min(self.D, half)
+        told = "" if self.k <= len(_BRACKETS) else "A bracket of kind c opens as (c, closes as )c."
+        return Layout(
+            length=self.n,
+            ids={"kind that opens": self.k, "kind that closes": self.k},
+            answers=YES_OR_NO,
+            prefix=prefix,
+            classes=stack_classes(k=self.k, D=self.D, t=prefix, dead=True),
+            runs=TwoRuns(0, self.k, opened, 2 * opened, (((0, self.k), half - opened),)),
+            spelling=told,
+        )
 
     def family(self) -> Family[Dyck]:
         """k and D stay; an odd n stands for the even one above."""
-        return Family(
-            f"k = {self.k:,}, D = {self.D:,}, n even",
-            lambda n: Dyck(n=n + n % 2, k=self.k, D=self.D),
-            2,
-        )
+        at = self._growing("", 2).at
+        return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: at(n + n % 2), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -372,10 +360,6 @@ class Dyck(Decision):
         if self.k <= len(_BRACKETS):
             return _BRACKETS[kind][way]
         return f"{'()'[way]}{kind}"
-
-    @property
-    def spelling(self) -> str:
-        return "" if self.k <= len(_BRACKETS) else "A bracket of kind c opens as (c, closes as )c."
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from separatrix.core.numbers.counts import Count, OneMoreThanPower, Power
+from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
     Batch,
-    Decision,
     Family,
     FirstPart,
+    Task,
     Tokens,
 )
 from separatrix.tasks.base.words import Words
@@ -86,7 +87,7 @@ _HIDING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Equality(Decision):
+class Equality(Task):
     """Equality of two strings of n bits."""
 
     name: ClassVar[str] = "equality"
@@ -109,17 +110,14 @@ class Equality(Decision):
         require(self.name, "n", self.n, 1, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return 2 * self.n
+    def layout(self) -> Layout:
+        """Two runs: the first of the two is the second string again."""
+        n = self.n
+        runs = TwoRuns.halves(n, (((1,), n // 2), ((0,), n - n // 2)))
+        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs)
 
-    @property
-    def vocabulary(self) -> int:
-        return 2
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"bit": range(2)}
+    def family(self) -> Family[Self]:
+        return self._growing("strings of n bits", 1)
 
     def level(self, probe: str) -> Fraction:
         """1 for what sees both tokens where there are two, for bags of neighbours that a short
@@ -172,27 +170,11 @@ class Equality(Decision):
         most = max(bisect_left(places, at + choices) - at_of for at_of, at in enumerate(places))
         return Fraction(most, choices)
 
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(2, self.n)
-
     def first_part(self) -> FirstPart | None:
         """The last token is the last bit of v, say 0. The strings u that end in 0 are told apart by
         the rest of v; those that end in 1 never match.
         """
         return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
-
-    def two_runs(self) -> TwoRuns | None:
-        """The first of the two is the second string again."""
-        ones = self.n // 2
-        return TwoRuns.halves(self.n, (((1,), ones), ((0,), self.n - ones)))
-
-    def family(self) -> Family[Equality]:
-        return Family("strings of n bits", lambda n: Equality(n=n), 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

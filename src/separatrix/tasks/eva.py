@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -70,30 +70,15 @@ class Eva(Lookup):
         check_names(cls, sizes, ("n", "V", "shift"), needed=("n",))
         return cls(**sizes)
 
-    @property
-    def vocabulary(self) -> int:
-        return max(self.n, self.V)
+    def layout(self) -> Layout:
+        """Values and arguments share their ids."""
+        return self._laid({"number": max(self.n, self.V)}, "number", self.n // 2)
 
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"number": range(self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"number": range(self.V)}
-
-    def two_runs(self) -> TwoRuns | None:
-        """The place where the runs meet is asked for."""
-        return TwoRuns.halves(self.n, (((self.n // 2,), 1),))
-
-    def family(self) -> Family[Eva]:
+    def family(self) -> Family[Self]:
         """V = n stays so; any other V stays."""
         if self.n == self.V:
-            return Family("V = n", lambda n: Eva(n=n, V=n), 2)
-        return Family(f"V = {self.V:,}", lambda n: Eva(n=n, V=self.V), 1)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
+            return self._growing("V = n", 2, V=lambda n: n)
+        return self._growing(f"V = {self.V:,}", 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -102,6 +87,6 @@ class Eva(Lookup):
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        self._below(tokens[:, :-1], self.V, "f")
-        self._below(tokens[:, -1], self.n, "x")
+        self._within(tokens[:, :-1], "f", 0, self.V)
+        self._within(tokens[:, -1], "x", 0, self.n)
         return np.take_along_axis(tokens, tokens[:, -1:], axis=1)[:, 0]

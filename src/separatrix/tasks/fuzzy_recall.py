@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -146,33 +147,19 @@ class FuzzyRecall(Task):
         keys = sum((place + 1) * count for place, count in enumerate(self.key_lengths))
         return keys + self._written
 
-    @property
-    def length(self) -> int:
-        return self.pairs + self.a + self.b - 1
+    def layout(self) -> Layout:
+        return Layout(
+            length=self.pairs + self.a + self.b - 1,
+            ids={"letter of values": self.V, "letter of keys": self.K, "blank": 1},
+            answers={"letter of values": self.V},
+            prefix=self.pairs,
+            written={"letter of keys": "k{}", "blank": "_"},
+            spelling=f"Id {self.V} + j, of keys, is written kj, a blank _.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + self.K + 1
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {
-            "letter of values": range(self.V),
-            "letter of keys": range(self.V, self.V + self.K),
-            "blank": range(self.V + self.K, self.vocabulary),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"letter of values": range(self.V)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
+    def family(self) -> Family[Self]:
+        """All but n stays."""
+        return self._growing(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2)
 
     def level(self, probe: str) -> Fraction:
         """Of counts, the share of the most frequent id among the tokens of values; of one token, as
@@ -185,26 +172,6 @@ class FuzzyRecall(Task):
             return share(total, self.V)
         hit = Fraction(1, self.n)
         return hit + (1 - hit) * other(total, self.V)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.pairs
-
-    def prefix_classes(self) -> None:
-        """Not counted."""
-        return None
-
-    def family(self) -> Family[FuzzyRecall]:
-        """All but n stays."""
-        K = self.K
-        V = self.V
-        a = self.a
-        b = self.b
-        return Family(
-            f"K = {K:,}, V = {V:,}, a = {a}, b = {b}",
-            lambda n: FuzzyRecall(n=n, K=K, V=V, a=a, b=b),
-            2,
-        )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -329,12 +296,3 @@ class FuzzyRecall(Task):
                 f" and have 1 to {self.a} tokens, values have 1 to {self.b}"
             )
         found[tuple(key)] = value
-
-    def word(self, token: int) -> str:
-        if token < self.V:
-            return str(token)
-        return f"k{token - self.V}" if token < self.V + self.K else "_"
-
-    @property
-    def spelling(self) -> str:
-        return f"Id {self.V} + j, of keys, is written kj, a blank _."

@@ -7,11 +7,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
@@ -114,33 +115,27 @@ class Group(Composition, Task):
         """The elements of A_k; None for a cyclic group."""
         return arrangements(self.degree, even=True) if self.degree else None
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """Two runs: one factor is another one; in a group no product stays the same."""
+        order = self._even.order if self._even else int(self.G[1:])
+        ids = {f"element of {self.G}": order}
+        return Layout(
+            length=self.n,
+            ids=ids,
+            answers=ids,
+            prefix=self.n - 1,
+            classes=Exact(order),
+            runs=TwoRuns.halves(self.n),
+            steps=self.n,
+            spelling=self._even.spelling if self._even else "",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self._even.order if self._even else int(self.G[1:])
+    def family(self) -> Family[Self]:
+        """G stays."""
+        return self._growing(f"G = {self.G}", 2)
 
-    @property
-    def answers(self) -> int:
-        return self.vocabulary
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {f"element of {self.G}": range(self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return self.token_ids
-
-    @property
-    def steps(self) -> int:
-        return self.n
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.answers)
+    def word(self, token: int) -> str:
+        return self._even.word(token) if self._even else str(token)
 
     def level(self, probe: str) -> Fraction:
         """Chance, but for counts: in a commutative group they are all there is (A_3 is C_3), and of
@@ -149,26 +144,6 @@ class Group(Composition, Task):
         if probe != "counts" or self.degree > 4:
             return self.chance
         return Fraction(1, 4) if self.degree == 4 else Fraction(1)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Exact(self.answers)
-
-    def two_runs(self) -> TwoRuns | None:
-        """One factor is another one: in a group no product stays the same."""
-        return TwoRuns.halves(self.n)
-
-    def family(self) -> Family[Group]:
-        """G stays."""
-        G = self.G
-        return Family(f"G = {G}", lambda n: Group(n=n, G=G), 2)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -198,15 +173,8 @@ class Group(Composition, Task):
         tokens = self._checked(tokens)
         return self._even.chain(tokens) if self._even else tokens.cumsum(axis=1) % self.vocabulary
 
-    def word(self, token: int) -> str:
-        return self._even.word(token) if self._even else str(token)
-
     def answer_word(self, answer: int) -> str:
         return self.word(answer)
-
-    @property
-    def spelling(self) -> str:
-        return self._even.spelling if self._even else ""
 
     @property
     def reply(self) -> tuple[str, int]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Tokens
 from separatrix.tasks.base.words import Words
@@ -62,46 +61,21 @@ class Index(Lookup):
         self._check_shift(self.shift)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + self.n
+    def layout(self) -> Layout:
+        ids = {"value": self.V, "position": self.n}
+        laid = self._laid(ids, "value", self.V + self.n // 2, position="@{}")
+        return laid._replace(spelling="Position i, counted from 0, is written @i.")
 
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"value": range(self.V), "position": range(self.V, self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
-
-    def two_runs(self) -> TwoRuns | None:
-        """The place where the runs meet is asked for."""
-        return TwoRuns.halves(self.n, (((self.V + self.n // 2,), 1),))
-
-    def family(self) -> Family[Index]:
-        return Family(f"V = {self.V:,}", lambda n: Index(n=n, V=self.V), 1)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
+    def family(self) -> Family[Self]:
+        return self._growing(f"V = {self.V:,}", 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         x, i = lookup(batch, self.n, self.V, self.shift, rng)
         return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])
 
-    def word(self, token: int) -> str:
-        return str(token) if token < self.V else f"@{token - self.V}"
-
-    @property
-    def spelling(self) -> str:
-        return "Position i, counted from 0, is written @i."
-
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        self._below(tokens[:, :-1], self.V, "the sequence")
-        if tokens.size and tokens[:, -1].min() < self.V:
-            raise SizeError(
-                f"{self.spec}: the last token is {tokens[:, -1].min()}; it must lie in [{self.V},"
-                f" {self.vocabulary})"
-            )
+        self._are("value", the_sequence=tokens[:, :-1])
+        self._are("position", the_last_token=tokens[:, -1])
         return np.take_along_axis(tokens, tokens[:, -1:] - self.V, axis=1)[:, 0]

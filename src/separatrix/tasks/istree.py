@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Exact, Sum
+from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import np
 from separatrix.core.numbers.partitions import Partitions
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.trees import crossed, grown, joined, long_ones, shuffled
 
@@ -86,7 +87,7 @@ a have two as well, and the path goes on beyond them to seven vertices.
 
 
 @dataclass(frozen=True, kw_only=True)
-class IsTree(Decision):
+class IsTree(Task):
     """Whether n - 1 edges between n vertices form a tree."""
 
     name: ClassVar[str] = "istree"
@@ -116,17 +117,14 @@ class IsTree(Decision):
         self._check_shift(self.shift)
         require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=self._least)
 
-    @property
-    def length(self) -> int:
-        return 2 * (self.n - 1)
+    def layout(self) -> Layout:
+        """A prefix has 2 tokens for each of the n - b edges of a forest of b trees (`groups`)."""
+        n, b = self.n, self.groups
+        classes = Sum(((1, Partitions(n, b)), (1, Exact(1))))
+        return Layout(2 * (n - 1), {"vertex": n}, YES_OR_NO, 2 * (n - b), classes)
 
-    @property
-    def vocabulary(self) -> int:
-        return self.n
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"vertex": range(self.n)}
+    def family(self) -> Family[Self]:
+        return self._growing("n vertices and n - 1 edges", 3)
 
     @property
     def groups(self) -> int:
@@ -141,18 +139,6 @@ class IsTree(Decision):
             b = min((1 << digits) - 1, 3 * self.n // (2 * digits))
             best = b if b >> (digits - 1) else best
         return best
-
-    @property
-    def prefix_length(self) -> int:
-        """2 tokens for each of the n - b edges of a forest of b trees (`groups`)."""
-        return 2 * (self.n - self.groups)
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Sum(((1, Partitions(self.n, self.groups)), (1, Exact(1))))
-
-    def family(self) -> Family[IsTree]:
-        return Family("n vertices and n - 1 edges", lambda n: IsTree(n=n), 3)
 
     @property
     def _least(self) -> int:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -141,29 +142,11 @@ class KHop(Composition, Task):
             LARGEST_SIZE if plain else MOST_RANDOM,
         )
 
-    @property
-    def length(self) -> int:
-        return self.n
-
-    @property
-    def vocabulary(self) -> int:
-        return self.V
-
-    @property
-    def answers(self) -> int:
-        return self.V + 1
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"letter": range(self.V)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"letter": range(self.V), "none": range(self.V, self.V + 1)}
-
-    @property
-    def steps(self) -> int:
-        return self.k
+    def layout(self) -> Layout:
+        """The count that `words.counted` derives for k = 1 and n >= 2V - 1."""
+        letters = {"letter": self.V}
+        classes = _trees(self.V) if self.k == 1 and self.n >= 2 * self.V - 1 else None
+        return Layout(self.n, letters, letters | {"none": 1}, self.n - 1, classes, steps=self.k)
 
     @property
     def chance(self) -> Fraction:
@@ -195,14 +178,6 @@ class KHop(Composition, Task):
         seen = ("position", "last tokens", "nearest key") if self.k == 1 else ("position",)
         return Fraction(1, self.V - 1) if probe in seen and self.shift == PLAIN else self.chance
 
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count | None:
-        """The count that `words.counted` derives for k = 1 and n >= 2V - 1; None else."""
-        return _trees(self.V) if self.k == 1 and self.n >= 2 * self.V - 1 else None
-
     def family(self) -> Family[KHop]:
         """V and k stay; the shift where this very size is none without it. With k = 1 it starts
         where the count does, at n = 2V - 1.
@@ -223,9 +198,6 @@ class KHop(Composition, Task):
             # tokens tell fewer prefixes apart
             keeps_prefixes=False,
         )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.numbers.binomials import Binomial
-from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -96,29 +96,16 @@ class Majority(Task):
         require(self.name, "k", self.k, 2, self.n)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """Two runs: a tie of 0 and 1, or one vote more for 0; and one vote more, for 1."""
+        prefix = (self.n + 1) // 2
+        classes = Binomial(prefix + self.k - 1, self.k - 1)
+        ids = {"symbol": self.k}
+        return Layout(self.n, ids, ids, prefix, classes, runs=TwoRuns.halves(self.n))
 
-    @property
-    def vocabulary(self) -> int:
-        return self.k
-
-    @property
-    def answers(self) -> int:
-        return self.k
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"symbol": range(self.k)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"symbol": range(self.k)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.k)
+    def family(self) -> Family[Self]:
+        """k stays."""
+        return self._growing(f"k = {self.k:,}", max(3, self.k))
 
     @property
     def least(self) -> int:
@@ -142,22 +129,6 @@ class Majority(Task):
         # three or two winners; or one with two unlike losers, where one guess of three is right
         right = comb(T, 3) + comb(T, 2) * rest + Fraction(T * (rest**2 - same), 2 * 3)
         return right / comb(self.n, 3)
-
-    @property
-    def prefix_length(self) -> int:
-        return (self.n + 1) // 2
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Binomial(self.prefix_length + self.k - 1, self.k - 1)
-
-    def two_runs(self) -> TwoRuns | None:
-        """A tie of 0 and 1, or one vote more for 0; and one vote more, for 1."""
-        return TwoRuns.halves(self.n)
-
-    def family(self) -> Family[Majority]:
-        """k stays."""
-        return Family(f"k = {self.k:,}", lambda n: Majority(n=n, k=self.k), max(3, self.k))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -75,57 +76,26 @@ class Modular(Task):
         require(self.name, "n", self.n, self.m, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
+        answers = {f"number modulo {self.m}": self.m}
+        runs = TwoRuns.halves(self.n)
+        return Layout(self.n, {"bit": 2}, answers, self.n - 1, Exact(self.m), runs=runs)
 
-    @property
-    def vocabulary(self) -> int:
-        return 2
-
-    @property
-    def answers(self) -> int:
-        return self.m
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"bit": range(2)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {f"number modulo {self.m}": range(self.m)}
+    def family(self) -> Family[Self]:
+        """m stays."""
+        return self._growing(f"m = {self.m:,}", self.m)
 
     @property
     def numbers(self) -> int:
         """C: how many numbers of ones are drawn, from 0 on."""
         return (self.n + 1) // self.m * self.m
 
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.m)
-
     def level(self, probe: str) -> Fraction:
         """As `words.drawn` derives."""
         if probe in ("constant", "counts"):
             return Fraction(1) if probe == "counts" else self.chance
         return min(Fraction(1), self.chance + Fraction(self.m - 1, self.numbers))
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Exact(self.m)
-
-    def two_runs(self) -> TwoRuns | None:
-        """One bit more is a one, and two counts that differ by 1 differ modulo every m."""
-        return TwoRuns.halves(self.n)
-
-    def family(self) -> Family[Modular]:
-        """m stays."""
-        m = self.m
-        return Family(f"m = {m:,}", lambda n: Modular(n=n, m=m), m)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)

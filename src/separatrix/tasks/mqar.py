@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.facts import Facts, Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -131,34 +132,34 @@ class MQAR(Task):
         self._check_shift(self.shift)
         check_zipf(self.name, "the number of values with shift=zipf", self.answers, self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.input_seq_len
+    def layout(self) -> Layout:
+        """Any pair may be asked for by the token behind all of them."""
+        k, first = self.num_kv_pairs, self.first_value
+        values = self.vocab_size - first
+        return Layout(
+            length=self.input_seq_len,
+            ids={"filler": 1, "key": first - 1, "value": values},
+            answers={"value": values},
+            prefix=2 * k,
+            classes=Power(values, k),
+            table=Table(k, values, tokens=2),
+            spelling=f"Id j below {first} is written kj, id {first} + a as the value a.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.vocab_size
+    def family(self) -> Family[Self]:
+        """More pairs over the same vocabulary, in prompts long enough for them."""
+        length = self.input_seq_len
+        return self._growing(
+            f"a vocabulary of {self.vocab_size:,}",
+            1,
+            by="num_kv_pairs",
+            input_seq_len=lambda k: max(length, 4 * k),
+        )
 
     @property
     def first_value(self) -> int:
         """The id of answer 0: floor(vocab_size/2). Keys are the ids from 1 to one less."""
         return self.vocab_size // 2
-
-    @property
-    def answers(self) -> int:
-        return self.vocab_size - self.first_value
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {
-            "filler": range(1),
-            "key": range(1, self.first_value),
-            "value": range(self.first_value, self.vocabulary),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.answers)}
 
     @property
     def chance(self) -> Fraction:
@@ -185,18 +186,6 @@ class MQAR(Task):
                 )
         return self.chance
 
-    @property
-    def prefix_length(self) -> int:
-        return 2 * self.num_kv_pairs
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.answers, self.num_kv_pairs)
-
-    def table(self) -> Table:
-        """The pairs, of which the token behind them may ask for any."""
-        return Table(self.num_kv_pairs, self.answers, tokens=2)
-
     def facts(self) -> Facts | None:
         """The values of the pairs, of which the next query asks for one; different ones unless a
         shift draws them independently.
@@ -205,27 +194,6 @@ class MQAR(Task):
             return None
         values = occurring(self.answers, self.shift)
         return Facts(self.num_kv_pairs, values, different=self.shift == PLAIN)
-
-    def family(self) -> Family[MQAR]:
-        """More pairs over the same vocabulary, in prompts long enough for them."""
-        size = self.vocab_size
-        length = self.input_seq_len
-        a = self.power_a
-        filler = self.random_non_queries
-
-        def at(k: int) -> MQAR:
-            return MQAR(
-                vocab_size=size,
-                input_seq_len=max(length, 4 * k),
-                num_kv_pairs=k,
-                power_a=a,
-                random_non_queries=filler,
-            )
-
-        return Family(f"a vocabulary of {size:,}", at, 1, grows="num_kv_pairs")
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return self.first_value + answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -274,13 +242,6 @@ class MQAR(Task):
 
     def word(self, token: int) -> str:
         return f"k{token}" if token < self.first_value else str(token - self.first_value)
-
-    @property
-    def spelling(self) -> str:
-        return (
-            f"Id j below {self.first_value} is written kj, id {self.first_value} + a as the value"
-            " a."
-        )
 
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
         if self.shift == "zipf":

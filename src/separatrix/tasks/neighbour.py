@@ -9,10 +9,11 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import comb
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -136,34 +137,24 @@ class Neighbour(Task):
         require(self.name, "d", self.d, 3, MOST_BITS, drawn=_least_bits(self.n) if plain else None)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return 2 * self.n + 1
+    def layout(self) -> Layout:
+        """No count is known; `words.counted` has bounds."""
+        return Layout(
+            length=2 * self.n + 1,
+            ids={"string": self.strings, "label": self.V},
+            answers={"label": self.V},
+            prefix=2 * self.n,
+            spelling="A string is written as its bits, its label behind it as a number.",
+        )
+
+    def family(self) -> Family[Self]:
+        """d and V stay."""
+        return self._growing(f"d = {self.d}, V = {self.V:,}", self.V)
 
     @property
     def strings(self) -> int:
         """2^d, and the id of label 0."""
         return 1 << self.d
-
-    @property
-    def vocabulary(self) -> int:
-        return self.strings + self.V
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"string": range(self.strings), "label": range(self.strings, self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"label": range(self.V)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
 
     def level(self, probe: str) -> Fraction:
         if probe not in ("bits", "nearest key"):
@@ -173,23 +164,6 @@ class Neighbour(Task):
             + _first_by_bits(self.n, self.d, self._radius - 1)
         ) / 2
         return found + (1 - found) * (Fraction(self.n, self.V) - 1) / max(1, self.n - 1)
-
-    @property
-    def prefix_length(self) -> int:
-        return 2 * self.n
-
-    def prefix_classes(self) -> None:
-        """None: not known; `words.counted` has bounds."""
-        return None
-
-    def family(self) -> Family[Neighbour]:
-        """d and V stay."""
-        return Family(
-            f"d = {self.d}, V = {self.V:,}", lambda n: Neighbour(n=n, d=self.d, V=self.V), self.V
-        )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return self.strings + answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -328,22 +302,13 @@ class Neighbour(Task):
         strings = 1 << self.d
         return f"{token:0{self.d}b}" if token < strings else str(token - strings)
 
-    @property
-    def spelling(self) -> str:
-        return "A string is written as its bits, its label behind it as a number."
-
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         strings = tokens[:, 0:-1:2]
         labels = tokens[:, 1::2] - self.strings
         query = tokens[:, -1]
-        self._below(strings, self.strings, "a string")
-        self._below(query, self.strings, "the query")
-        if labels.size and labels.min() < 0:
-            raise SizeError(
-                f"{self.spec}: a label is token {labels.min() + self.strings}; labels are the ids"
-                f" from 2^d = {self.strings} on"
-            )
+        self._are("string", a_string=strings, the_query=query)
+        self._are("label", a_label=tokens[:, 1::2])
         least, most = self._nearest(strings, labels, query)
         if (least != most).any():
             raise SizeError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -99,33 +100,24 @@ class NoisyRecall(Task):
     def slots(self) -> int:
         return self.n + self.noise
 
-    @property
-    def length(self) -> int:
-        return 2 * self.slots + 1
+    def layout(self) -> Layout:
+        """All pairs may stand before all noise, which says nothing."""
+        return Layout(
+            length=2 * self.slots + 1,
+            ids={"value": self.V, "key": self.K, "noise": self.N},
+            answers={"value": self.V},
+            prefix=2 * self.slots,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V, tokens=2, shared=2 * self.noise),
+            written={"key": "k{}", "noise": "x{}"},
+            spelling=f"Key j, id {self.V} + j, is written kj, noise as x and a number.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + self.K + self.N
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {
-            "value": range(self.V),
-            "key": range(self.V, self.V + self.K),
-            "noise": range(self.V + self.K, self.vocabulary),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
+    def family(self) -> Family[Self]:
+        """V, N and the slots of noise stay; there are as many more keys as pairs."""
+        more = self.K - self.n
+        described = f"V = {self.V:,}, noise = {self.noise:,}, K = n + {more:,}"
+        return self._growing(described, 2, K=lambda n: n + more)
 
     def level(self, probe: str) -> Fraction:
         """Where V does not divide n, a value that stands once more is told by counts, or by any
@@ -137,33 +129,6 @@ class NoisyRecall(Task):
             most = -(-self.n // self.V)
             return max(self.chance, Fraction(min(most, self.n - 1), self.n - 1))
         return max(self.chance, share(self.n, self.V))
-
-    @property
-    def prefix_length(self) -> int:
-        return self.length - 1
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.V, self.n)
-
-    def table(self) -> Table:
-        """All pairs may stand before all noise, which says nothing."""
-        return Table(self.n, self.V, tokens=2, shared=2 * self.noise)
-
-    def family(self) -> Family[NoisyRecall]:
-        """V, N and the slots of noise stay; there are as many more keys as pairs."""
-        V = self.V
-        N = self.N
-        noise = self.noise
-        more = self.K - self.n
-        return Family(
-            f"V = {V:,}, noise = {noise:,}, K = n + {more:,}",
-            lambda n: NoisyRecall(n=n, noise=noise, K=n + more, V=V, N=N),
-            2,
-        )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -207,13 +172,3 @@ class NoisyRecall(Task):
         if tokens.size and not (found & pairs).any(axis=1).all():
             raise SizeError(f"{self.spec}: the last token is no key of the prompt")
         return values[np.arange(len(tokens)), found.argmax(axis=1)]
-
-    def word(self, token: int) -> str:
-        if token < self.V:
-            return str(token)
-        key = token - self.V
-        return f"k{key}" if key < self.K else f"x{key - self.K}"
-
-    @property
-    def spelling(self) -> str:
-        return f"Key j, id {self.V} + j, is written kj, noise as x and a number."

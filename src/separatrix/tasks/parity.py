@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 
 WORDS = Words(
@@ -45,7 +46,7 @@ _LEVELLED = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parity(Decision):
+class Parity(Task):
     """The parity of n bits."""
 
     name: ClassVar[str] = "parity"
@@ -68,17 +69,13 @@ class Parity(Decision):
         require(self.name, "n", self.n, 2, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """Two runs: one bit more is a one."""
+        runs = TwoRuns.halves(self.n)
+        return Layout(self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs)
 
-    @property
-    def vocabulary(self) -> int:
-        return 2
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"bit": range(2)}
+    def family(self) -> Family[Self]:
+        return self._growing("bits", 2)
 
     def level(self, probe: str) -> Fraction:
         """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
@@ -90,21 +87,6 @@ class Parity(Decision):
         n = min(self.n, _LEVELLED)
         gain = 2 - n % 2 if probe == "nearest key" else 0
         return Fraction((1 << (n - 1)) + gain, 1 << n)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Exact(2)
-
-    def two_runs(self) -> TwoRuns | None:
-        """One bit more is a one."""
-        return TwoRuns.halves(self.n)
-
-    def family(self) -> Family[Parity]:
-        return Family("bits", lambda n: Parity(n=n), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         shape = (self._batch(batch), self.n)

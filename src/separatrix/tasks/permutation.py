@@ -7,11 +7,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, factorial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
@@ -111,33 +112,26 @@ class Permutation(Composition, Task):
     def _every(self) -> Arrangements:
         return arrangements(self.k)
 
-    @property
-    def length(self) -> int:
-        return self.n
+    def layout(self) -> Layout:
+        """Two runs: one factor is another one; in a group no product stays the same."""
+        ids = {f"permutation of {self.k} things": factorial(self.k)}
+        return Layout(
+            length=self.n,
+            ids=ids,
+            answers=ids,
+            prefix=self.n - 1,
+            classes=Exact(factorial(self.k), f"{self.k}!"),
+            runs=TwoRuns.halves(self.n),
+            steps=self.n,
+            spelling=self._every.spelling,
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return factorial(self.k)
+    def family(self) -> Family[Self]:
+        """k stays."""
+        return self._growing(f"k = {self.k}", 2)
 
-    @property
-    def answers(self) -> int:
-        return factorial(self.k)
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {f"permutation of {self.k} things": range(self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return self.token_ids
-
-    @property
-    def steps(self) -> int:
-        return self.n
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.answers)
+    def word(self, token: int) -> str:
+        return self._every.word(token)
 
     def level(self, probe: str) -> Fraction:
         """Parities tell the sign, and no more: of the groups that S_k has as an image only this
@@ -161,25 +155,6 @@ class Permutation(Composition, Task):
         gain = comb(n - 1, (n - 1) // 2) if probe == "counts" else 2 - n % 2
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 
-    @property
-    def prefix_length(self) -> int:
-        return self.n - 1
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Exact(factorial(self.k), f"{self.k}!")
-
-    def two_runs(self) -> TwoRuns | None:
-        """One factor is another one: in a group no product stays the same."""
-        return TwoRuns.halves(self.n)
-
-    def family(self) -> Family[Permutation]:
-        """k stays."""
-        return Family(f"k = {self.k}", lambda n: Permutation(n=n, k=self.k), 2)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
-
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
@@ -199,15 +174,8 @@ class Permutation(Composition, Task):
         """
         return self._every.chain(self._checked(tokens))
 
-    def word(self, token: int) -> str:
-        return self._every.word(token)
-
     def answer_word(self, answer: int) -> str:
         return self.word(answer)
-
-    @property
-    def spelling(self) -> str:
-        return self._every.spelling
 
     @property
     def reply(self) -> tuple[str, int]:

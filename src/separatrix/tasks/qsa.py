@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -128,25 +129,37 @@ class QSA(Task):
         check_names(cls, sizes, ("n", "q", "V", "sets", "shift"), needed=("n", "q", "V"))
         return cls(**sizes)
 
-    @property
-    def length(self) -> int:
-        return self.n + self.sets * self.q
+    def layout(self) -> Layout:
+        return Layout(
+            length=self.n + self.sets * self.q,
+            ids={"value": self.V, "place": self.n},
+            answers={"value": self.V},
+            prefix=self.n,
+            classes=self._classes(),
+            written={"place": "@{}"},
+            spelling="Place p, counted from 0, is written @p.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.n + self.V
+    def _classes(self) -> Count:
+        """The count that `words.counted` derives."""
+        common = gcd(self.q, self.V)
+        if self.q == self.n:
+            return Exact(self.V)
+        if self.V & (self.V - 1) == 0:
+            # a power of two, which is compared with other powers of two exactly
+            return Power(2, (self.V.bit_length() - 1) * self.n - (common.bit_length() - 1))
+        return (
+            Power(self.V, self.n)
+            if common == 1
+            else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
+        )
 
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"value": range(self.V), "place": range(self.V, self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
+    def family(self) -> Family[Self]:
+        """q and V stay; as many sets as values stay so, else their number stays."""
+        kept = f"q = {self.q:,}, V = {self.V:,}, "
+        if self.sets == self.n:
+            return self._growing(f"{kept}as many sets as values", self.q, sets=lambda n: n)
+        return self._growing(f"{kept}{self.sets:,} sets", self.q)
 
     @property
     def chance(self) -> Fraction:
@@ -163,37 +176,6 @@ class QSA(Task):
             for j in range(mode // values + 1)
         )
         return Fraction(ways, values**q)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        common = gcd(self.q, self.V)
-        if self.q == self.n:
-            return Exact(self.V)
-        if self.V & (self.V - 1) == 0:
-            # a power of two, which is compared with other powers of two exactly
-            return Power(2, (self.V.bit_length() - 1) * self.n - (common.bit_length() - 1))
-        return (
-            Power(self.V, self.n)
-            if common == 1
-            else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
-        )
-
-    def family(self) -> Family[QSA]:
-        """q and V stay; as many sets as values stay so, else their number stays."""
-        sets = None if self.sets == self.n else self.sets
-        kept = "as many sets as values" if sets is None else f"{sets:,} sets"
-        return Family(
-            f"q = {self.q:,}, V = {self.V:,}, {kept}",
-            lambda n: QSA(n=n, q=self.q, V=self.V, sets=sets),
-            self.q,
-        )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -265,23 +247,12 @@ class QSA(Task):
         targets[:, self.n + self.q - 1 :: self.q] = sums
         return targets
 
-    def word(self, token: int) -> str:
-        return str(token) if token < self.V else f"@{token - self.V}"
-
-    @property
-    def spelling(self) -> str:
-        return "Place p, counted from 0, is written @p."
-
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
         values = tokens[:, : self.n]
         sets = tokens[:, self.n :] - self.V
-        self._below(values, self.V, "z")
-        if sets.size and sets.min() < 0:
-            raise SizeError(
-                f"{self.spec}: a set holds token {sets.min() + self.V}; places are the ids from V ="
-                f" {self.V} on"
-            )
+        self._are("value", z=values)
+        self._are("place", a_set=tokens[:, self.n :])
         ordered = np.sort(sets.reshape(len(tokens), self.sets, self.q), axis=2)
         if (ordered[..., 1:] == ordered[..., :-1]).any():
             raise SizeError(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Facts, Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -177,25 +178,43 @@ class Recall(Task):
         sizes = super().sizes()
         return {name: value for name, value in sizes.items() if (name, value) != USUAL}
 
-    @property
-    def length(self) -> int:
-        return 2 * self.n + 1
+    def layout(self) -> Layout:
+        """Prefixes as `words.counted` derives; pairs are a table where no key is written twice and
+        the one asked for is not known before.
+        """
+        none = {} if self.form in PROMISED else {"none": 1}
+        unsaid = f" Answer {self.V} if the key was not written." if none else ""
+        known = self.form == "last" or self.question == "first"
+        return Layout(
+            length=2 * self.n + 1,
+            ids={"value": self.V, "key": self.K},
+            answers={"value": self.V} | none,
+            prefix=2 * self.n,
+            classes=None if self.question == "first" else self._classes(),
+            table=None if known else Table(self.n, self.V, tokens=2),
+            written={"key": "k{}"},
+            spelling=f"Id {self.V} + j, a key, is written kj.{unsaid}",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + self.K
+    def _classes(self) -> Count:
+        if self.form == "last":
+            return BinomialSum(self.K, min(self.n, self.K), self.V)
+        values = Power(self.V, self.n)
+        return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
 
-    @property
-    def answers(self) -> int:
-        return self.V + (self.form not in PROMISED)
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {"value": range(self.V), "key": range(self.V, self.vocabulary)}
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V), "none": range(self.V, self.answers)}
+    def family(self) -> Family[Self]:
+        """V stays, and K/n where it is a whole number, else K - n, or for form=last K; and where
+        the question stands.
+        """
+        low = 3 if self.form == "last" else 2
+        ratio, more = divmod(self.K, self.n)
+        V = f"V = {self.V:,}"
+        if more == 0 and ratio > 0:
+            return self._growing(f"K = {ratio}n, {V}", low, K=lambda n: ratio * n)
+        if self.form == "last":
+            return self._growing(f"K = {self.K:,}, {V}", low)
+        beyond = self.K - self.n
+        return self._growing(f"K = n + {beyond:,}, {V}", low, K=lambda n: n + beyond)
 
     @property
     def written(self) -> int:
@@ -266,24 +285,6 @@ class Recall(Task):
             else Fraction(1, D * D) + Fraction(D - 1, D * (V - 1))
         )
 
-    @property
-    def prefix_length(self) -> int:
-        return 2 * self.n
-
-    def prefix_classes(self) -> Count | None:
-        """The count that `words.counted` derives."""
-        if self.question == "first":
-            return None
-        if self.form == "last":
-            return BinomialSum(self.K, min(self.n, self.K), self.V)
-        values = Power(self.V, self.n)
-        return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
-
-    def table(self) -> Table | None:
-        """The pairs, where no key is written twice and the one asked for is not known before."""
-        known = self.form == "last" or self.question == "first"
-        return None if known else Table(self.n, self.V, tokens=2)
-
     def facts(self) -> Facts | None:
         """The values of the pairs where keys differ and the place asked for is uniform: with V > n,
         when values differ, and where they are independent. Else the answer is drawn first.
@@ -296,28 +297,6 @@ class Recall(Task):
         if self.form == "independent":
             return Facts(self.n, self.V)
         return Facts(self.n, self.V, different=True, among=among) if self.n < self.V else None
-
-    def family(self) -> Family[Recall]:
-        """V stays, and K/n where it is a whole number, else K - n, or for form=last K; and where
-        the question stands.
-        """
-        V = self.V
-        low = 3 if self.form == "last" else 2
-        ratio, more = divmod(self.K, self.n)
-
-        def at(n: int, K: int) -> Recall:
-            return Recall(n=n, K=K, V=V, form=self.form, question=self.question)
-
-        if more == 0 and ratio > 0:
-            return Family(f"K = {ratio}n, V = {V:,}", lambda n: at(n, ratio * n), low)
-        if self.form == "last":
-            return Family(f"K = {self.K:,}, V = {V:,}", lambda n: at(n, self.K), low)
-        beyond = self.K - self.n
-        return Family(f"K = n + {beyond:,}, V = {V:,}", lambda n: at(n, n + beyond), low)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        """Values are tokens; "none" has an id behind all others."""
-        return np.where(answers == self.V, self.vocabulary, answers)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -391,25 +370,13 @@ class Recall(Task):
         """The same prompts with the question behind the pairs."""
         return np.roll(tokens, -1, axis=1) if self.question == "first" else tokens
 
-    def word(self, token: int) -> str:
-        return str(token) if token < self.V else f"k{token - self.V}"
-
-    @property
-    def spelling(self) -> str:
-        none = "" if self.answers == self.V else f" Answer {self.V} if the key was not written."
-        return f"Id {self.V} + j, a key, is written kj.{none}"
-
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self.pairs_first(self._checked(tokens))
         keys = tokens[:, 0:-1:2]
         values = tokens[:, 1:-1:2]
         query = tokens[:, -1]
-        self._below(values, self.V, "a value")
-        if tokens.size and min(keys.min(), query.min()) < self.V:
-            raise SizeError(
-                f"{self.spec}: a key is {min(keys.min(), query.min())}; it must lie in [{self.V},"
-                f" {self.vocabulary})"
-            )
+        self._are("value", a_value=values)
+        self._are("key", a_key=keys, the_query=query)
         ordered = np.sort(keys, axis=1)
         if self.form != "last" and (ordered[:, 1:] == ordered[:, :-1]).any():
             raise SizeError(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -86,33 +87,23 @@ class SelectiveCopying(Task):
         require(self.name, "V", self.V, 2, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.T + self.n
+    def layout(self) -> Layout:
+        """All values may stand before the blanks; the first is due first, the others later."""
+        return Layout(
+            length=self.T + self.n,
+            ids={"value": self.V, "blank": 1, "question": 1},
+            answers={"value": self.V},
+            prefix=self.T,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V, shared=self.T - self.n),
+            written={"blank": "_", "question": "?"},
+            spelling="A blank is written _, a question ?.",
+        )
 
-    @property
-    def vocabulary(self) -> int:
-        return self.V + 2
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {
-            "value": range(self.V),
-            "blank": range(self.V, self.V + 1),
-            "question": range(self.V + 1, self.V + 2),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
+    def family(self) -> Family[Self]:
+        """V stays, and how many tokens there are besides the values."""
+        more = self.T - self.n
+        return self._growing(f"V = {self.V:,}, T = n + {more:,}", 2, T=lambda n: n + more)
 
     def level(self, probe: str) -> Fraction:
         """Of counts, the share of the most frequent value; of the entry behind the last blank too,
@@ -128,31 +119,6 @@ class SelectiveCopying(Task):
             return other(self.n, self.V)
         hit = Fraction(1, self.T - self.n + 1)
         return hit + (1 - hit) * other(self.n, self.V)
-
-    @property
-    def prefix_length(self) -> int:
-        return self.T
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.V, self.n)
-
-    def table(self) -> Table:
-        """All values may stand before the blanks; the first is due first, the others later."""
-        return Table(self.n, self.V, shared=self.T - self.n)
-
-    def family(self) -> Family[SelectiveCopying]:
-        """V stays, and how many tokens there are besides the values."""
-        V = self.V
-        more = self.T - self.n
-        return Family(
-            f"V = {V:,}, T = n + {more:,}",
-            lambda n: SelectiveCopying(n=n, T=n + more, V=V),
-            2,
-        )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -184,10 +150,3 @@ class SelectiveCopying(Task):
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         targets[:, self.T :] = front[held].reshape(-1, self.n)
         return targets
-
-    def word(self, token: int) -> str:
-        return str(token) if token < self.V else "_?"[token - self.V]
-
-    @property
-    def spelling(self) -> str:
-        return "A blank is written _, a question ?."

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.tasks.base.facts import Facts, Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import PLAIN, FirstPart
@@ -88,22 +89,15 @@ class SeqComp(Functions):
         require(self.name, "level", level, 0, self.L)
         return sum(self.entries(higher) for higher in range(level + 1, self.L + 1))
 
-    @property
-    def prefix_length(self) -> int:
-        return self.entries(self.L)
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.N(self.L - 1), self.entries(self.L))
-
-    def table(self) -> Table:
-        """The entries of z_L: where z_{L-1}, ..., z_1 are the identity, z_0 and w reach each."""
-        return Table(
-            self.entries(self.L),
-            self.N(self.L - 1),
-            shared=self.offset(0) - self.entries(self.L),
-            question=self.length - self.offset(0),
-        )
+    def layout(self) -> Layout:
+        """The facts are the entries of z_L: where z_{L-1}, ..., z_1 are the identity, z_0 and w
+        reach each.
+        """
+        entries = self.entries(self.L)
+        N = self.N(self.L - 1)
+        start = self.offset(0)
+        table = Table(entries, N, shared=start - entries, question=self.length - start)
+        return self._laid(entries, Power(N, entries), table)
 
     def facts(self) -> Facts | None:
         """The entries of z_L, independent and uniform unless a shift or values=permutations draws

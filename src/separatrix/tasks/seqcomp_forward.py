@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.core.numbers.counts import Count, Exact
+from separatrix.core.numbers.counts import Exact
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
@@ -90,13 +91,8 @@ class SeqCompForward(Functions):
         require(self.name, "level", level, 0, self.L)
         return 2 + sum(self.entries(lower) for lower in range(1, level)) if level else 0
 
-    @property
-    def prefix_length(self) -> int:
-        return 3
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Exact((2 * self.m - 1) * self.w_values)
+    def layout(self) -> Layout:
+        return self._laid(3, Exact((2 * self.m - 1) * self.w_values))
 
     @property
     def _query_follows(self) -> bool:

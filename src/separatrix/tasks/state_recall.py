@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
@@ -127,9 +128,37 @@ class StateRecall(Composition, Task):
         require(self.name, "n", self.n, self.P, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n + self.P + self.K + 1
+    def layout(self) -> Layout:
+        """The cells are the facts; where the pointers stand decides which one is asked for."""
+        return Layout(
+            length=self.n + self.P + self.K + 1,
+            ids={
+                "value": self.V,
+                "cell": self.n,
+                f"swap of two of {self.P} pointers": self.swaps,
+                "pointer": self.P,
+            },
+            answers={"value": self.V},
+            prefix=self.n,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V, question=self.P + self.K + 1),
+            steps=self.K + 2,
+            written={"cell": "@{}", "pointer": "?{}"},
+            spelling=(
+                "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for"
+                " as ?i; all are counted from 0."
+            ),
+        )
+
+    def family(self) -> Family[Self]:
+        """V, K and P stay."""
+        return self._growing(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P)
+
+    def word(self, token: int) -> str:
+        _, _, swap, query = self.starts
+        if not swap <= token < query:
+            return super().word(token)
+        return "{}~{}".format(*_swapped(self.P)[token - swap])
 
     @property
     def swaps(self) -> int:
@@ -140,36 +169,6 @@ class StateRecall(Composition, Task):
     def starts(self) -> tuple[int, int, int, int]:
         """The first id of the values, cells, swaps and queries."""
         return 0, self.V, self.V + self.n, self.V + self.n + self.swaps
-
-    @property
-    def vocabulary(self) -> int:
-        return self.starts[3] + self.P
-
-    @property
-    def answers(self) -> int:
-        return self.V
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        _, cell, swap, query = self.starts
-        return {
-            "value": range(self.V),
-            "cell": range(cell, swap),
-            f"swap of two of {self.P} pointers": range(swap, query),
-            "pointer": range(query, self.vocabulary),
-        }
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"value": range(self.V)}
-
-    @property
-    def steps(self) -> int:
-        return self.K + 2
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, self.V)
 
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
         start, ids = (
@@ -198,30 +197,6 @@ class StateRecall(Composition, Task):
                 share_of_those_pointed_to(self.n, self.V, self.P), cells + (1 - cells) * agree
             )
         return self.chance
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        return Power(self.V, self.n)
-
-    def table(self) -> Table:
-        """The cells; where the pointers stand decides which one is asked for."""
-        return Table(self.n, self.V, question=self.P + self.K + 1)
-
-    def family(self) -> Family[StateRecall]:
-        """V, K and P stay."""
-        V = self.V
-        K = self.K
-        P = self.P
-        return Family(
-            f"V = {V:,}, K = {K:,}, P = {P}", lambda n: StateRecall(n=n, V=V, K=K, P=P), P
-        )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -281,24 +256,6 @@ class StateRecall(Composition, Task):
             chain[:, place] = pointer = partner[swaps[:, -1 - place], pointer]
         return chain
 
-    def word(self, token: int) -> str:
-        _, cell, swap, query = self.starts
-        if token < cell:
-            return str(token)
-        if token < swap:
-            return f"@{token - cell}"
-        if token < query:
-            one, two = _swapped(self.P)[token - swap]
-            return f"{one}~{two}"
-        return f"?{token - query}"
-
-    @property
-    def spelling(self) -> str:
-        return (
-            "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for as"
-            " ?i; all are counted from 0."
-        )
-
     def intermediate(self, tokens: Tokens) -> Tokens:
         """Token ids of the pointers from the last swap back to before the first, of the cell, and
         the value: (batch, K + 2).
@@ -309,21 +266,13 @@ class StateRecall(Composition, Task):
         _, cell, swap, query = self.starts
         n = self.n
         P = self.P
-        parts = (
-            (0, n, 0, cell, "memory"),
-            (n, n + P, cell, swap, "pointers"),
-            (n + P, -1, swap, query, "swaps"),
-        )
-        for start, stop, low, high, what in (
-            *parts,
-            (-1, None, query, self.vocabulary, "question"),
+        for part, what, low, high in (
+            (tokens[:, :n], "memory", 0, cell),
+            (tokens[:, n : n + P], "pointers", cell, swap),
+            (tokens[:, n + P : -1], "swaps", swap, query),
+            (tokens[:, -1], "question", query, self.vocabulary),
         ):
-            part = tokens[:, start:stop]
-            if part.size and not (part.min() >= low and part.max() < high):
-                raise SizeError(
-                    f"{self.spec}: part '{what}' holds ids from {part.min()} to {part.max()}; they"
-                    f" must lie in [{low}, {high})"
-                )
+            self._within(part, f"part '{what}'", low, high)
         pointers = np.sort(tokens[:, n : n + P], axis=1)
         rows = np.arange(len(tokens))
         if (pointers[:, 1:] == pointers[:, :-1]).any():

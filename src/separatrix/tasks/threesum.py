@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Decision, Family, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import (
     SMALL_MODULI,
@@ -84,7 +85,7 @@ _PAIRS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThreeSum(Decision):
+class ThreeSum(Task):
     """3-Sum modulo M over n tokens, per query or as a decision."""
 
     name: ClassVar[str] = "threesum"
@@ -121,17 +122,10 @@ class ThreeSum(Decision):
         least = (self.n**2 + 1) // 2 if self.form == "decision" else 5
         require(self.name, "M", self.M, 5, LARGEST_SIZE, drawn=least)
 
-    @property
-    def length(self) -> int:
-        return self.n + (self.form == "query")
-
-    @property
-    def vocabulary(self) -> int:
-        return self.M
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {f"number modulo {self.M}": range(self.M)}
+    def layout(self) -> Layout:
+        query = self.form == "query"
+        ids = {f"number modulo {self.M}": self.M}
+        return Layout(self.n + query, ids, YES_OR_NO, self.n - (not query))
 
     def level(self, probe: str) -> Fraction:
         """Chance, but for residues, by `told_by_numbers_of_sums`, for pair sums, where a bound is
@@ -162,14 +156,6 @@ class ThreeSum(Decision):
                 Fraction(1, 2 * self.n**2) if 2 * self.n <= self.M else Fraction(1, 8)
             )
         return self.chance
-
-    @property
-    def prefix_length(self) -> int:
-        return self.n if self.form == "query" else self.n - 1
-
-    def prefix_classes(self) -> None:
-        """None: not known."""
-        return None
 
     def family(self) -> Family[ThreeSum]:
         """M/n stays when it is a whole number, else M."""

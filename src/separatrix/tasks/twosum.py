@@ -11,14 +11,15 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
     Batch,
-    Decision,
     Family,
     FirstPart,
+    Task,
     Tokens,
 )
 from separatrix.tasks.base.words import Words
@@ -91,7 +92,7 @@ Form = Literal["query", "decision"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoSum(Decision):
+class TwoSum(Task):
     """2-Sum modulo M over n tokens, per query or as a decision."""
 
     name: ClassVar[str] = "twosum"
@@ -134,17 +135,22 @@ class TwoSum(Decision):
         require(self.name, "M", self.M, 3, LARGEST_SIZE)
         self._check_shift(self.shift)
 
-    @property
-    def length(self) -> int:
-        return self.n + (self.form == "query")
+    def layout(self) -> Layout:
+        query = self.form == "query"
+        ids = {f"number modulo {self.M}": self.M}
+        return Layout(self.n + query, ids, YES_OR_NO, self.n - (not query), self._classes())
 
-    @property
-    def vocabulary(self) -> int:
-        return self.M
-
-    @property
-    def token_ids(self) -> dict[str, range]:
-        return {f"number modulo {self.M}": range(self.M)}
+    def _classes(self) -> Count:
+        """The count that `words.counted` derives."""
+        if self.form == "query":
+            return BinomialSum(self.M, min(self.n, self.M))
+        t = self.n - 1
+        own = 2 - self.M % 2
+        signed = [
+            (comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2))
+            for e in range(min(own, t - 1) + 1)
+        ]
+        return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def level(self, probe: str) -> Fraction:
         """Chance, but for probes that see two values which may cancel. Exact but for "nearest key",
@@ -193,25 +199,9 @@ class TwoSum(Decision):
         )
 
     @property
-    def prefix_length(self) -> int:
-        return self.n if self.form == "query" else self.n - 1
-
-    @property
     def pairs(self) -> int:
         """Classes {x, -x} with x != -x: floor((M-1)/2)."""
         return (self.M - 1) // 2
-
-    def prefix_classes(self) -> Count:
-        """The count that `words.counted` derives."""
-        if self.form == "query":
-            return BinomialSum(self.M, min(self.n, self.M))
-        t = self.n - 1
-        own = 2 - self.M % 2
-        signed = [
-            (comb(own, e), BinomialSum(self.pairs, min(self.pairs, t - e), base=2))
-            for e in range(min(own, t - 1) + 1)
-        ]
-        return Sum((*signed, (1, Exact(comb(own, t) + (t >= 2)))))
 
     def first_part(self) -> FirstPart | None:
         """As a decision: sets of values of one sign, other than the last token's, that the n-2

@@ -6,7 +6,7 @@ import pytest
 from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
-from separatrix.tasks import TASKS, Modular, Parity, Task, Thought, parse_task
+from separatrix.tasks import TASKS, Task, Thought, parse_task
 from separatrix.tasks.resized import resized, unreadable
 from separatrix.tasks.stages import read_longer
 
@@ -106,12 +106,6 @@ def test_the_words_cover_every_id() -> None:
             (task.answer_ids, task.answers),
         ):
             assert set().union(*ids.values()) == set(range(total)), task.spec
-
-
-def test_a_task_of_ones_own_is_read_at_its_own_ids_alone() -> None:
-    plain = super(Parity, Parity(n=8))
-    assert plain.token_ids == {"one of 2 ids": range(2)}
-    assert super(Modular, Modular(n=8, m=3)).answer_ids == {"one of 3 answers": range(3)}
 
 
 @each(

@@ -28,8 +28,8 @@ def test_the_table_that_opens_the_module() -> None:
 @pytest.mark.parametrize(
     ("place", "token", "said"),
     [
-        (0, 2, r"part 'memory' holds ids from 0 to 2; they must lie in \[0, 2\)"),
-        (4, 1, r"part 'pointers' holds ids from 1 to 5; they must lie in \[2, 6\)"),
+        (0, 2, r"part 'memory' holds 2; it must lie in \[0, 2\)"),
+        (4, 1, r"part 'pointers' holds 1; it must lie in \[2, 6\)"),
         (4, 5, "two pointers point to one cell"),
         (7, 5, r"swaps"),
         (7, 9, r"swaps"),

@@ -5,9 +5,10 @@ number of prefix classes. NumPy is loaded when something is drawn or answered.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 from separatrix.core.errors import SizeError, UnknownNameError
@@ -16,6 +17,7 @@ from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.blocks import parts
 from separatrix.tasks.base.facts import Facts, Table
 from separatrix.tasks.base.family import LARGEST_SIZE, Family
+from separatrix.tasks.base.layout import Layout, ranges
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
@@ -26,7 +28,6 @@ __all__ = [
     "PLAIN",
     "Batch",
     "Composition",
-    "Decision",
     "Family",
     "Task",
     "Tokens",
@@ -105,55 +106,53 @@ class Task(ABC):
     three small enough to audit in seconds.
     """
 
-    @property
     @abstractmethod
+    def layout(self) -> Layout:
+        """What prompts are made of."""
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self.layout()
+
+    @property
     def length(self) -> int:
         """Tokens of a prompt, query included."""
+        return self._layout.length
 
     @property
-    @abstractmethod
     def vocabulary(self) -> int:
         """Number of token ids."""
+        return self._layout.vocabulary
 
     @property
-    @abstractmethod
     def answers(self) -> int:
         """Number of possible answers."""
+        return sum(self._layout.answers.values())
 
     @property
     def token_ids(self) -> dict[str, range]:
-        """What token ids stand for: in words -> the ids, which several may share. A size that gives
-        all ids another meaning stands in the words.
+        """What token ids stand for: in words -> the ids, which several may share.
 
         A model can read another size where each of its words has the same first id, and no more
-        ids, in the size that the model is made for; the ids as a whole, unless a class says more.
+        ids, in the size that the model is made for.
         """
-        return {f"one of {self.vocabulary:,} ids": range(self.vocabulary)}
+        return ranges(self._layout.ids)
 
     @property
     def answer_ids(self) -> dict[str, range]:
         """What answers stand for, in the same way."""
-        return {f"one of {self.answers:,} answers": range(self.answers)}
+        return ranges(self._layout.answers)
 
     @property
-    @abstractmethod
     def chance(self) -> Fraction:
         """Accuracy of the best constant guess under `sample`, exact."""
-
-    def level(self, probe: str) -> Fraction:
-        """Accuracy that a probe of `separatrix.tasks.PROBES`, or one of `shortcuts`, may reach
-        without having solved the task, exact: chance, unless what it sees gives more.
-
-        More than chance is stated only where no sampler could avoid it; `words.drawn` says why.
-        """
-        return self.chance
+        return Fraction(1, self.answers)
 
     @property
-    @abstractmethod
     def prefix_length(self) -> int:
         """Length of the prefixes that `prefix_classes` counts."""
+        return self._layout.prefix
 
-    @abstractmethod
     def prefix_classes(self) -> Count | None:
         """Number of classes of prefixes of `prefix_length` tokens, exact; None where no count is
         known.
@@ -162,6 +161,47 @@ class Task(ABC):
         continuation is allowed (a promise), it is the size of the largest set of prefixes that are
         told apart two by two.
         """
+        return self._layout.classes
+
+    def table(self) -> Table | None:
+        """The facts that prompts hold, each of which may be asked for; None where prompts hold
+        something else. Unlike `facts` it is about all prompts, and not about those that are drawn.
+        """
+        return self._layout.table
+
+    def two_runs(self) -> TwoRuns | None:
+        """Two prompts of two runs of tokens with different answers, which meet as near to the
+        middle as they can; None where none are known.
+        """
+        return self._layout.runs
+
+    @property
+    def steps(self) -> int:
+        """Values of the chain that leads to the answer, the answer included; 0 without a chain."""
+        return self._layout.steps
+
+    def label_ids(self, answers: Tokens) -> Tokens:
+        """The token ids of answers, where a model writes them from its vocabulary: ids behind those
+        of the prompt, unless answers are tokens of it.
+        """
+        return self._layout.labels(answers)
+
+    def word(self, token: int) -> str:
+        """A token as it is written for people and language models."""
+        return self._layout.word(token)
+
+    @property
+    def spelling(self) -> str:
+        """A sentence on how tokens are written where that is not their id, else nothing."""
+        return self._layout.spelling
+
+    def level(self, probe: str) -> Fraction:
+        """Accuracy that a probe of `separatrix.tasks.PROBES`, or one of `shortcuts`, may reach
+        without having solved the task, exact: chance, unless what it sees gives more.
+
+        More than chance is stated only where no sampler could avoid it; `words.drawn` says why.
+        """
+        return self.chance
 
     def prompts(self) -> Count:
         """At most so many different prompts there are; exact where every token may be any id."""
@@ -177,21 +217,22 @@ class Task(ABC):
         """
         return None
 
-    def table(self) -> Table | None:
-        """The facts that prompts hold, each of which may be asked for; None where prompts hold
-        something else. Unlike `facts` it is about all prompts, and not about those that are drawn.
-        """
-        return None
-
-    def two_runs(self) -> TwoRuns | None:
-        """Two prompts of two runs of tokens with different answers, which meet as near to the
-        middle as they can; None where none are known.
-        """
-        return None
-
     @abstractmethod
     def family(self) -> Family[Task]:
         """The tasks like this one at growing n."""
+
+    def _growing(
+        self, described: str, smallest: int, *, by: str = "n", **others: Callable[[int], int]
+    ) -> Family[Self]:
+        """The tasks like this one at growing `by`, drawn without a shift: other sizes stay, but for
+        `others`, which follow it.
+        """
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "shift"}
+
+        def at(n: int) -> Self:
+            return type(self)(**kept | {by: n} | {name: size(n) for name, size in others.items()})
+
+        return Family(described, at, smallest, by)
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         """`batch` instances, drawn with `rng` only: the next ones, in however many calls they are
@@ -208,11 +249,6 @@ class Task(ABC):
         """The right answers for prompts (batch, length), in the shape of `Batch.targets`. Raises
         SizeError for what is no instance of the task.
         """
-
-    @property
-    def steps(self) -> int:
-        """Values of the chain that leads to the answer, the answer included; 0 without a chain."""
-        return 0
 
     def chain(self, tokens: Tokens) -> Tokens | None:
         """The chain (batch, steps), the answer last, or None for a task without one."""
@@ -239,26 +275,9 @@ class Task(ABC):
         """The title, of the task's own form alone where it has several."""
         return self.titles.get(str(self.sizes().get("form", "")), self.title)
 
-    def word(self, token: int) -> str:
-        """A token as it is written for people and language models: its id, unless the id is not
-        what an answer would call it.
-        """
-        return str(token)
-
     def answer_word(self, answer: int) -> str:
         """An answer as it is to be written."""
         return str(answer)
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        """The token ids of answers, where a model writes them from its vocabulary: ids behind those
-        of the prompt, unless answers are tokens of it.
-        """
-        return self.vocabulary + answers
-
-    @property
-    def spelling(self) -> str:
-        """A sentence on how tokens are written where that is not their id, else nothing."""
-        return ""
 
     @property
     def reply(self) -> tuple[str, int]:
@@ -357,10 +376,17 @@ class Task(ABC):
         if not isinstance(shift, str) or (shift != PLAIN and shift not in self.shifts):
             raise UnknownNameError.of(f"shift of {self.name}", str(shift), (PLAIN, *self.shifts))
 
-    def _below(self, part: Tokens, bound: int, what: str) -> None:
-        """Raises SizeError when a token of `part` is no value of [0, bound)."""
-        if part.size and part.max() >= bound:
-            raise SizeError(f"{self.spec}: {what} holds {part.max()}; it must lie in [0, {bound})")
+    def _within(self, part: Tokens, what: str, low: int, high: int) -> None:
+        """Raises SizeError when a token of `part` is no id of [low, high)."""
+        if part.size and not (part.min() >= low and part.max() < high):
+            bad = part.max() if part.max() >= high else part.min()
+            raise SizeError(f"{self.spec}: {what} holds {bad}; it must lie in [{low}, {high})")
+
+    def _are(self, meaning: str, **parts: Tokens) -> None:
+        """Raises SizeError when a token of a part, by its name, is no id of that meaning."""
+        ids = self.token_ids[meaning]
+        for what, part in parts.items():
+            self._within(part, what.replace("_", " "), ids.start, ids.stop)
 
     def _batch(self, batch: int) -> int:
         """`batch`, or SizeError when it is no positive integer or asks for too many tokens at
@@ -401,33 +427,12 @@ _kept = lru_cache(maxsize=4)(_block)
 """For whoever asks for a few rows at a time, the blocks that the last ones came from."""
 
 
-class Decision(Task):
-    """A task answered 0 or 1, drawn so that both have probability 1/2 exactly."""
-
-    @property
-    def answers(self) -> int:
-        return 2
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"no or yes": range(2)}
-
-    @property
-    def chance(self) -> Fraction:
-        return Fraction(1, 2)
-
-
 class Composition(ABC):
     """The part of a task whose answer is the last of a chain of values, each found from the one
     before. It stands before `Task` among the bases of a class.
     """
 
     thoughts: ClassVar[tuple[str, ...]] = ("values",)
-
-    @property
-    @abstractmethod
-    def steps(self) -> int:
-        """Values of the chain, the answer included."""
 
     @abstractmethod
     def intermediate(self, tokens: Tokens) -> Tokens:

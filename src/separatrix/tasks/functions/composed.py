@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Self, TypeVar
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.facts import Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens
@@ -273,13 +275,11 @@ class Functions(Composition, Task):
         # z_1, ..., z_L have m, m n_1, m n_1 n_2, ... entries
         return 2 + self.m * sum(accumulate(self.branching, mul, initial=1))
 
-    @property
-    def vocabulary(self) -> int:
-        return max(self.N(self.L - 1), self.w_values)
-
-    @property
-    def answers(self) -> int:
-        return self.N(self.L - 1)
+    def _laid(self, prefix: int, classes: Count, table: Table | None = None) -> Layout:
+        """Numbers and w share their ids."""
+        N = self.N(self.L - 1)
+        ids = {"number": max(N, self.w_values)}
+        return Layout(self.length, ids, {"number": N}, prefix, classes, table, steps=self.L)
 
     @property
     def token_ids(self) -> dict[str, range]:
@@ -292,19 +292,11 @@ class Functions(Composition, Task):
             unit *= values
         return {"number": range(self.N(self.L - 1))} | parts
 
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return {"number": range(self.answers)}
-
     def prompts(self) -> Count:
         """Functions of every level, z_0 and w; of permutations there are fewer."""
         levels = range(1, self.L + 1)
         functions = (Power(self.entries(level), self.entries(level)) for level in levels)
         return Product((*functions, Exact(self.m), Exact(self.w_values)))
-
-    @property
-    def steps(self) -> int:
-        return self.L
 
     @property
     def chance(self) -> Fraction:
@@ -321,9 +313,6 @@ class Functions(Composition, Task):
         return tuple(
             (octave, Fraction(1, len(octaves) * (octave.stop - octave.start))) for octave in octaves
         )
-
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return answers
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         batch = self._batch(batch)
@@ -364,9 +353,9 @@ class Functions(Composition, Task):
         for level in range(1, self.L + 1):
             start = self.offset(level)
             count = self.entries(level)
-            self._below(tokens[:, start : start + count], count, f"z_{level}")
-        self._below(tokens[:, self.position_z0], self.m, "z_0")
-        self._below(tokens[:, self.position_w], self.w_values, "w")
+            self._within(tokens[:, start : start + count], f"z_{level}", 0, count)
+        self._within(tokens[:, self.position_z0], "z_0", 0, self.m)
+        self._within(tokens[:, self.position_w], "w", 0, self.w_values)
         chain = np.empty((len(tokens), self.L), np.int64)
         rows = np.arange(len(tokens))
         current = tokens[:, self.position_z0]

@@ -8,7 +8,9 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.base.facts import Facts, Table
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import lookup_level
+from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.task import PLAIN, Task
 from separatrix.tasks.drawing.distinct import LOOKUP_SHIFTS, lookup_chance, near, occurring
 
@@ -23,13 +25,22 @@ class Lookup(Task):
     V: int
     shift: str = PLAIN
 
-    @property
-    def length(self) -> int:
-        return self.n + 1
+    def _laid(self, ids: dict[str, int], answers: str, middle: int, **written: str) -> Layout:
+        """The layout, where id `middle` asks for the place at which two runs meet.
 
-    @property
-    def answers(self) -> int:
-        return self.V
+        V^n prefixes: two tables that differ at a place are told apart by asking for it (theory.md,
+        section 3).
+        """
+        return Layout(
+            length=self.n + 1,
+            ids=ids,
+            answers={answers: self.V},
+            prefix=self.n,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V),
+            runs=TwoRuns.halves(self.n, (((middle,), 1),)),
+            written=written,
+        )
 
     @property
     def chance(self) -> Fraction:
@@ -38,22 +49,9 @@ class Lookup(Task):
     def level(self, probe: str) -> Fraction:
         return lookup_level(probe, self.n, self.V)
 
-    @property
-    def prefix_length(self) -> int:
-        return self.n
-
-    def prefix_classes(self) -> Count:
-        """V^n: two tables that differ at a place are told apart by asking for it (theory.md,
-        section 3).
-        """
-        return Power(self.V, self.n)
-
     def prompts(self) -> Count:
         """Every table, and every place asked for."""
         return Product((Power(self.V, self.n), Exact(self.n)))
-
-    def table(self) -> Table:
-        return Table(self.n, self.V)
 
     def facts(self) -> Facts | None:
         """The entries that may be asked for; Zipf-distributed ones are not uniform."""

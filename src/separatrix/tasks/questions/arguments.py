@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.runs import TwoRuns
 from separatrix.tasks.base.task import Batch
 from separatrix.tasks.base.words import Words
@@ -57,7 +58,10 @@ class Arguments(Lookups):
     def told(self) -> str:
         return "then other arguments, one after another"
 
-    def two_runs(self) -> TwoRuns | None:
+    def layout(self) -> Layout:
+        return super().layout()._replace(runs=self._runs())
+
+    def _runs(self) -> TwoRuns | None:
         """Those of the task; the place where the runs meet is asked for first."""
         runs = self.task.two_runs()
         if runs is None or not isinstance(self.queries, int) or self.queries > _LISTED:

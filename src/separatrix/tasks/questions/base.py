@@ -8,11 +8,10 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts, Table
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 
@@ -77,25 +76,13 @@ class Questions(Task):
         """The questions about a task that sizes such as {"queries": 8} ask for."""
         return cls(task=task, **own)
 
-    @property
-    def length(self) -> int:
-        return self.task.length
-
-    @property
-    def vocabulary(self) -> int:
-        return self.task.vocabulary
-
-    @property
-    def answers(self) -> int:
-        return self.task.answers
+    def layout(self) -> Layout:
+        """That of `task`: after its prefix, its question is the next or among the next."""
+        return self.task.layout()._replace(table=None, runs=None, steps=0)
 
     @property
     def token_ids(self) -> dict[str, range]:
         return self.task.token_ids
-
-    @property
-    def answer_ids(self) -> dict[str, range]:
-        return self.task.answer_ids
 
     @property
     def chance(self) -> Fraction:
@@ -104,22 +91,11 @@ class Questions(Task):
     def level(self, probe: str) -> Fraction:
         return self.task.level(probe)
 
-    @property
-    def prefix_length(self) -> int:
-        return self.task.prefix_length
-
-    def prefix_classes(self) -> Count | None:
-        """Those of `task`: after its prefix, its question is the next or among the next."""
-        return self.task.prefix_classes()
-
     def facts(self) -> Facts | None:
         """Those of `task`, of which every single answer asks for a uniform one. What was asked
         before tells nothing of the facts, so that it does not help either.
         """
         return self.task.facts()
-
-    def two_runs(self) -> TwoRuns | None:
-        return None
 
     def family(self) -> Family[Self]:
         """The family of `task`, where so many questions can be asked."""
@@ -156,18 +132,11 @@ class Questions(Task):
         rest = {name: value for name, value in sizes.items() if name not in self.own}
         return type(self).of(self.task.with_sizes(rest) if rest else self.task, own)
 
-    def label_ids(self, answers: Tokens) -> Tokens:
-        return self.task.label_ids(answers)
-
     def word(self, token: int) -> str:
         return self.task.word(token)
 
     def answer_word(self, answer: int) -> str:
         return self.task.answer_word(answer)
-
-    @property
-    def spelling(self) -> str:
-        return self.task.spelling
 
     @property
     def reply(self) -> tuple[str, int]:
@@ -212,12 +181,9 @@ class Lookups(Questions):
         """Tokens before the questions."""
         return self.task.length - 1
 
-    @property
-    def length(self) -> int:
-        return self.before + self.number
-
-    def table(self) -> Table | None:
-        return self.task.table()
+    def layout(self) -> Layout:
+        length = self.before + self.number
+        return super().layout()._replace(length=length, table=self.task.table())
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
@@ -104,9 +105,9 @@ class Starts(Questions):
         """Tokens before the questions: the functions."""
         return self.task.length - 2
 
-    @property
-    def length(self) -> int:
-        return self._before + (2 * self.number if self.split else 1 + self.number)
+    def layout(self) -> Layout:
+        asked = 2 * self.number if self.split else 1 + self.number
+        return super().layout()._replace(length=self._before + asked)
 
     @property
     def chance(self) -> Fraction:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.group import Group
@@ -86,9 +86,9 @@ class Prefixes(Questions):
     def prompts(self) -> Count:
         return self.task.prompts()
 
-    def two_runs(self) -> TwoRuns | None:
-        """Those of the task: the answer after the last token differs."""
-        return self.task.two_runs()
+    def layout(self) -> Layout:
+        """Two runs as in the task: the answer after the last token differs."""
+        return super().layout()._replace(runs=self.task.two_runs())
 
     def level(self, probe: str) -> Fraction:
         """The mean over the places asked for, as `words.drawn` has it."""
