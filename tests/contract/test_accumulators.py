@@ -16,7 +16,7 @@ from separatrix.mixers import MIXERS, Mixer, mixer
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.stacks.architecture import Architecture, mechanism
 from separatrix.stacks.mechanisms import MECHANISMS
-from separatrix.stacks.mechanisms.accumulating import Accumulating
+from separatrix.stacks.mechanisms.softmax import Accumulating
 from separatrix.tasks import Equality
 from separatrix.theory import judge
 

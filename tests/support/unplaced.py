@@ -10,7 +10,7 @@ from typing import Any
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.mechanisms import LatentCache, Mechanism
-from separatrix.stacks.mechanisms.gated_softmax import GatedSoftmax
+from separatrix.stacks.mechanisms.softmax import GatedSoftmax
 
 _SAYS = ("positions", "rope", "rope_base", "rope_dim", "rope_scaling", "softcap", "bounded")
 

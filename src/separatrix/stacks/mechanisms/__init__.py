@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.stacks.mechanisms.automaton import Automaton
 from separatrix.stacks.mechanisms.base import (
     LARGEST_SIZE,
     CacheItem,
@@ -15,39 +14,35 @@ from separatrix.stacks.mechanisms.base import (
     LayerKind,
     Mechanism,
 )
-from separatrix.stacks.mechanisms.chunked import Chunked
-from separatrix.stacks.mechanisms.compressed import Compressed
-from separatrix.stacks.mechanisms.deltanet import DeltaNet
-from separatrix.stacks.mechanisms.deltaproduct import DeltaProduct
-from separatrix.stacks.mechanisms.dsa import DSA
-from separatrix.stacks.mechanisms.fox import Fox
-from separatrix.stacks.mechanisms.full import Full
-from separatrix.stacks.mechanisms.gdn import GatedDeltaNet
-from separatrix.stacks.mechanisms.gla import GLA
-from separatrix.stacks.mechanisms.hgrn2 import HGRN2
-from separatrix.stacks.mechanisms.indexed import Indexed
-from separatrix.stacks.mechanisms.kda import KDA
-from separatrix.stacks.mechanisms.latent_cache import LatentCache
-from separatrix.stacks.mechanisms.lightning import Lightning
-from separatrix.stacks.mechanisms.linear import Linear
-from separatrix.stacks.mechanisms.loglinear import LogLinear
-from separatrix.stacks.mechanisms.mamba import Mamba
-from separatrix.stacks.mechanisms.mamba2 import Mamba2
-from separatrix.stacks.mechanisms.matrix_state import MatrixState
-from separatrix.stacks.mechanisms.mla import Latent
-from separatrix.stacks.mechanisms.mlstm import MLSTM
-from separatrix.stacks.mechanisms.moba import MoBA
-from separatrix.stacks.mechanisms.nsa import NSA
-from separatrix.stacks.mechanisms.position_wise import PositionWise
-from separatrix.stacks.mechanisms.retnet import RetNet
-from separatrix.stacks.mechanisms.reused import Reused, ReusedWindow
-from separatrix.stacks.mechanisms.rglru import RGLRU
-from separatrix.stacks.mechanisms.rwkv import RWKV
-from separatrix.stacks.mechanisms.rwkv4 import RWKV4
-from separatrix.stacks.mechanisms.shortconv import ShortConvolution
-from separatrix.stacks.mechanisms.softmax import Softmax
-from separatrix.stacks.mechanisms.sparse import Sparse
-from separatrix.stacks.mechanisms.window import Window
+from separatrix.stacks.mechanisms.blocks import NSA, MoBA, Sparse
+from separatrix.stacks.mechanisms.few_tokens import Automaton, PositionWise, ShortConvolution
+from separatrix.stacks.mechanisms.indexed import Compressed, Indexed
+from separatrix.stacks.mechanisms.latent_cache import DSA, Latent, LatentCache
+from separatrix.stacks.mechanisms.matrix_state import (
+    GLA,
+    HGRN2,
+    KDA,
+    MLSTM,
+    RWKV,
+    DeltaNet,
+    DeltaProduct,
+    GatedDeltaNet,
+    Lightning,
+    Linear,
+    LogLinear,
+    MatrixState,
+    RetNet,
+)
+from separatrix.stacks.mechanisms.recurrent_state import RGLRU, RWKV4, Mamba, Mamba2
+from separatrix.stacks.mechanisms.softmax import (
+    Chunked,
+    Fox,
+    Full,
+    Reused,
+    ReusedWindow,
+    Softmax,
+    Window,
+)
 
 __all__ = [
     "ALSO_CALLED",

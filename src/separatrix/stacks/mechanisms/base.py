@@ -11,8 +11,10 @@ answer here that claims nothing. Nobody else tells mechanisms apart.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -32,6 +34,11 @@ EXACT_FORMATS = frozenset({"fp64", "fp32", "bf16", "fp16"})
 """Formats in which a power-of-two scale keeps scores of up to 256 address bits exact, and +-1 is
 carried as it is.
 """
+
+
+_ROWS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("mechanisms.json").read_text(encoding="utf-8")
+)
 
 
 @dataclass(frozen=True)
@@ -248,6 +255,17 @@ class Mechanism:
         "number format of stored keys, values and buffers, and of all arithmetic unless said"
         " otherwise",
     )
+
+    def __init_subclass__(cls, row: str = "") -> None:
+        """`row`: the name in mechanisms.json, which says what is constant of the class."""
+        super().__init_subclass__()
+        if not row:
+            return
+        constant = dict(_ROWS[row])
+        cls.name = row
+        cls.facts = Facts(**{f.name: constant.pop(f.name, f.default) for f in fields(Facts)})
+        for name, value in constant.items():
+            setattr(cls, name, tuple(value) if isinstance(value, list) else value)
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -1,45 +1,32 @@
-"""Indexed attention (DeepSeek sparse attention)."""
+"""Attention to what an indexer with keys of its own chooses, or to compressed entries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.growth import Growth, tokens
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
-    Facts,
-    LayerKind,
     TokenChoice,
     Varied,
+    flag,
     integer,
+    positions_field,
+    rotation_scaling,
 )
-from separatrix.stacks.mechanisms.softmax import KEYS_VALUES, Softmax
+from separatrix.stacks.mechanisms.softmax import ROPE_SCALING, Accumulating, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
-class Indexed(Softmax):
+class Indexed(Softmax, row="indexed"):
     """Indexed attention: an indexer with its own small key per token scores the past, and attention
     reads the `topk` best tokens or blocks (MiniMax-M3), the open block always. Over a latent: dsa.
     """
-
-    name: ClassVar[str] = "indexed"
-    title: ClassVar[str] = "indexed attention"
-    symbol: ClassVar[str] = "i"
-    group: ClassVar[LayerKind] = "indexed"
-    reading: ClassVar[bool] = True
-    source: ClassVar[str] = (
-        "DeepSeek-AI 2025 (DeepSeek-V3.2-Exp); theory.md, section 1: top-k token selection shared"
-        " over heads"
-    )
-    facts: ClassVar[Facts] = Facts(
-        carried=f"({KEYS_VALUES} + index_dim) t",
-        read=f"topk (1 + {KEYS_VALUES})",
-        elsewhere="transformers: minimax_m3_sparse; fla: ops.dsa",
-    )
 
     index_heads: int = integer(1, "query heads of the indexer")
     index_dim: int = integer(64, "numbers of the indexer's key per token")
@@ -106,3 +93,116 @@ class Indexed(Softmax):
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"topk": "topk"} if self.block == 1 else {"topk": "topk", "block": "block"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compressed(Accumulating, row="compressed"):
+    """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and
+    value at once; attention reads the `topk` entries that an indexer chooses, or all of them (topk
+    = 0), and the last `size` tokens uncompressed.
+    """
+
+    heads: int = integer(4, "number of heads H")
+    head_dim: int = integer(64, "numbers of an entry, which is key and value of every head")
+    ratio: int = integer(4, "tokens per compressed entry")
+    topk: int = integer(0, "entries read, chosen by the indexer; 0: all")
+    index_heads: int = integer(0, "query heads of the indexer; 0 without one")
+    index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
+    size: int = integer(128, "tokens of the uncompressed window, the token itself included")
+    overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
+    rope: bool = flag(False, "whether queries and entries are rotated by their places (RoPE)")
+    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
+    rope_dim: int | None = integer(
+        None, "rotated numbers of a query or entry; all if not given", alters=True
+    )
+    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    positions: str = positions_field()
+
+    def _check(self) -> None:
+        if bool(self.topk) != bool(self.index_dim):
+            raise SizeError(
+                f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
+                " both, no indexer needs both 0"
+            )
+        if self.rotation is not None and self.rotation.dims > self.head_dim:
+            raise SizeError(
+                f"compressed: rope_dim={self.rope_dim} is more than head_dim={self.head_dim}"
+            )
+
+    @property
+    def rotation(self) -> Rotation | None:
+        if not self.rope:
+            return None
+        return Rotation(self.rope_base, self.rope_dim or self.head_dim, self.rope_scaling)
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * self.head_dim
+
+    def _entries(self, t: int) -> Bits:
+        return Bits.of(t // self.ratio * (self.head_dim + self.index_dim), self.p)
+
+    def _near(self, t: int) -> Bits:
+        """The raw window, and content and gate of the tokens that wait for their entry (twice as
+        wide, and one entry back, with overlap).
+        """
+        waiting = min(t, self._most_waiting)
+        return Bits.of(min(t, self.size) * self.head_dim + waiting * 2 * self._wide, self.p)
+
+    @property
+    def _most_waiting(self) -> int:
+        """Tokens that wait for their entry, at most."""
+        return (2 * self.ratio if self.overlap else self.ratio) - 1
+
+    @property
+    def _wide(self) -> int:
+        """Numbers of the content, or the gate, of a token that waits."""
+        return (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (CacheItem("kv", self._entries(t)), CacheItem("window", self._near(t)))
+
+    def read_bits(self) -> int:
+        """k (1 + d) numbers, the score at the accumulators' width, where an indexer chooses;
+        else H (d + 1) p, + 1 with a running maximum.
+        """
+        if self.topk:
+            return self.topk * (self.accumulator_bits + self.head_dim * self.p)
+        return self.heads * (self.head_dim + 1 + self.running_max) * self.accumulator_bits
+
+    def open_bits(self, t: int) -> int:
+        return self._near(t).total
+
+    def work(self) -> Growth:
+        """The indexer scores every entry; attention reads the chosen ones and the window."""
+        scored = self._every() * (2 * self.index_heads * self.index_dim)
+        return scored + self._seen() * (4 * self.heads * self.head_dim)
+
+    def kept(self) -> Growth:
+        entries = self._every() * ((self.head_dim + self.index_dim) * self.p)
+        waiting = tokens(self._most_waiting) * (2 * self._wide * self.p)
+        return entries + waiting + tokens(self.size) * (self.head_dim * self.p)
+
+    def fetched(self) -> Growth:
+        """The indexer's keys of all entries, the chosen entries and the window; what waits for its
+        entry is not read.
+        """
+        keys = self._every() * (self.index_dim * self.p)
+        return keys + self._seen() * (self.head_dim * self.p)
+
+    def _every(self) -> Growth:
+        return tokens(every=self.ratio)
+
+    def _seen(self) -> Growth:
+        chosen = tokens(self.topk, every=self.ratio) if self.topk else self._every()
+        return chosen + tokens(self.size)
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (self.sums_assumed,)
+
+    @property
+    def cache_stride(self) -> int:
+        return self.ratio
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"topk": "topk"} if self.topk else {}

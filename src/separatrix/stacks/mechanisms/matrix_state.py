@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.growth import Growth
+from separatrix.core.numbers.bits import Bits
+from separatrix.core.numbers.growth import Growth, doublings
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
+    Reach,
     Slots,
     Turning,
     Varied,
     choice,
     convolution,
+    flag,
     integer,
 )
 from separatrix.stacks.mechanisms.heads import Heads
-from separatrix.stacks.mechanisms.recurrent_state import Stateful
+from separatrix.stacks.mechanisms.recurrent_state import Matrices, Stateful
 
-
-class Matrices(NamedTuple):
-    """A state of one matrix per head, and how many heads share queries and keys."""
-
-    heads: int
-    key_heads: int
-    key_dim: int
-    value_dim: int
-
-
-MATRIX = "heads head_dim value_dim"
-"""The numbers of one matrix per head, as tables write them."""
 NEGATIVE = (
     "whether b_i lies in (0, 2) instead of (0, 1), so that I - b_i k_i k_i^T has eigenvalues down"
     " to -1 (arXiv 2411.12537)"
@@ -129,3 +120,282 @@ class MatrixState(Stateful, Heads):
 
     def _convolution(self, t: int) -> CacheItem:
         return convolution(self._channels, self.conv, t, self.p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(MatrixState, row="linear"):
+    """Linear attention: S_i = S_{i-1} + V x_i (x) phi(K x_i), Z_i = Z_{i-1} + phi(K x_i), y_i =
+    S_i phi(Q x_i) / <phi(Q x_i), Z_i>.
+    """
+
+    feature: str = choice(
+        "elu",
+        ("elu", "relu", "identity", "taylor"),
+        "feature map phi: elu(x)+1, relu(x), x, or (1, x, x (x) x / sqrt 2)",
+    )
+    normaliser: bool = flag(True, "whether the state carries the normaliser Z")
+
+    @property
+    def feature_dim(self) -> int:
+        """d_phi."""
+        return 1 + self.head_dim + self.head_dim**2 if self.feature == "taylor" else self.head_dim
+
+    @property
+    def state_numbers(self) -> int:
+        """H d_phi (d + 1), or H d_phi d without normaliser [Ye26, Lemma 2.2]."""
+        return self.heads * self.feature_dim * (self.dv + self.normaliser)
+
+    @property
+    def adds_up(self) -> bool:
+        return self.plain and not self.normaliser and self.feature in ("identity", "relu")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lightning(MatrixState, row="lightning"):
+    """Lightning attention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head, y_i =
+    S_i q_i.
+    """
+
+    rotated: bool = flag(
+        False,
+        "whether queries and keys are rotated by their places (Ring-linear)",
+        alters=True,
+    )
+
+    @property
+    def is_monotone(self) -> bool:
+        # rotated keys add unlike things for equal tokens, as in retention
+        return not self.rotated
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetNet(MatrixState, row="retnet"):
+    """Retention: S_i = a S_{i-1} + v_i k_i^T with one fixed decay a per head and rotated q, k;
+    y_i = S_i q_i.
+    """
+
+    # not `monotone`: keys are rotated by their places, so that equal tokens add unlike things
+
+    def _check(self) -> None:
+        super()._check()
+        if self.head_dim % 2:
+            raise SizeError(
+                f"retnet: head_dim={self.head_dim} is odd; its rotation turns pairs of dimensions"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GLA(MatrixState, row="gla"):
+    """Gated linear attention: S_i = S_{i-1} diag(a_i) + v_i k_i^T with data-dependent decay per
+    key dimension, y_i = S_i q_i.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class HGRN2(MatrixState, row="hgrn2"):
+    """HGRN-2: S_i = S_{i-1} diag(f_i) + v_i (1 - f_i)^T, y_i = S_i q_i; head_dim is the
+    expansion, so D x expansion numbers.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaNet(MatrixState, row="deltanet"):
+    """DeltaNet: S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of
+    unit length.
+    """
+
+    negative: bool = flag(False, NEGATIVE, alters=True)
+
+    @property
+    def _reflections(self) -> int:
+        return int(self.negative)
+
+    @property
+    def slots(self) -> Slots | None:
+        return self._overwritten
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedDeltaNet(MatrixState, row="gdn"):
+    """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with
+    k_i of unit length.
+    """
+
+    negative: bool = flag(False, NEGATIVE, alters=True)
+
+    @property
+    def _reflections(self) -> int:
+        return int(self.negative)
+
+    @property
+    def slots(self) -> Slots | None:
+        return self._overwritten
+
+    @property
+    def counted_bits(self) -> int:
+        # one head counts while another is emptied, and a third stays for other uses
+        return self._counted_bits() if self.heads >= 3 else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaProduct(MatrixState, row="deltaproduct"):
+    """Gated DeltaProduct: `householders` delta-rule updates per token, the decay a_i in the
+    first of them; y_i = S_i q_i after the last.
+    """
+
+    householders: int = integer(
+        2, "delta-rule updates per token n_h, each with a key, a value and a b of its own"
+    )
+    negative: bool = flag(True, NEGATIVE, alters=True)
+
+    @property
+    def _reflections(self) -> int:
+        return self.householders if self.negative else 0
+
+    @property
+    def _channels(self) -> int:
+        return (
+            self.qk * self.head_dim * (1 + self.householders)
+            + self.householders * self.heads * self.dv
+        )
+
+    def work(self) -> Growth:
+        """Decay 1 and read 2 per number of the state, and 4 for every update."""
+        return Growth(
+            (3 + 4 * self.householders) * self.state_numbers + 2 * self.conv * self._channels
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KDA(MatrixState, row="kda"):
+    """Kimi Delta Attention: S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T with
+    decay per key dimension, y_i = S_i q_i.
+    """
+
+    negative: bool = flag(False, NEGATIVE, alters=True)
+
+    @property
+    def _reflections(self) -> int:
+        return int(self.negative)
+
+    @property
+    def counted_bits(self) -> int:
+        # one head counts while another is emptied, and a third stays for other uses
+        return self._counted_bits() if self.heads >= 3 else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLSTM(MatrixState, row="mlstm"):
+    """mLSTM: C_i = f_i C_{i-1} + g_i v_i k_i^T, n_i = f_i n_{i-1} + g_i k_i, m_i the gates'
+    running maximum; y_i = C_i q_i / max(|n_i q_i|, 1).
+    """
+
+    # the running maximum comes to rest first, and what it scales after it
+    stages: ClassVar[int] = 2
+
+    @property
+    def state_numbers(self) -> int:
+        """H (d d_v + d + 1): matrix, normaliser, maximum."""
+        return self.heads * (self.head_dim * self.dv + self.head_dim + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RWKV(MatrixState, row="rwkv"):
+    """RWKV-6 and -7: S_i = S_{i-1} A_i + v_i k_i^T, A_i diagonal (6) or diagonal plus rank one
+    (7); token shifts mix in the last input.
+    """
+
+    width: int | None = integer(
+        None, "width D of a token shift; heads x head dimension if not given"
+    )
+    version: int = integer(7, "generation: 6 or 7", alters=True)
+    shifts: int = integer(
+        1,
+        "token shifts: 1 of time mixing; 2 with that of the layer's channel mixing, which remembers"
+        " a token too",
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        if self.version not in (6, 7):
+            raise SizeError(f"rwkv: version is {self.version}; it must be 6 or 7")
+
+    @property
+    def model_width(self) -> int:
+        """What its token shift holds is the model's own input."""
+        return self.inner_width if self.width is None else self.width
+
+    @property
+    def is_diagonal(self) -> bool:
+        return self.version == 6
+
+    @property
+    def is_monotone(self) -> bool:
+        # A_i of generation 7 has a part of rank one, as in the delta rule
+        return self.version == 6
+
+    @property
+    def tokens_mixed(self) -> int:
+        # the token shift comes before the convolution
+        return super().tokens_mixed + 1
+
+    @property
+    def settles_after(self) -> int | None:
+        after = super().settles_after
+        # channel mixing reads the last token's output of time mixing, too
+        return None if after is None else after + max(0, self.shifts - 1)
+
+    @property
+    def reach(self) -> Reach:
+        return super().reach._replace(after=max(0, self.shifts - 1))
+
+    def handed_over(self, t: int) -> Bits:
+        # the shifts hold a token, as a convolution does
+        return self._state(self.state_numbers).bits
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        shifted = Bits.of(self.shifts * self.model_width * min(t, 1), self.p)
+        return (CacheItem("state", self.handed_over(t) + shifted), self._convolution(t))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLinear(MatrixState, row="loglinear"):
+    """Log-linear attention: Fenwick buckets over the past, one linear state each, at most
+    floor(log2 t) + 1 of them after t tokens.
+    """
+
+    base: str = choice(
+        "linear",
+        ("linear", "mamba2", "gdn"),
+        "recurrence of every bucket's state: linear attention, Mamba-2 or Gated DeltaNet",
+        alters=True,
+    )
+    feature: str = choice(
+        "identity",
+        ("elu", "relu", "identity"),
+        "feature map of the linear states; base=linear only",
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        if self.base != "linear" and self.feature != "identity":
+            raise SizeError(
+                f"loglinear: base={self.base} has no feature map; leave out feature={self.feature}"
+            )
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1
+        return (self._state(buckets * self.state_numbers), self._convolution(t))
+
+    def roundings(self, t: int) -> int:
+        """A bucket of linear attention is rounded when it merges; one that decays or is
+        overwritten, at every token.
+        """
+        return t.bit_length() if self.base == "linear" else t
+
+    def work(self) -> Growth:
+        buckets = doublings() * (self.operations * self.state_numbers)
+        return buckets + Growth(2 * self.conv * self._channels)
+
+    def kept(self) -> Growth:
+        return doublings() * (self.state_numbers * self.state_p) + self._buffered(self.conv)

@@ -1,18 +1,37 @@
-"""A recurrent state with a number format of its own."""
+"""Recurrences: a state with a number format of its own, and what else tokens hand on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import NumberFormat, summed_in
+from separatrix.core.numbers.growth import Growth
 from separatrix.stacks.mechanisms.base import (
+    EXACT_FORMATS,
+    CacheItem,
     LayerKind,
     Mechanism,
     Reach,
+    Varied,
+    convolution,
+    flag,
+    integer,
     number_format,
     positions_field,
 )
+
+
+class Matrices(NamedTuple):
+    """A state of one matrix per head, and how many heads share queries and keys."""
+
+    heads: int
+    key_heads: int
+    key_dim: int
+    value_dim: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,3 +101,197 @@ class Stateful(Mechanism):
                 " another model"
             ),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba(Stateful, row="mamba"):
+    """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of
+    `width` channels.
+    """
+
+    width: int = integer(256, "channels (d_inner)")
+    state: int = integer(16, "state size N per channel")
+    conv: int = integer(0, "kernel size of the short convolution on x; 0 for none")
+    rank: int | None = integer(
+        None, "numbers that the step size comes from (dt_rank); model width / 16 if not given"
+    )
+    norms: bool = flag(
+        False,
+        "whether B, C and what the step size comes from are RMS-normed (Falcon Mamba, Jamba)",
+        alters=True,
+    )
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        return self.width * self.state
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.state_numbers), convolution(self.width, self.conv, t, self.p))
+
+    def work(self) -> Growth:
+        return Growth(5 * self.state_numbers + 2 * self.conv * self.width)
+
+    @property
+    def counted_bits(self) -> int:
+        # one channel counts while another is emptied, and others stay for other uses
+        return self._counted_bits() if self.width >= 3 else 0
+
+    @property
+    def brought(self) -> int:
+        # beside the state: SiLU leaves 0 and 128 as they are
+        return self.latched if self.conv >= 2 else 0
+
+    @property
+    def latched(self) -> int:
+        # a step of 0 keeps, and a large one forgets all before it
+        return self.width if self.formats <= EXACT_FORMATS else 0
+
+    @property
+    def _handed_on(self) -> int:
+        return self.width
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"state": "state"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba2(Stateful, row="mamba2"):
+    """Mamba-2 (SSD): one scalar decay per head, a state of head_dim x `state` numbers per head."""
+
+    heads: int = integer(4, "number of heads H")
+    head_dim: int = integer(64, "channels per head")
+    state: int = integer(128, "state size N per channel")
+    groups: int = integer(1, "groups G of heads that share B and C")
+    conv: int = integer(0, "kernel size of the short convolution on x, B, C; 0 for none")
+
+    def _check(self) -> None:
+        if self.heads % self.groups:
+            raise SizeError(
+                f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a"
+                " divisor"
+            )
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def matrices(self) -> Matrices:
+        """B is the key and C the query, shared by the heads of a group; x is the value."""
+        return Matrices(self.heads, self.groups, self.state, self.head_dim)
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        return self.heads * self.head_dim * self.state
+
+    @property
+    def _channels(self) -> int:
+        return self.heads * self.head_dim + 2 * self.groups * self.state
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.state_numbers), convolution(self._channels, self.conv, t, self.p))
+
+    def work(self) -> Growth:
+        return Growth(5 * self.state_numbers + 2 * self.conv * self._channels)
+
+    @property
+    def counted_bits(self) -> int:
+        # one head counts while another is emptied, and a third stays for other uses
+        return self._counted_bits() if self.heads >= 3 else 0
+
+    @property
+    def latched(self) -> int:
+        # a step of 0 keeps, and a large one forgets all before it
+        return self.heads * self.head_dim if self.formats <= EXACT_FORMATS else 0
+
+    @property
+    def _handed_on(self) -> int:
+        return self.head_dim
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"state": "state"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGLRU(Stateful, row="rglru"):
+    """RG-LRU (Griffin): a gated diagonal recurrence of `width` numbers."""
+
+    width: int = integer(256, "width of the recurrence")
+    conv: int = integer(0, "kernel size of the short convolution; 0 for none")
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (self._state(self.width), convolution(self.width, self.conv, t, self.p))
+
+    def work(self) -> Growth:
+        return Growth(3 * self.width + 2 * self.conv * self.width)
+
+    @property
+    def brought(self) -> int:
+        # r = 1 forgets all before a token
+        return self.latched if self.conv >= 2 else 0
+
+    @property
+    def slotted(self) -> int:
+        # beside r a gate of its own lets an input in
+        return self.brought
+
+    @property
+    def latched(self) -> int:
+        # r = 0 keeps, and r = 1 at a large rate forgets all before it
+        return self.width if self.formats <= EXACT_FORMATS else 0
+
+    @property
+    def _handed_on(self) -> int:
+        return self.width
+
+
+@dataclass(frozen=True, kw_only=True)
+class RWKV4(Stateful, row="rwkv4"):
+    """RWKV-4: numerator, denominator and running maximum per channel; token shifts of time and
+    channel mixing keep the last input.
+    """
+
+    # the running maximum comes to rest first, and what it scales after it
+    stages: ClassVar[int] = 2
+
+    width: int = integer(256, "channels of time mixing (attention_hidden_size)")
+    hidden: int | None = integer(None, "width of a token shift (hidden_size); width if not given")
+
+    @property
+    def tokens_mixed(self) -> int:
+        # the token shift of time mixing
+        return 2
+
+    @property
+    def settles_after(self) -> int | None:
+        after = super().settles_after
+        # the token shift of channel mixing
+        return None if after is None else after + 1
+
+    @property
+    def reach(self) -> Reach:
+        # the token shift of channel mixing
+        return super().reach._replace(after=1)
+
+    def handed_over(self, t: int) -> Bits:
+        # the shifts hold a token, as a convolution does
+        return self._state(3 * self.width).bits
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        shifts = Bits.of(
+            2 * (self.width if self.hidden is None else self.hidden) * min(t, 1), self.p
+        )
+        return (CacheItem("state", self.handed_over(t) + shifts),)
+
+    def work(self) -> Growth:
+        return Growth(10 * self.width)

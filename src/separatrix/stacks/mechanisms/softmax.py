@@ -2,27 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
-from separatrix.core.numbers.growth import Growth
+from separatrix.core.numbers.formats import NumberFormat, summed_in
+from separatrix.core.numbers.growth import NOTHING, Growth, tokens
 from separatrix.core.numbers.rotary import SCALINGS, Rotation
-from separatrix.stacks.mechanisms.accumulating import Accumulating
 from separatrix.stacks.mechanisms.base import (
+    EXACT_FORMATS,
     CacheItem,
     Head,
     HeadShape,
+    Mechanism,
+    Reach,
+    Varied,
+    choice,
     convolution,
     flag,
     integer,
+    number_format,
     positions_field,
     rotation_scaling,
 )
 from separatrix.stacks.mechanisms.heads import Heads
 
-KEYS_VALUES = "kv_heads (head_dim + value_dim)"
-"""The numbers of one token's keys and values, as tables write them."""
+
+@dataclass(frozen=True, kw_only=True)
+class Accumulating(Mechanism):
+    """Numerators, denominator and running maximum of a softmax.
+
+    The defaults are what this project's mixers and FlashAttention do;
+    `tests/contract/test_accumulators.py` holds the two together.
+    """
+
+    accumulator: str | None = number_format(
+        None, "number format of the softmax accumulators; fp32, or format if wider, if not given"
+    )
+    running_max: bool = flag(True, "whether the accumulator also carries a running maximum")
+
+    @property
+    def accumulator_format(self) -> str:
+        """The number format in which the softmax sums."""
+        return self.accumulator or summed_in(self.format)
+
+    @property
+    def accumulator_bits(self) -> int:
+        """Bits per number of the accumulators."""
+        return NumberFormat(self.accumulator_format).bits
+
+    @property
+    def formats(self) -> frozenset[str]:
+        return super().formats | {self.accumulator_format}
+
+    @property
+    def sums_assumed(self) -> str:
+        """What is assumed of the accumulators, and whether no mixer here keeps them so."""
+        what = "numerators, denominator and running maximum"
+        if not self.running_max:
+            what = "numerators and denominator"
+        text = f"softmax accumulators ({what}) hold {self.accumulator_bits} bits per number"
+        usual = NumberFormat(summed_in(self.format)).bits
+        if self.accumulator_bits < usual or not self.running_max:
+            text += (
+                "; this is less than the mixers here and FlashAttention keep"
+                f" ({usual} bits and a running maximum)"
+            )
+        return text
+
+
 ROPE_SCALING = f"how the rotation's angles are scaled: {', '.join(SCALINGS.values())}"
 SINK = "whether every softmax has one learned score more per head, of a value of 0 (attention sink)"
 
@@ -138,3 +187,311 @@ class Softmax(Heads, Accumulating):
 
     def assumptions(self) -> tuple[str, ...]:
         return (self.sums_assumed,)
+
+
+NORMS = ("none", "head", "each", "all", "other")
+GATES = ("none", "sigmoid", "head")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedSoftmax(Softmax):
+    """Softmax attention with QK-norm and an output gate, where they are asked for."""
+
+    qk_norm: str = choice(
+        "none",
+        NORMS,
+        "RMS norm of queries and keys before rotation: none, of each head with one vector of"
+        " weights for all (Qwen3), of each head with weights of its own, or of all heads together"
+        " (OLMo 2); other: a layer norm, or a norm behind the rotation (HunYuan)",
+        alters=True,
+    )
+    gate: str = choice(
+        "none",
+        GATES,
+        "what multiplies the heads' outputs: nothing, sigmoid of a map of x for every number"
+        " (Qwen3-Next), or one for every head",
+        alters=True,
+    )
+
+    @property
+    def free_scores(self) -> bool:
+        # a norm that takes the mean away, or meets keys of unlike roundings, is not worked out
+        return super().free_scores and self.qk_norm != "other"
+
+    @property
+    def normed(self) -> bool:
+        return self.qk_norm != "none"
+
+    def _settles_in(self, size: int) -> int | None:
+        """c of Theorem P for a window of so many tokens: it then sees one token only, unless
+        places tell them apart. None for a learned sink, which section 10 leaves out.
+        """
+        placed = self.rotation is not None or self.positions in ("alibi", "unknown")
+        if placed or self.sizes().get("sink"):
+            return None
+        return size + max(1, self.conv) - 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full(GatedSoftmax, row="full"):
+    """Full causal softmax attention: y_i = sum_j a_ij V x_j, a_ij = exp(<Q x_i, K x_j>) / sum_j'
+    exp(<Q x_i, K x_j'>).
+    """
+
+    sink: bool = flag(False, SINK, alters=True)
+    causal: bool = flag(
+        True,
+        "whether tokens see no later ones; false: every token sees the whole prompt, as in an"
+        " encoder: it has no cache, and of theorems `encoder` alone is about it",
+        alters=True,
+    )
+
+    @property
+    def left_to_right(self) -> bool:
+        return self.causal
+
+    def _must_be_causal(self, asked: str) -> None:
+        """Raises SizeError where tokens see later ones."""
+        if not self.causal:
+            raise SizeError(
+                f"{self.name}: causal=false: every token sees the whole prompt, so that there is no"
+                f" {asked}"
+            )
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        self._must_be_causal("cache")
+        return (CacheItem("kv", self._keys_values(t)), self._convolution(t))
+
+    def read_bits(self) -> int:
+        """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
+        self._must_be_causal("prefix that a later token reads")
+        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+
+    def seen(self) -> Growth:
+        return tokens()
+
+    @property
+    def card_title(self) -> str:
+        return "full"
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        # what a cap or a bound leaves of a lead is not worked out
+        known = self.causal and self.free_scores and self.formats <= EXACT_FORMATS
+        return self.head if known else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(GatedSoftmax, row="window"):
+    """Softmax attention to the last `size` tokens (the token itself included)."""
+
+    size: int = integer(128, "tokens seen, the token itself included")
+    sink: bool = flag(False, SINK, alters=True)
+    shared: bool = flag(
+        False, "whether one vector per head is key and value at once, stored once (DeepSeek-V4)"
+    )
+
+    def _check(self) -> None:
+        super()._check()
+        if self.shared and self.dv != self.head_dim:
+            raise SizeError(
+                f"window: value_dim={self.dv} and head_dim={self.head_dim}; a key that is the value"
+                " too has one dimension"
+            )
+
+    @property
+    def kv_numbers(self) -> int:
+        return self.kv * self.head_dim if self.shared else super().kv_numbers
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return (
+            CacheItem("window", self._keys_values(min(t, self.size))),
+            self._convolution(t),
+        )
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(before=max(0, self.conv - 1), window=self.size - 1)
+
+    def within(self, tokens: int) -> Mechanism:
+        if tokens > self.size or self.shared:
+            return self
+        return Full(**{k: v for k, v in self.sizes().items() if k not in ("size", "shared")})
+
+    @property
+    def settles_after(self) -> int | None:
+        return self._settles_in(self.size)
+
+    def seen(self) -> Growth:
+        return tokens(self.size)
+
+    @property
+    def card_title(self) -> str:
+        return f"windowed ({self.size:,})"
+
+    @property
+    def _handed_on(self) -> int:
+        # keys must tell places and values bits: one vector cannot be both
+        return self.dv if self.size >= 2 and not self.shared and self.free_scores else 0
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"window": "size"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunked(Softmax, row="chunked"):
+    """Softmax attention within consecutive chunks of `size` tokens; nothing is seen across a
+    border between chunks.
+    """
+
+    size: int = integer(128, "tokens per chunk")
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        """At most a chunk; right after a border fewer tokens matter, but caches are allotted for
+        a whole one.
+        """
+        return (
+            CacheItem("window", self._keys_values(min(t, self.size))),
+            self._convolution(t),
+        )
+
+    @property
+    def reach(self) -> Reach:
+        return Reach(before=max(0, self.conv - 1), chunk=self.size)
+
+    def within(self, tokens: int) -> Mechanism:
+        if tokens > self.size:
+            return self
+        return Full(**{name: value for name, value in self.sizes().items() if name != "size"})
+
+    def seen(self) -> Growth:
+        """At the end of a chunk, where the most tokens are seen."""
+        return tokens(self.size)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"window": "size"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fox(GatedSoftmax, row="fox"):
+    """Forgetting attention: full attention whose score of an earlier token falls by the logarithms
+    of the forget gates of all tokens since then.
+    """
+
+    gate_format: str | None = number_format(
+        None,
+        "number format of stored forget gates, as logarithms; fp32, or format if wider, if not"
+        " given",
+    )
+
+    @property
+    def gate_bits(self) -> int:
+        """Bits per stored forget gate."""
+        return NumberFormat(self.gate_format or summed_in(self.format)).bits
+
+    @property
+    def formats(self) -> frozenset[str]:
+        return super().formats | {self.gate_format or summed_in(self.format)}
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        gates = Bits.of(t * self.heads, self.gate_bits)
+        return (CacheItem("kv", self._keys_values(t) + gates), self._convolution(t))
+
+    def read_bits(self) -> int:
+        """As full attention, once query and decay are fixed: H (d_v + 2) p."""
+        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+
+    def fed_bits(self, t: int) -> int:
+        """And one sum of log gates per head: what a token takes of an earlier one depends on the
+        gates between them, through their sum alone (docs/theory.md, section 1).
+        """
+        return super().fed_bits(t) + self.heads * self.accumulator_bits * bool(t)
+
+    def seen(self) -> Growth:
+        return tokens()
+
+    def work(self) -> Growth:
+        """As full attention, and a sum of gates and one addition per score."""
+        return super().work() + tokens() * (2 * self.heads)
+
+    def kept(self) -> Growth:
+        return super().kept() + tokens() * (self.heads * self.gate_bits)
+
+    def fetched(self) -> Growth:
+        return self.kept()
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            *super().assumptions(),
+            (
+                "forget gates enter scores as sums of their logarithms, one number of"
+                f" {self.accumulator_bits} bits per head"
+            ),
+        )
+
+    @property
+    def card_title(self) -> str:
+        return "forgetting"
+
+    @property
+    def retrieval_head(self) -> Head | None:
+        # gates of exactly 1 make it full attention: softplus of a bias below -104 is 0 in fp32
+        return self.head if self.free_scores and self.formats <= EXACT_FORMATS else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reused(GatedSoftmax, row="reused"):
+    """Full softmax attention over the keys and values of an earlier layer: queries are its own,
+    and it keeps nothing.
+    """
+
+    sink: bool = flag(False, SINK, alters=True)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return ()
+
+    def read_bits(self) -> int:
+        """As full attention: what one query returns does not depend on who made the keys."""
+        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+
+    def seen(self) -> Growth:
+        return tokens()
+
+    def kept(self) -> Growth:
+        return NOTHING
+
+    @property
+    def card_title(self) -> str:
+        return "full, keys of an earlier layer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReusedWindow(GatedSoftmax, row="reused_window"):
+    """Sliding-window attention over the keys and values that an earlier window keeps: whatever it
+    sees of a prefix is in that layer's cache.
+    """
+
+    size: int = integer(128, "tokens seen, the token itself included")
+    sink: bool = flag(False, SINK, alters=True)
+
+    def cache(self, t: int) -> tuple[CacheItem, ...]:
+        return ()
+
+    @property
+    def reach(self) -> Reach:
+        # the keys are of an earlier layer, whose own reach is in what comes in here, too
+        return Reach(before=max(0, self.conv - 1), window=self.size - 1)
+
+    @property
+    def settles_after(self) -> int | None:
+        return self._settles_in(self.size)
+
+    def seen(self) -> Growth:
+        return tokens(self.size)
+
+    def kept(self) -> Growth:
+        return NOTHING
+
+    @property
+    def card_title(self) -> str:
+        return f"windowed ({self.size:,}), keys of an earlier layer"

@@ -13,7 +13,7 @@ from support.each import each
 from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.stacks.architecture import MECHANISMS, Architecture, mechanism
-from separatrix.stacks.mechanisms.accumulating import Accumulating
+from separatrix.stacks.mechanisms.softmax import Accumulating
 
 
 def numbers(name: str, t: int, kind: str, **sizes: Any) -> int:
