@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (16_636, 8_600),
     "theory": (9_590, 6_000),
     "protocols": (923, 923),
-    "cards": (5_021, 3_600),
+    "cards": (5_036, 3_600),
     "mixers": (10_322, 7_200),
     "models": (2_632, 2_000),
     "constructions": (5_698, 4_000),
@@ -25,10 +25,10 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_247, 2_600),
     "training": (8_750, 3_800),
     "findings": (1_899, 1_800),
-    "cli": (9_500, 4_000),
+    "cli": (10_645, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
-COUNTED = {".py", ".md", ".j2", ".js", ".css"}
+COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css"}
 """Sentences in files of their own count; recorded results and generated data do not."""
 
 

@@ -4,7 +4,7 @@ context, each with the theorem that says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from separatrix.cards.composition import composition
@@ -36,6 +36,45 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
     """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
     10^12.
     """
+    return [
+        line
+        for key, answer in _asked(architecture, context).items()
+        for line in _keyed(key, answer())
+    ]
+
+
+def values_of(architecture: Architecture) -> int:
+    """As many values of facts as the model has tokens."""
+    return max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
+
+
+def recall(architecture: Architecture, context: int) -> Question:
+    """The question of recall."""
+    return one_of_facts(context, values_of(architecture))
+
+
+def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
+    """The card's lines and, behind recall, facts of two tokens, a question that stands before the
+    facts, and what else is looked up.
+    """
+    return list(in_turn(architecture, context))
+
+
+def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:
+    """The same lines, each question asked when its first line is taken."""
+    for key, answer in _asked(architecture, context).items():
+        yield from _keyed(key, answer())
+        if key == "recall" and context >= SHORTEST:
+            for other, asked in _looked_up(architecture, context).items():
+                yield from _keyed(other, asked.answer(architecture))
+
+
+def _keyed(key: str, lines: Iterable[CardLine]) -> Iterator[CardLine]:
+    return (replace(line, key=key) for line in lines)
+
+
+def _asked(architecture: Architecture, context: int) -> dict[str, Callable[[], list[CardLine]]]:
+    """The questions of a card that the context has room for."""
     if not architecture.causal:
         raise SizeError(
             f"'{architecture.spec}': cards are about models that read left to right, and with"
@@ -55,37 +94,13 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
         "parity": lambda: parity_of_bits(architecture, context),
         "s5": lambda: permutations(architecture, context),
     }
-    return [
-        replace(line, key=key)
-        for key, answer in asked.items()
-        if context >= ROOM.get(key, 2)
-        for line in answer()
-    ]
+    return {key: answer for key, answer in asked.items() if context >= ROOM.get(key, 2)}
 
 
-def values_of(architecture: Architecture) -> int:
-    """As many values of facts as the model has tokens."""
-    return max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
-
-
-def recall(architecture: Architecture, context: int) -> Question:
-    """The question of recall."""
-    return one_of_facts(context, values_of(architecture))
-
-
-def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines and, behind recall, facts of two tokens, a question that stands before the
-    facts, and what else is looked up.
-    """
-    lines = card(architecture, context)
-    if context < SHORTEST:
-        return lines
+def _looked_up(architecture: Architecture, context: int) -> dict[str, Question]:
+    """What is looked up beside single facts."""
     values = values_of(architecture)
-    more = {"recall-2": one_of_pairs(context, values, "last").answer(architecture)}
+    found = {"recall-2": one_of_pairs(context, values, "last")}
     if waits(architecture, values) is not None:
-        more["question-first"] = one_of_pairs(context, values, "first").answer(architecture)
-    for key, asked in looked_up(context, values).items():
-        more[key] = asked.answer(architecture)
-    found = [replace(line, key=key) for key, own in more.items() for line in own]
-    behind = sum(line.key == "recall" for line in lines)
-    return [*lines[:behind], *found, *lines[behind:]]
+        found["question-first"] = one_of_pairs(context, values, "first")
+    return found | looked_up(context, values)

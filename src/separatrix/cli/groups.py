@@ -30,6 +30,7 @@ HEADINGS: dict[str, dict[str, str]] = {
         "refute": "a certificate of failure, or what was searched",
         "verify": "checks evidence without the code that found it",
         "list": "mechanisms, tasks, presets, theorems, constructions",
+        "explore": "the same in a browser: drag layers, see what follows",
     },
     "Your own": {"check-mechanism": "every law on a mixer of your own"},
 }
@@ -47,6 +48,7 @@ EXAMPLES = {
     "refute": "refute 'linear @ heads=1, head_dim=2, p3' --task eva:n=8",
     "verify": "verify certificate.json",
     "list": "list mechanisms gdn",
+    "explore": "explore qwen3-next-80b --context 262144",
     "check-mechanism": "check-mechanism examples/my_mixer.py:MyMixer",
 }
 """Command -> one use that works."""

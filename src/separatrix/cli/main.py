@@ -21,6 +21,7 @@ from separatrix.cli.commands.analyze import analyze
 from separatrix.cli.commands.compare import compare
 from separatrix.cli.commands.design import design
 from separatrix.cli.commands.evidence import construct, refute, verify
+from separatrix.cli.commands.explore import explore
 from separatrix.cli.commands.listing import list_
 from separatrix.cli.commands.mechanisms import check_mechanism
 from separatrix.cli.commands.reproduce import reproduce
@@ -79,6 +80,7 @@ app.command(context_settings=SIZES)(construct)
 app.command(context_settings=SIZES)(refute)
 app.command()(verify)
 app.command("list")(list_)
+app.command()(explore)
 app.command("check-mechanism")(check_mechanism)
 
 

@@ -279,6 +279,12 @@ def parse_sizes(text: str) -> list[tuple[tuple[str, dict[str, Any]], ...]]:
 
 def format_spec(layers: Sequence[Layer]) -> str:
     """The canonical text: repeats folded, sizes shared by all layers that have them after '@'."""
+    words, common = worded(layers)
+    return f"{fold(words)} @ {common}" if common else fold(words)
+
+
+def worded(layers: Sequence[Layer]) -> tuple[list[str], str]:
+    """A word for each layer, and the sizes shared by all layers that have them."""
     parts = [part for layer in layers for part in layer]
     values: dict[str, set[Any]] = {}
     defaults: dict[str, set[Any]] = {}
@@ -291,9 +297,7 @@ def format_spec(layers: Sequence[Layer]) -> str:
         for k, v in values.items()
         if len(v) == 1 and None not in v and v != defaults[k]
     }
-    words = [_format_layer(layer, common) for layer in layers]
-    text = fold(words)
-    return f"{text} @ {_format_sizes(common)}" if common else text
+    return [_format_layer(layer, common) for layer in layers], _format_sizes(common)
 
 
 def _format_sizes(sizes: dict[str, Any]) -> str:

@@ -1,0 +1,71 @@
+"""`separatrix explore`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from separatrix.cli import complete
+from separatrix.cli.options import WAYS, Context, named, stack, tokens
+from separatrix.cli.printing import JsonFlag, print_json
+from separatrix.core.errors import OutputError
+
+
+def explore(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"What the page begins with: {WAYS} for standard input.",
+            autocompletion=complete.models,
+        ),
+    ] = None,
+    context: Context = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65_535, help="Port of 127.0.0.1 (default: 8765, or one that is free)."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """A page in the browser: a stack put together by hand, and what follows from it at once.
+    Nothing leaves this machine; Ctrl-C ends it.
+    """
+    import webbrowser
+    from urllib.parse import urlencode
+
+    from separatrix.cli.explore.server import HOME, PORT, Server
+    from separatrix.stacks.architecture.released import preset_named
+
+    length = None if context is None else tokens(context, None, whose="")[0]
+    given: dict[str, str] = {}
+    if model is not None:
+        text = named(model)
+        stack(text)  # what cannot be read is refused here, not in the browser
+        if preset_named(text) is None:
+            given[model] = text
+    try:
+        server = Server(PORT if port is None else port, given)
+    except OutputError:
+        if port is not None:
+            raise
+        server = Server(0, given)
+    state = {"s": model, "n": length}
+    link = urlencode({name: value for name, value in state.items() if value is not None})
+    address = f"http://{HOME}:{server.server_port}/{'#' if link else ''}{link}"
+    if as_json:
+        print_json({"page": address})
+    else:
+        typer.echo(f"page      {address}\nCtrl-C    ends it")
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        # a window for a person who looks on, not for a script
+        webbrowser.open(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.end()

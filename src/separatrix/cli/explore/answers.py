@@ -1,0 +1,173 @@
+"""What the page asks, answered in parts, each as soon as it is known: the card's own JSON, and what
+`--why` opens as HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from separatrix.cards import CardFacts, CardLine, card_facts
+from separatrix.cards.apart import KINDS, asked_of_all
+from separatrix.cards.card import in_turn
+from separatrix.cards.curve import recall_curve
+from separatrix.cards.memory import rows as memory_rows
+from separatrix.cards.short import ASKED, TOPICS, rows_of
+from separatrix.cli.report.card import growth_text, opened
+from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.compare import COSTS, separated
+from separatrix.core.document import Document
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, bytes_of, format_bytes, parse_context
+from separatrix.stacks.architecture import MECHANISMS, Architecture
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS, preset_named
+from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.spec import worded
+
+Said = dict[str, Any]
+MOST_TILES = 128
+_CURVE = tuple(round(2 ** (step / 2)) for step in range(18, 49))
+"""The contexts of the charts: 512 to 2^24 tokens, two for each doubling."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Stacks as the page names them, a context as people write one ("" for the models' own), and
+    what a name stands for that was given at the start (a file, standard input).
+    """
+
+    stacks: tuple[str, ...]
+    context: str = ""
+    given: tuple[tuple[str, str], ...] = ()
+
+
+def start() -> Said:
+    """What may be chosen: presets, and mechanisms by name with title, group and names of sizes."""
+    kinds = {
+        name: [kind.title, kind.group, [one.name for one in fields(kind)]]
+        for name, kind in MECHANISMS.items()
+    }
+    return {"presets": list(PRESETS), "mechanisms": kinds, "kinds": KINDS}
+
+
+def answers(question: Question) -> Iterator[Said]:
+    """The parts of an answer: of each stack its layers and memory, then its rows, then the whole
+    card, or its error; of two what separates them; last the curves.
+    """
+    stacks: list[Architecture] = []
+    for place, text in enumerate(question.stacks):
+        try:
+            stacks.append(architecture(text, dict(question.given)))
+        except SeparatrixError as error:
+            yield {"stack": place, "error": str(error)}
+    if len(stacks) < len(question.stacks):
+        return
+    own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
+    try:
+        context = parse_context(question.context) if question.context else own
+        cards: list[CardFacts] = []
+        for place, stack in enumerate(stacks):
+            for said in _card(stack, context, cards):
+                yield {"stack": place, **said}
+    except SeparatrixError as error:
+        yield {"error": str(error)}
+        return
+    if len(cards) > 1:
+        yield {"apart": _apart(cards)}
+    yield {"curves": [_curves(stack) for stack in stacks], "contexts": _CURVE}
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> Architecture:
+    known = preset_named(text)
+    if known is not None:
+        return preset(known)
+    # never a path: a link is not to name what stands on this machine
+    return resolve(text) if text.startswith("{") else Architecture.parse(text)
+
+
+def architecture(text: str, given: dict[str, str]) -> Architecture:
+    """The stack that the page names: a preset, a spec, a config.json written out, or what was given
+    at the start. Raises what `resolve` raises.
+    """
+    return resolve(given[text]) if text in given else _read(text.strip())
+
+
+def tiles(stack: Architecture) -> Said:
+    """The layers as a period, how often it stands there, and how many of its layers follow; no
+    period where even that is too long to be shown.
+    """
+    words, common = worded(stack.layers)
+    size = next(p for p in range(1, len(words) + 1) if words[p:] == words[: len(words) - p])
+    shown = words[:size] if size <= MOST_TILES else []
+    times, rest = divmod(len(words), size)
+    return {"period": shown, "times": times, "rest": rest, "settings": common}
+
+
+def _card(stack: Architecture, context: int, cards: list[CardFacts]) -> Iterator[Said]:
+    """A card as it grows; when it is whole, its facts join `cards`."""
+    facts = card_facts(stack, context, lines=())
+    memory = [
+        {
+            "kind": row.kind,
+            "title": row.title,
+            "bytes": bytes_of(row.bits),
+            "said": format_bytes(row.bits),
+            "grows": "" if row.limit is not None else growth_text(row),
+        }
+        for row in facts.memory
+    ]
+    yield {
+        "card": card_json(facts),
+        "bytes": format_bytes(facts.bits),
+        "memory": memory,
+        "spec": stack.spec,
+        "tiles": tiles(stack),
+        "groups": {part.symbol: part.group for layer, _ in stack.counted() for part in layer},
+    }
+    lines: list[CardLine] = []
+    for key, found in groupby(in_turn(stack, context), attrgetter("key")):
+        own = tuple(found)
+        lines += own
+        rows = [row.to_json() | {"said": row.said} for row in rows_of(stack, own)]
+        yield {"key": key, "rows": rows, "why": _why(replace(facts, lines=own), key)}
+    facts = card_facts(stack, context, lines=lines)
+    cards.append(facts)
+    yield {"card": card_json(facts), "why": {topic: _why(facts, topic) for topic in TOPICS}}
+
+
+def _why(facts: CardFacts, asked: str) -> str:
+    return Document(*opened(facts, asked)).html()
+
+
+def _apart(cards: Sequence[CardFacts]) -> Said:
+    """The questions that all were asked, with how their answers differ, and costs that differ."""
+    keys = {text: key for key, text in ASKED.items()}
+    rows, alike = separated(cards)
+    return {
+        "questions": [
+            one.to_json()
+            | {"key": keys.get(one.asks, "composition"), "said": [a.said for a in one.answers]}
+            for one in asked_of_all(cards)
+        ],
+        "costs": [[row.label, *row.cells] for row in rows if row.part == COSTS],
+        "alike": alike,
+    }
+
+
+@lru_cache(maxsize=16)
+def _curves(stack: Architecture) -> Said:
+    """Over contexts: bytes of cache, and which share of random facts no weights exceed (None: no
+    bound).
+    """
+    most = [point.at_most for point in recall_curve(stack, _CURVE)]
+    return {
+        "cache": [bytes_of(sum(row.bits for row in memory_rows(stack, n))) for n in _CURVE],
+        "recall": [None if share is None else share / WHOLE for share in most],
+    }

@@ -1,0 +1,482 @@
+// The page: stacks put together by hand; all that is said of them comes from the package behind it.
+const $ = (id) => document.getElementById(id);
+const DEFAULT = "qwen3-next-80b";
+const USUAL = ["full", "window", "gdn", "mamba2", "kda", "gla", "linear", "sparse", "loglinear"];
+const STATUS = { SOLVABLE: "solves", FAILS: "fails", OPEN: "open" };
+const SHOWN = 600; // layers of the strip
+
+let about = { presets: [], mechanisms: {}, kinds: {}, given: [], largest: 0 };
+let stacks = []; // what is asked: {text, file, tiles, own, linked, answer}
+let edited = 0;
+let context = "";
+let contextLinked = false; // whether a link gave it, and nothing was answered since
+let curves = null;
+let asking = null; // the request under way
+let waits; // until the hand rests
+
+const make = (tag, attributes = {}, ...children) => {
+  const { class: name = "", data = {}, ...own } = attributes;
+  const element = Object.assign(document.createElement(tag), own);
+  if (name) element.className = name;
+  Object.assign(element.dataset, data);
+  element.append(...children);
+  return element;
+};
+const number = (n) => Number(n).toLocaleString("en");
+const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, answer: {}, ...more });
+const here = () => stacks[edited];
+const tokens = () => stacks[0]?.answer.card?.context ?? 8192;
+
+// ---- What is asked
+
+async function ask() {
+  asking?.abort();
+  document.body.dataset.state = "asking";
+  const mine = (asking = new AbortController());
+  const asked = { stacks: stacks.map((one) => one.file ?? one.text), context };
+  for (const old of document.querySelectorAll("#rows > *, #more > *")) old.classList.add("old");
+  $("state").textContent = "working …";
+  const fresh = stacks.map(() => ({ rows: [], why: {} }));
+  try {
+    const reply = await fetch("ask", {
+      method: "POST", body: JSON.stringify(asked), headers: { "Content-Type": "application/json" }, signal: mine.signal,
+    });
+    if (!reply.ok) throw new Error(`this question is refused (${reply.status} ${reply.statusText})`);
+    for await (const said of lines(reply.body)) {
+      if (mine !== asking) return;
+      if (!take(said, fresh)) return;
+    }
+  } catch (error) {
+    if (mine !== asking || error.name === "AbortError") return;
+    const gone = error instanceof TypeError ? "separatrix explore does not answer: is it still running?" : error.message;
+    complain(gone);
+  }
+}
+
+async function* lines(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const part of parts) yield JSON.parse(part);
+  }
+}
+
+// One part of an answer; false where it ended the question.
+function take(said, fresh) {
+  if (said.error !== undefined) return failed(said);
+  if (said.ended) {
+    $("state").textContent = "another page asked; change anything to ask again";
+    return false;
+  }
+  if (said.stack !== undefined) takeCard(stacks[said.stack], fresh[said.stack], said);
+  if (said.apart) drawApart(said.apart);
+  if (said.curves) {
+    curves = said;
+    finish();
+  }
+  return true;
+}
+
+function takeCard(stack, fresh, said) {
+  if (said.tiles) {
+    stack.answer = Object.assign(fresh, said);
+    stack.linked = false;
+    if (!stack.own) stack.tiles = said.tiles;
+    complain("");
+    context = String(said.card.context);
+    contextLinked = false;
+    drawStack();
+    drawCaches();
+  } else if (said.rows) {
+    fresh.rows.push(...said.rows);
+    fresh.why[said.key] = said.why;
+    if (stacks.length === 1) drawRows(fresh.rows, false);
+    else $("state").textContent = `asked: ${said.rows[0].asks.trim()} …`;
+  } else {
+    fresh.card = said.card;
+    Object.assign(fresh.why, said.why);
+    drawCaches();
+    if (stacks.length === 1) drawRows(fresh.rows, true);
+  }
+}
+
+function failed(said) {
+  const stack = stacks[said.stack ?? -1];
+  if (stack?.linked) {
+    complain(`The link names a stack that cannot be read: ${said.error} Shown instead: ${DEFAULT}.`, true);
+    Object.assign(stack, stackOf(DEFAULT));
+    ask();
+  } else if (said.stack === undefined && contextLinked && context) {
+    complain(`The link's context cannot be read: ${said.error}. Shown instead: the model's own.`, true);
+    context = "";
+    ask();
+  } else complain(said.error);
+  return false;
+}
+
+let kept = false; // whether the complaint outlives the next answer
+function complain(text, keep = false) {
+  if (!text && kept) return;
+  kept = keep;
+  $("wrong").hidden = !text;
+  $("wrong").textContent = text;
+  if (text) $("state").textContent = "";
+}
+
+function finish() {
+  for (const old of document.querySelectorAll(".old")) old.remove();
+  drawMore();
+  drawCharts();
+  $("state").textContent = "";
+  document.body.dataset.state = "answered";
+}
+
+// What somebody changed: drawn at once, asked when the hand rests.
+function changed() {
+  kept = contextLinked = false;
+  document.body.dataset.state = "asking";
+  drawStack();
+  drawCharts();
+  clearTimeout(waits);
+  waits = setTimeout(ask, 120);
+}
+
+// ---- The stack
+
+const grouped = (layers) => {
+  const runs = [];
+  for (const one of layers) {
+    if (runs.at(-1)?.[0] === one) runs.at(-1)[1] += 1;
+    else runs.push([one, 1]);
+  }
+  return runs.map(([one, times]) => (times > 1 ? `${one}*${times}` : one)).join(" + ");
+};
+const shortName = (layer) => layer.replace(/\([^()]*\)/g, "");
+const namesIn = (layer) => shortName(layer).split("|");
+// Shared sizes stand behind the stack as long as some layer has them.
+const written = ({ period, times, rest, settings }) => {
+  const sizes = new Set(period.flatMap(namesIn).flatMap((name) => about.mechanisms[name]?.[2] ?? []));
+  const shared = settings.split(", ").filter((size) => sizes.has(size.split("=")[0])).join(", ");
+  const whole = times > 1 ? `(${grouped(period)})*${times}` : grouped(period);
+  const more = rest ? ` + ${grouped(period.slice(0, rest))}` : "";
+  return whole + more + (shared ? ` @ ${shared}` : "");
+};
+
+// The tiles were changed by hand: from now on they say what the stack is.
+function rebuilt(change) {
+  const stack = here();
+  const tiles = stack.tiles?.period.length ? structuredClone(stack.tiles) : { period: [], times: 1, rest: 0, settings: "" };
+  change(tiles);
+  if (!tiles.period.length) return;
+  tiles.rest %= tiles.period.length;
+  Object.assign(stack, stackOf(written(tiles), { tiles, own: true, answer: stack.answer }));
+  changed();
+}
+
+const kindOf = (layer) => {
+  const kinds = namesIn(layer).map((name) => about.mechanisms[name]?.[1] ?? "other");
+  return kinds.find((kind) => kind !== "recurrent") ?? "recurrent";
+};
+
+function drawStack() {
+  const stack = here();
+  const { period = [], times = 1, rest = 0 } = stack.tiles ?? {};
+  const active = document.activeElement?.closest?.("#tiles") ? Number(document.activeElement.dataset.place) : null;
+  $("tiles").replaceChildren(...period.map((layer, place) => {
+    const tile = make("button", { class: `tile ${kindOf(layer)}`, textContent: shortName(layer), title: layer, data: { place } });
+    tile.setAttribute("aria-label", `${layer}, layer ${place + 1} of ${period.length} of the period`);
+    return tile;
+  }));
+  if (!period.length) $("tiles").append(make("span", { class: "hint", textContent: "No period is short enough to be shown: edit the text." }));
+  if (active !== null) $("tiles").children[Math.min(active, period.length - 1)]?.focus();
+  $("times").disabled = !period.length;
+  $("times").max = Math.max(96, times);
+  $("times").value = times;
+  $("timesout").value = `${times}${rest ? `, and ${rest} layer${rest > 1 ? "s" : ""} of one more` : ""}`;
+  $("preset").value = about.presets.includes(stack.text) && !stack.file ? stack.text : "";
+  if (document.activeElement !== $("spec")) $("spec").value = stack.file ? stack.answer.spec ?? "" : stack.text;
+  const pattern = [...(stack.answer.card?.pattern ?? "")];
+  $("whole").replaceChildren(...pattern.slice(0, SHOWN).map((symbol, place) =>
+    make("i", { class: stack.answer.groups?.[symbol] ?? "other", textContent: symbol, title: `layer ${place + 1}` })));
+  if (pattern.length > SHOWN) $("whole").append(`… ${number(pattern.length - SHOWN)} more`);
+  if (document.activeElement !== $("context")) $("context").value = context ? number(context) || context : "";
+  $("slider").value = Math.log2(Number(context) || tokens());
+  $("slider").setAttribute("aria-valuetext", `${$("context").value} tokens`);
+  drawWhich();
+  remember();
+}
+
+function drawWhich() {
+  const names = stacks.map((one, place) => {
+    const label = one.file ? one.answer.card?.name || "file" : one.text;
+    const button = make("button", { class: "ab"[place], textContent: stacks.length > 1 ? `${"AB"[place]}: ${label}` : label, title: label });
+    button.setAttribute("aria-pressed", place === edited);
+    button.onclick = () => { edited = place; drawStack(); };
+    return button;
+  });
+  const more = stacks.length === 1
+    ? make("button", { textContent: "+ compare with another stack", id: "compare" })
+    : make("button", { textContent: "× only one", id: "single" });
+  more.onclick = () => {
+    if (stacks.length === 1) stacks.push({ ...stacks[0] });
+    else stacks.splice(1 - edited, 1);
+    edited = stacks.length - 1;
+    $("rows").replaceChildren();
+    changed();
+  };
+  $("which").replaceChildren(...(stacks.length > 1 ? names : []), more);
+}
+
+// The link holds all of it; of a file the stack that was read.
+function remember() {
+  const link = new URLSearchParams(stacks.map((one) => ["s", one.file ? one.answer.spec ?? DEFAULT : one.text]));
+  if (context) link.append("n", context);
+  history.replaceState(null, "", `#${link}`);
+  const words = stacks.map((one) => (one.file ? "config.json" : /^[\w.-]+$/.test(one.text) ? one.text : `'${one.text}'`));
+  $("command").textContent = `separatrix ${words.length > 1 ? "compare" : "analyze"} ${words.join(" ")}${context ? ` --context ${context}` : ""}`;
+}
+
+function fromLink() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  const named = link.getAll("s").slice(0, 2).filter(Boolean);
+  stacks = (named.length ? named : [about.given[0] ?? DEFAULT]).map((text) => stackOf(text, { linked: true }));
+  context = link.get("n") ?? "";
+  contextLinked = true;
+  edited = 0;
+  $("rows").replaceChildren();
+  drawStack();
+  ask();
+}
+
+// ---- What follows
+
+function drawCaches() {
+  const most = Math.max(...stacks.map((one) => one.answer.card?.cache.total_bytes ?? 0), 1);
+  $("caches").replaceChildren(...stacks.filter((one) => one.answer.card).map((one, place) => {
+    const { card, memory, bytes } = one.answer;
+    const bar = make("div", { class: "bar" }, ...memory.map((row) => {
+      const piece = make("i", { class: row.kind, title: `${row.title}: ${row.said}` });
+      piece.style.width = `${(100 * row.bytes) / most}%`;
+      return piece;
+    }));
+    const grows = memory.filter((row) => row.grows);
+    const rate = grows.length ? grows.map((row) => row.grows).join(", ") : "whatever the length";
+    const keys = memory.map((row) => make("span", {}, make("i", { class: row.kind }), `${row.title} ${row.said}`));
+    const size = stacks.length > 1 ? make("span", { class: `name ${"ab"[place]}`, textContent: `${"AB"[place]}: ${card.name}` }) : "";
+    const held = [card.holds && `Holds ${card.holds}.`, card.forgets && `Forgets ${card.forgets}.`].filter(Boolean).join(" ");
+    return make("div", { class: "cache" }, size, make("b", { textContent: bytes }), ` at ${number(card.context)} tokens; ${rate}`,
+      bar, make("div", { class: "keys" }, ...keys), held ? make("p", { class: "hint", textContent: held }) : "");
+  }));
+}
+
+const answered = (status, said) => make("span", { class: "said" }, make("b", { class: STATUS[status], textContent: status }), said);
+
+// A row that opens what stands behind it, the same element as long as its question stands.
+function row(id, key, asks, answers) {
+  const found = document.querySelector(`#rows [data-id="${id}"]`) ?? make("details", { data: { id } });
+  found.className = answers.length > 1 ? "two" : "";
+  found.replaceChildren(make("summary", {}, make("span", { textContent: asks.trim() }), ...answers));
+  const open = () => {
+    if (found.open && found.children.length === 1) found.append(behind(key));
+  };
+  found.ontoggle = open;
+  open();
+  return found;
+}
+
+// The package's own words on a question or a topic, escaped where they were made.
+function behind(key) {
+  const parts = stacks.filter((one) => one.answer.why?.[key]).map((one) => make("div", { class: "why", innerHTML: one.answer.why[key] }));
+  if (stacks.length > 1) parts.forEach((part, place) => part.prepend(make("strong", { class: "ab"[place], textContent: stacks[place].answer.card.name })));
+  return make("div", {}, ...parts);
+}
+
+function drawRows(rows, whole) {
+  const counts = {};
+  const found = rows.map((one) => {
+    counts[one.key] = (counts[one.key] ?? 0) + 1;
+    return row(`${one.key}-${counts[one.key]}`, one.key, one.asks, [answered(one.status, one.said)]);
+  });
+  const old = whole ? [] : [...$("rows").children].filter((one) => !found.includes(one));
+  $("rows").replaceChildren(...found, ...old);
+}
+
+function drawApart({ questions, costs, alike }) {
+  const counts = {};
+  const drawn = questions.map((one) => {
+    counts[one.key] = (counts[one.key] ?? 0) + 1;
+    const said = one.answers.map((answer, place) => answered(answer.status, one.said[place].replace(answer.status, "").replace(/^: /, " ")));
+    return [one.kind, row(`${one.key}-${counts[one.key]}`, one.key, one.asks, said)];
+  });
+  const parts = [];
+  for (const [kind, title] of Object.entries(about.kinds)) {
+    const own = drawn.filter(([how]) => how === kind).map(([, element]) => element);
+    if (own.length) parts.push(make("h3", { textContent: title }), ...own);
+  }
+  if (!parts.length) parts.push(make("h3", { textContent: "Nothing that is asked here separates them" }));
+  if (costs.length) parts.push(make("h3", { textContent: "Costs" }));
+  for (const [label, ...cells] of costs)
+    parts.push(make("div", { class: "cost" }, ...[label, ...cells].map((text) => make("span", { class: text === label ? "" : "said", textContent: text }))));
+  const same = drawn.filter(([how]) => !how).map(([, element]) => element);
+  if (same.length) parts.push(make("h3", { textContent: "Alike" }), ...same);
+  $("rows").replaceChildren(...parts);
+}
+
+function drawMore() {
+  const open = [...document.querySelectorAll("#more [open]")].map((one) => one.dataset.topic);
+  const topics = { memory: "Memory", costs: "Costs of a token", assumptions: "Assumptions" };
+  $("more").replaceChildren(...Object.entries(topics).map(([topic, title]) => {
+    const found = make("details", { data: { topic }, open: open.includes(topic) }, make("summary", {}, make("span", { textContent: title })));
+    found.append(behind(topic));
+    return found;
+  }));
+}
+
+// ---- Charts: over the context, on a logarithmic scale
+
+const WIDE = 240, HIGH = 150, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 22;
+const amount = (bytes) => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);
+  return `${Math.round(bytes / 1024 ** power)} ${units[power]}`;
+};
+const long = (n) => (n >= 2 ** 20 ? `${n / 2 ** 20}M` : `${n / 1024}k`);
+
+function drawCharts() {
+  if (!curves) return;
+  const caches = curves.curves.map((one) => one.cache.map((bytes) => Math.log2(Math.max(bytes, 1))));
+  const all = caches.flat();
+  const low = Math.floor(Math.min(...all) / 5) * 5;
+  const high = Math.max(Math.ceil(Math.max(...all) / 5) * 5, low + 10);
+  const step = Math.max(5, Math.ceil((high - low) / 20) * 5);
+  const marks = [];
+  for (let power = low; power <= high; power += step) marks.push([power, amount(2 ** power)]);
+  const shares = curves.curves.map((one) => one.recall);
+  const bound = shares.some((curve) => curve.some((share) => share !== null));
+  const told = bound ? "Of random facts, the share that no weights exceed" : "Random facts recalled: no theorem here bounds them up to 16M tokens";
+  $("charts").replaceChildren(
+    chart("Cache of one sequence over the context", caches, low, high, marks),
+    chart(told, shares, 0, 1, [0, 0.5, 1].map((share) => [share, `${100 * share} %`])),
+  );
+}
+
+function chart(title, series, low, high, marks) {
+  const [first, last] = [Math.log2(curves.contexts[0]), Math.log2(curves.contexts.at(-1))];
+  const x = (n) => LEFT + ((Math.log2(n) - first) / (last - first)) * (WIDE - LEFT - RIGHT);
+  const y = (value) => HIGH - BOTTOM - ((value - low) / (high - low)) * (HIGH - TOP - BOTTOM);
+  const paths = series.map((curve, place) => {
+    const points = curve.map((value, i) => value === null ? null : `${x(curves.contexts[i]).toFixed(1)} ${y(value).toFixed(1)}`);
+    const path = points.map((point, i) => point && `${points[i - 1] ? "L" : "M"}${point}`).filter(Boolean).join("");
+    return `<path class="${"ab"[place]}" d="${path}"/>`;
+  });
+  const across = marks.map(([value, text]) => `<path class="grid" d="M${LEFT} ${y(value)}H${WIDE - RIGHT}"/>
+    <text x="${LEFT - 6}" y="${y(value) + 3}" text-anchor="end">${text}</text>`);
+  const below = [10, 14, 18, 22].map((power) => `<text x="${x(2 ** power)}" y="${HIGH - 7}" text-anchor="middle">${long(2 ** power)}</text>`);
+  const place = x(Math.min(Math.max(Number(context) || tokens(), curves.contexts[0]), curves.contexts.at(-1)));
+  const svg = `<svg viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="${title}">${across.join("")}${below.join("")}
+    <path class="here" d="M${place} ${TOP}V${HIGH - BOTTOM}"/>${paths.join("")}</svg>`;
+  return make("figure", {}, make("figcaption", { textContent: title }), make("div", { innerHTML: svg }));
+}
+
+// ---- Hands
+
+$("preset").onchange = ({ target }) => { Object.assign(here(), stackOf(target.value || here().answer.spec || DEFAULT)); changed(); };
+$("spec").oninput = ({ target }) => { Object.assign(here(), stackOf(target.value, { answer: here().answer, tiles: here().tiles })); changed(); };
+$("times").oninput = ({ target }) => rebuilt((tiles) => { tiles.times = Number(target.value); });
+$("slider").oninput = ({ target }) => { context = String(Math.round(2 ** target.value)); changed(); };
+$("context").oninput = ({ target }) => { context = target.value.trim(); changed(); };
+$("link").onclick = async () => {
+  const done = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  $("copied").textContent = done ? "copied" : "the browser does not allow it: copy the address above";
+};
+
+function add(name) {
+  rebuilt((tiles) => tiles.period.push(tiles.period.find((layer) => shortName(layer) === name) ?? name));
+}
+function drawPalette() {
+  const usual = USUAL.map((name) => {
+    const button = make("button", { class: `tile ${kindOf(name)}`, textContent: `+ ${name}`, title: about.mechanisms[name]?.[0] ?? name });
+    button.onclick = () => add(name);
+    return button;
+  });
+  const others = Object.entries(about.mechanisms).filter(([name]) => !USUAL.includes(name));
+  const more = make("select", { ariaLabel: "Add another kind of layer" }, new Option("more …", ""));
+  for (const [name, [title]] of others) more.add(new Option(`${name}: ${title}`, name));
+  more.onchange = () => { if (more.value) add(more.value); more.value = ""; };
+  $("palette").replaceChildren(...usual, more);
+  for (const name of about.presets) $("preset").add(new Option(name, name));
+}
+
+async function read(file) {
+  if (!file) return;
+  if (file.size > about.largest / 2) return complain(`${file.name} has ${amount(file.size)}; a config.json has a few KiB`);
+  const text = (await file.text()).trim();
+  if (!text.startsWith("{")) return complain(`${file.name} is no config.json: it does not begin with {`);
+  Object.assign(here(), stackOf(file.name, { file: text }));
+  changed();
+}
+$("file").onchange = ({ target }) => read(target.files[0]).finally(() => { target.value = ""; });
+addEventListener("dragover", (event) => event.preventDefault());
+addEventListener("drop", (event) => { event.preventDefault(); read(event.dataTransfer?.files[0]); });
+
+// Tiles: dragged with mouse, pen or finger; moved with arrows and removed with Delete
+let held = null;
+const off = (event) => {
+  const box = $("tiles").getBoundingClientRect();
+  return event.clientY < box.top - 24 || event.clientY > box.bottom + 24 || event.clientX < box.left - 24 || event.clientX > box.right + 24;
+};
+const moved = (from, to) => rebuilt((tiles) => tiles.period.splice(to, 0, ...tiles.period.splice(from, 1)));
+const removed = (place) => rebuilt((tiles) => tiles.period.splice(place, 1));
+$("tiles").onpointerdown = (event) => {
+  const tile = event.target.closest(".tile");
+  if (!tile || event.button) return;
+  held = Number(tile.dataset.place);
+  $("tiles").setPointerCapture(event.pointerId);
+};
+$("tiles").onpointermove = (event) => {
+  if (held === null) return;
+  const over = document.elementFromPoint(event.clientX, event.clientY)?.closest("#tiles .tile");
+  if (over && Number(over.dataset.place) !== held) {
+    const to = Number(over.dataset.place);
+    moved(held, to);
+    held = to;
+  }
+  const tile = $("tiles").children[held];
+  tile?.classList.add("lift");
+  tile?.classList.toggle("gone", off(event) && here().tiles.period.length > 1);
+};
+$("tiles").onpointerup = (event) => {
+  if (held === null) return;
+  const place = held;
+  held = null;
+  if (off(event)) removed(place);
+  else $("tiles").children[place]?.focus();
+  for (const tile of $("tiles").children) tile.classList.remove("lift", "gone");
+};
+$("tiles").onpointercancel = () => { held = null; drawStack(); };
+$("tiles").onkeydown = (event) => {
+  const place = Number(event.target.dataset?.place);
+  const to = place + { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+  if (Number.isNaN(place)) return;
+  if (["Delete", "Backspace"].includes(event.key)) removed(place);
+  else if (to >= 0 && to < here().tiles.period.length) {
+    moved(place, to);
+    $("tiles").children[to].focus();
+  } else return;
+  event.preventDefault();
+};
+
+// ---- The start
+
+addEventListener("hashchange", fromLink);
+try {
+  about = await (await fetch("start")).json();
+  drawPalette();
+  fromLink();
+} catch {
+  complain("separatrix explore does not answer: is it still running?");
+}

@@ -1,0 +1,212 @@
+"""The page of `separatrix explore` in a real browser: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hf_configs import QWEN
+
+from separatrix.cli.explore.server import LARGEST, Server
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+WAIT = 60_000
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    server = Server(0, {})
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.end()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+class Window:
+    """A page, and what it asked of other places or complained of."""
+
+    def __init__(self, browser: Any, address: str, link: str, **settings: Any) -> None:
+        self.page = browser.new_page(**settings)
+        self.elsewhere: list[str] = []
+        self.errors: list[str] = []
+        self.page.on(
+            "request",
+            lambda one: one.url.startswith((address, "data:")) or self.elsewhere.append(one.url),
+        )
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
+        self.page.goto(address + link)
+        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+
+    def after(self, act: Callable[[], object]) -> None:
+        """Does something, and waits for the answer to it."""
+        act()
+        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+
+    def text(self, where: str) -> str:
+        return str(self.page.locator(where).inner_text())
+
+    def tiles(self) -> list[str]:
+        return list(self.page.locator("#tiles .tile").all_inner_texts())
+
+
+@pytest.fixture
+def opened(browser: Any, address: str) -> Iterator[Callable[..., Window]]:
+    windows: list[Window] = []
+
+    def opens(link: str = "#s=qwen3-next-80b&n=262144", **settings: Any) -> Window:
+        windows.append(Window(browser, address, link, **settings))
+        return windows[-1]
+
+    yield opens
+    for window in windows:
+        window.page.close()
+        assert (window.elsewhere, window.errors) == ([], [])
+
+
+def test_the_card(opened: Callable[..., Window]) -> None:
+    window = opened()
+    # 12 layers of 2 heads of 256 keys and values in bf16: 24,576 bytes per token
+    assert "6.1 GiB at 262,144 tokens; 24,576 bytes per token" in window.text("#caches")
+    assert window.page.locator("#whole i").count() == 48
+    assert "SOLVABLE" in window.text("[data-id=recall-1]")
+    window.page.click("[data-id=s5-1] summary")
+    assert "Theorem S" in window.text("[data-id=s5-1] .why")
+    assert window.page.locator("#charts svg").count() == 2
+
+
+def test_tiles_are_dragged(opened: Callable[..., Window]) -> None:
+    window = opened()
+    places = window.page.locator("#tiles .tile")
+    first, last = places.nth(0).bounding_box(), places.nth(3).bounding_box()
+
+    def drag() -> None:
+        window.page.mouse.move(last["x"] + 5, last["y"] + 5)
+        window.page.mouse.down()
+        window.page.mouse.move(first["x"] + 5, first["y"] + 5, steps=8)
+        window.page.mouse.up()
+
+    window.after(drag)
+    assert window.tiles() == ["full", "gdn", "gdn", "gdn"]
+    off = window.page.locator("#tiles .tile").nth(0).bounding_box()
+
+    def away() -> None:
+        window.page.mouse.move(off["x"] + 5, off["y"] + 5)
+        window.page.mouse.down()
+        window.page.mouse.move(off["x"] + 5, off["y"] + 300, steps=8)
+        window.page.mouse.up()
+
+    window.after(away)
+    assert window.tiles() == ["gdn"] * 3
+    assert "FAILS" in window.text("#rows") or "OPEN" in window.text("[data-id=recall-1]")
+
+
+def test_tiles_are_moved_by_keyboard(opened: Callable[..., Window]) -> None:
+    window = opened()
+    window.page.locator("#tiles .tile").nth(3).focus()
+    window.after(lambda: window.page.keyboard.press("ArrowLeft"))
+    assert window.tiles() == ["gdn", "gdn", "full", "gdn"]
+    window.after(lambda: window.page.keyboard.press("Delete"))
+    assert window.tiles() == ["gdn"] * 3
+    for _ in range(2):
+        window.after(lambda: window.page.keyboard.press("Delete"))
+    window.page.keyboard.press("Delete")
+    assert window.tiles() == ["gdn"]  # a period keeps its last layer
+
+
+def test_the_palette_and_the_periods(opened: Callable[..., Window]) -> None:
+    window = opened("#s=gdn*2&n=4096")
+    window.after(lambda: window.page.click("#palette >> text=+ full"))
+    assert window.tiles() == ["gdn", "full"]
+    window.after(lambda: window.page.locator("#times").fill("5"))
+    assert window.page.locator("#whole i").count() == 10
+
+
+def test_the_slider_moves_the_charts(opened: Callable[..., Window]) -> None:
+    window = opened("#s=mistral-7b-v0.1&n=4096")
+    rule = window.page.locator("#charts .here").first
+    before = rule.get_attribute("d")
+    window.after(lambda: window.page.locator("#slider").fill("20"))
+    assert rule.get_attribute("d") != before
+    assert "1,048,576 tokens" in window.text("#caches")
+    assert "FAILS" in window.text("[data-id=recall-1]")
+
+
+def test_a_link_holds_all(opened: Callable[..., Window], browser: Any) -> None:
+    window = opened()
+    window.after(lambda: window.page.click("#compare"))
+    window.after(lambda: window.page.locator("#spec").fill("(gdn*7 + full)*6"))
+    again = opened("#" + window.page.url.partition("#")[2])
+    assert again.text("#caches") == window.text("#caches")
+    assert again.text("#rows") == window.text("#rows")
+    rows = again.text("#rows")
+    assert rows.index("Shown for some only") < rows.index("Costs") < rows.index("Alike")
+    window.after(lambda: window.page.click("#single"))
+    assert "Alike" not in window.text("#rows")
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [("#s=gnd*4&n=4096", "gnd"), ("#s=full&n=0", "context is 0"), ("#s=full&n=10000000000000", "")],
+)
+def test_a_link_that_cannot_be_read(opened: Callable[..., Window], link: str, said: str) -> None:
+    window = opened(link)
+    assert "cannot be read" in window.text("#wrong")
+    assert said in window.text("#wrong")
+    assert "tokens" in window.text("#caches")
+
+
+def test_the_longest_context(opened: Callable[..., Window]) -> None:
+    assert "1,000,000,000,000 tokens" in opened("#s=full*2&n=1000000000000").text("#caches")
+
+
+def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
+    window = opened()
+    large, other, good = (tmp_path / name for name in ("large.json", "a.png", "config.json"))
+    large.write_bytes(b"{" * (10 * LARGEST))
+    other.write_bytes(b"\x89PNG\r\n")
+    good.write_text(json.dumps(QWEN))
+    for path, said in ((large, "10 MiB"), (other, "no config.json")):
+        window.page.set_input_files("#file", str(path))
+        window.page.wait_for_selector(f"#wrong:has-text('{said}')", timeout=WAIT)
+    window.page.set_input_files("#file", str(good))
+    window.page.wait_for_selector("#whole i:nth-child(8):last-child", timeout=WAIT)
+    assert window.page.locator("#wrong").is_hidden()
+    # the link holds the stack that was read, not the file
+    assert "model_type" not in window.page.url
+
+
+def test_a_text_that_does_not_parse(opened: Callable[..., Window]) -> None:
+    window = opened()
+    window.page.locator("#spec").fill("full*2 + gnd")
+    window.page.wait_for_selector("#wrong:has-text('gdn')", timeout=WAIT)
+    window.after(lambda: window.page.locator("#spec").fill("full*2 + gdn"))
+    assert window.page.locator("#wrong").is_hidden()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits(opened: Callable[..., Window], width: int, scheme: str) -> None:
+    window = opened(
+        "#s=qwen3-next-80b&s=kimi-k3&n=262144",
+        viewport={"width": width, "height": 844},
+        color_scheme=scheme,
+    )
+    assert window.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,0 +1,125 @@
+"""What the page is told: the card's own JSON in parts, layers as tiles, errors of one stack."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hf_configs import QWEN
+
+from separatrix.cards import card_facts
+from separatrix.cli.explore.answers import Question, answers, architecture, start, tiles
+from separatrix.cli.report.card_json import card_json
+from separatrix.core.errors import SeparatrixError
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.presets import preset
+
+
+def told(*stacks: str, context: str = "4096", given: tuple[tuple[str, str], ...] = ()) -> Any:
+    return list(answers(Question(stacks, context, given)))
+
+
+def test_the_parts_are_the_card() -> None:
+    whole = card_json(card_facts(preset("qwen3-next-80b"), 4096))
+    parts = told("qwen3-next-80b")
+    assert parts[0]["card"] == whole | {"rows": [], "verdicts": []} | {
+        name: parts[0]["card"][name] for name in ("forgets", "assumptions")
+    }
+    assert [said["card"] for said in parts if "why" in said and "card" in said] == [whole]
+    rows = [row for said in parts for row in said.get("rows", ())]
+    assert [{**row, "said": ""} for row in rows] == [{**row, "said": ""} for row in whole["rows"]]
+
+
+def test_a_row_opens_theorem_numbers_and_assumptions() -> None:
+    (recall,) = (
+        said for said in told("mistral-7b-v0.1", context="1M") if said.get("key") == "recall"
+    )
+    for word in ("FAILS", "numbers", "assumes", "Theorem R"):
+        assert word in recall["why"]
+
+
+def test_two_stacks_are_told_apart() -> None:
+    (apart,) = (s["apart"] for s in told("full*4", "linear*4", context="1M") if "apart" in s)
+    kinds = {one["asks"]: one["kind"] for one in apart["questions"]}
+    assert kinds["one of n facts of 1 token"] == "theorem"
+    assert apart["costs"][0][0] == "cache"
+
+
+def test_the_last_part_is_the_curves() -> None:
+    last = told("mistral-7b-v0.1", "full")[-1]
+    assert [len(one["cache"]) for one in last["curves"]] == [len(last["contexts"])] * 2
+    # one fp32 number of key and value in each of 128 dimensions: the cache of full grows evenly
+    cache = dict(zip(last["contexts"], last["curves"][1]["cache"], strict=True))
+    assert cache[2048] == 2 * cache[1024]
+    assert last["curves"][0]["recall"][-1] < 0.01
+    assert set(last["curves"][1]["recall"]) == {None}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "gnd*4", "full*0", "{", "/etc/passwd", "~/config.json", "a.json"]
+)
+def test_what_is_no_stack(text: str) -> None:
+    (said,) = told(text)
+    assert said["stack"] == 0
+    assert "\n" not in said["error"]
+
+
+def test_both_stacks_are_told_their_errors() -> None:
+    assert [said["stack"] for said in told("gnd", "full*")] == [0, 1]
+
+
+@pytest.mark.parametrize("context", ["0", "-1", "1000000000001", "1e6", "long"])
+def test_what_is_no_context(context: str) -> None:
+    (said,) = told("full", context=context)
+    assert "context" in said["error"]
+
+
+def test_the_longest_context() -> None:
+    assert told("full", context="1000000000000")[0]["card"]["context"] == 10**12
+
+
+def test_no_context_is_the_smallest_of_their_own() -> None:
+    # Qwen3-Next was made for 262,144 tokens, Mistral 7B for 32,768
+    said = told("qwen3-next-80b", "mistral-7b-v0.1", context="")
+    assert said[0]["card"]["context"] == 32_768
+
+
+def test_a_path_is_read_only_where_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(QWEN))
+    with pytest.raises(SeparatrixError):
+        architecture(str(path), {})
+    assert len(architecture(str(path), {str(path): str(path)})) == 8
+    assert architecture(json.dumps(QWEN), {}) == architecture("-", {"-": json.dumps(QWEN)})
+
+
+@pytest.mark.parametrize(
+    ("text", "period", "times", "rest"),
+    [
+        ("(gdn*3 + full)*12", ["gdn", "gdn", "gdn", "full"], 12, 0),
+        ("(rglru*2 + window)*8 + rglru*2", ["rglru", "rglru", "window"], 8, 2),
+        ("full + gdn + gdn", ["full", "gdn", "gdn"], 1, 0),
+        ("full(heads=2)|gdn + full", ["full(heads=2)|gdn", "full"], 1, 0),
+    ],
+)
+def test_tiles_write_the_stack(text: str, period: list[str], times: int, rest: int) -> None:
+    found = tiles(Architecture.parse(text))
+    assert (found["period"], found["times"], found["rest"]) == (period, times, rest)
+    layers = " + ".join(period * times + period[:rest])
+    settings = f" @ {found['settings']}" if found["settings"] else ""
+    assert Architecture.parse(layers + settings) == Architecture.parse(text)
+
+
+def test_no_tiles_of_a_period_that_is_too_long() -> None:
+    text = " + ".join(f"full(heads={n})" for n in range(1, 131))
+    assert tiles(Architecture.parse(text))["period"] == []
+
+
+def test_what_may_be_chosen() -> None:
+    chosen = start()
+    assert "qwen3-next-80b" in chosen["presets"]
+    title, group, sizes = chosen["mechanisms"]["gdn"]
+    assert (title, group) == ("Gated DeltaNet", "recurrent")
+    assert {"heads", "head_dim", "format"} <= set(sizes)
