@@ -239,9 +239,7 @@ def test_a_file_that_would_cost_too_much(case: str) -> None:
     if case == "a wide model":
         model = certified().model | {"width": 10**6, "hidden": 10**6}
         record = replace(certified(), model=model)
-    with pytest.raises(
-        CannotCheck, match=r"about .* GiB .* the limit is .*--budget [0-9,]+ raises"
-    ):
+    with pytest.raises(CannotCheck, match=r"GiB .*--budget [0-9,]+"):
         verify(record, folder=Path())
 
 

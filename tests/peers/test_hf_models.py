@@ -105,7 +105,7 @@ def test_a_mask_and_a_prompt_that_is_too_long_are_refused(saved: Path) -> None:
     mask[0, 0] = 0
     with pytest.raises(SizeError, match="hides a token"):
         model(tokens, attention_mask=mask)
-    with pytest.raises(SizeError, match="a prompt of 7 tokens; this model takes from 1 to 6"):
+    with pytest.raises(SizeError, match=r"7 tokens.* from 1 to 6"):
         model(torch.zeros(1, 7, dtype=torch.long))
 
 
@@ -213,7 +213,7 @@ def test_a_trained_folder_is_loaded_too(tmp_path: Path, architecture: str) -> No
 
 
 def test_half_formats(saved: Path) -> None:
-    with pytest.warns(UserWarning, match="loaded in bfloat16; the model is proved in float32$"):
+    with pytest.warns(UserWarning, match="bfloat16; .*float32$"):
         model = load(saved, dtype=torch.bfloat16)
     assert model.dtype == torch.bfloat16
     tokens = sx.parse_task(TASKS[0]).sample(100, np.random.default_rng(4)).tokens

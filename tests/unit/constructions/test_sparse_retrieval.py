@@ -112,7 +112,7 @@ def test_a_full_layer_is_used_where_there_is_one() -> None:
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str) -> None:
     with pytest.raises(
         SizeError,
-        match=r"needs 1 full layer .*; or .* needs a sparse layer with head_dim >= 5",
+        match=r"sparse layer .*head_dim >= 5",
     ):
         construct(Eva(n=16, V=4), Architecture.parse(stack))
 

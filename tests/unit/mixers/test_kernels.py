@@ -384,7 +384,7 @@ def test_limits(kernel: str, given: tuple[Tensor, Tensor, torch.dtype], words: s
 def test_demanded_on_a_cpu() -> None:
     with (
         backend("fla"),
-        pytest.raises(BackendError, match="inputs are on cpu, it runs on CUDA devices"),
+        pytest.raises(BackendError, match="inputs are on cpu"),
     ):
         made("gdn")(torch.randn(2, 5, WIDTH))
 
@@ -438,7 +438,7 @@ def test_broken_installation(installed: pytest.MonkeyPatch) -> None:
     assert not called
     with (
         backend("fla"),
-        pytest.raises(BackendError, match=r"importing fla-core 0\.6\.0 fails: ModuleNotFoundError"),
+        pytest.raises(BackendError, match=r"0\.6\.0 fails: ModuleNotFoundError"),
     ):
         m(x)
 
@@ -471,7 +471,7 @@ def test_on_hopper_with_a_wrong_triton_gated_kernels_do_not_train(
     backends.wrong_gradients.cache_clear()
     called.clear()
     if kernel in GATED:
-        with pytest.warns(UserWarning, match=r"our own forms train in their place: Triton 3\.4\.0"):
+        with pytest.warns(UserWarning, match=r"Triton 3\.4\.0"):
             y = m(x)
         assert torch.equal(y, m(x))  # said once
         with backend("torch"):

@@ -119,9 +119,7 @@ def test_one_value_less_than_a_solver_of_iii_needs(
     sizes = replace(full, **less)
     line = one_reading_solver(sizes, way)
     confirm(line, sizes.task, adversary_iii(line, r=sizes.failing() or 0))
-    with pytest.raises(
-        AdversaryFailed, match="which does not hold at these sizes: allow fewer values"
-    ) as failed:
+    with pytest.raises(AdversaryFailed, match="allow fewer values") as failed:
         adversary_iii(one_reading_solver(full, way), r=sizes.failing() or 0)
     assert failed.value.step == ("a" if way == "carried" else "b")
     assert not failed.value.promised

@@ -68,12 +68,12 @@ def test_adversaries_choose_the_first_parameters_that_hold() -> None:
 
 def test_where_the_theorem_says_nothing_the_adversary_says_so() -> None:
     full = enough(ONE, "rows")
-    with pytest.raises(SizeError, match=r"Theorem III holds with no r .* allow fewer values"):
+    with pytest.raises(SizeError, match=r"Theorem III .*fewer values"):
         adversary_iii(one_reading_solver(full, "rows"))
     large = replace(TWO, reads_2=6**6)
     with pytest.raises(SizeError, match="Theorem IV holds with no r, q, g"):
         adversary_iv(TwoReadings(large, random_tables(0)))
-    with pytest.raises(SizeError, match="r, q, g are 2, None, None; name all of them or none"):
+    with pytest.raises(SizeError, match="2, None, None"):
         adversary_iv(TwoReadings(TWO, random_tables(0)), r=2)
 
 

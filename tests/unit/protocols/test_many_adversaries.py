@@ -253,7 +253,7 @@ def test_wrong_arguments() -> None:
     choice = Choice(contents=(1, 1))
     with pytest.raises(SizeError, match="that is Theorem VI's, not VII's"):
         adversary_vii(line, choice)
-    with pytest.raises(SizeError, match=r"functions are 1 sets; z_L, \.\.\., z_2 are 2"):
+    with pytest.raises(SizeError, match=r"1 sets; .* are 2"):
         adversary_vi(line, choice, [[(0, 1, 2, 3)]])
     with pytest.raises(SizeError, match="another length or value"):
         adversary_vi(line, choice, [[(0, 1, 2, 4)], [(0, 0)]])

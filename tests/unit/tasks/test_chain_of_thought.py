@@ -86,7 +86,7 @@ def test_a_wrong_written_token_is_refused(task: Thought) -> None:
     for place in range(task.task.length, task.length):
         wrong = tokens.copy()
         wrong[1, place] = (wrong[1, place] + 1) % task.vocabulary
-        with pytest.raises(SizeError, match=f"the {task.written} tokens after the prompt"):
+        with pytest.raises(SizeError, match=f"the {task.written} tokens"):
             task.answer(wrong)
     with pytest.raises(SizeError, match="shape"):
         task.answer(tokens[:, :-1] if task.written else tokens[:, 1:])

@@ -205,9 +205,7 @@ def test_the_obvious_decision_is_told_by_its_values_and_repeats() -> None:
 def test_decisions_are_drawn_from_half_n_squared_on(n: int, M: int) -> None:
     ThreeSum(n=n, M=M, form="decision").sample(20, np.random.default_rng(0))
     if M > 5:
-        with pytest.raises(
-            SizeError, match=f"M is {M - 1}; decisions over {n} tokens are drawn from M = {M} on"
-        ):
+        with pytest.raises(SizeError, match=f"M is {M - 1}; .*{n} .*M = {M} "):
             ThreeSum(n=n, M=M - 1, form="decision").sample(20, np.random.default_rng(0))
 
 

@@ -87,7 +87,7 @@ def test_the_rule_of_stopping_is_kept(changed: dict[str, Any], said: str) -> Non
 
 def test_a_warm_up_is_no_longer_than_training() -> None:
     replace(RUN, warmup=1000).check()
-    with pytest.raises(SizeError, match="the warm-up has 1,001 steps, and training 1,000"):
+    with pytest.raises(SizeError, match=r"1,001 steps, .*1,000"):
         replace(RUN, warmup=1001).check()
 
 

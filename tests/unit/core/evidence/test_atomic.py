@@ -29,7 +29,7 @@ def test_disk_full_leaves_the_old_file_and_no_debris(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match=r"x\.json: cannot be written: No space left on device"):
+    with pytest.raises(OutputError, match=r"x\.json: .*No space left"):
         write_atomic(target, "new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]

@@ -62,7 +62,7 @@ def test_layers_that_write_nothing_are_left_out(stock: str) -> None:
 def test_places_beyond_what_float32_tells_apart_are_refused() -> None:
     most = places.most_places()
     places.check(most, "llama")
-    with pytest.raises(SizeError, match=rf"at most {most:,} here: take --format gpt2"):
+    with pytest.raises(SizeError, match=f"{most:,} .*--format gpt2"):
         places.check(2 * most, "llama")
 
 

@@ -287,9 +287,7 @@ def test_an_output_that_exists(tmp_path: Path, kind: str) -> None:
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(
-        OutputError, match=r"a: cannot be written: a file stands where a folder is needed; .* --out"
-    ):
+    with pytest.raises(OutputError, match=r"a: cannot be .*a file .* --out"):
         write(tmp_path / "file" / "a")
 
 
@@ -338,9 +336,7 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(
-        OutputError, match=r"a: cannot be written: No space left on device; .* --out"
-    ):
+    with pytest.raises(OutputError, match=r"a: .*No space left.* --out"):
         write(tmp_path / "a", format=format)
     assert list(tmp_path.iterdir()) == []
 

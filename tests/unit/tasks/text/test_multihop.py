@@ -103,7 +103,7 @@ def test_a_prompt_by_hand() -> None:
             "The river Tapzil flows into the lake Mofgan.",
         ]
         assert task.answer(prompt.replace("Gigzab?", "Nevzos?")) == "Rizgut"
-    with pytest.raises(SpecError, match="no fact in the words of the template boxes"):
+    with pytest.raises(SpecError, match="template boxes"):
         MultiHop(k=2, n=4, template="boxes", decoys=0).answer(
             prompt.replace(
                 "Which lake is fed by the river through the city of", "In which box is the coin"
@@ -415,7 +415,7 @@ def test_decoys_by_hand() -> None:
             task.answer((DECOYS + ASKED).replace(old, new))
     agreeing = DECOYS.replace("mother of Bek is Lun", "mother of Bek is Gan")
     agreeing = agreeing.replace("mother of Pod is Gan", "mother of Pod is Lun")
-    with pytest.raises(SizeError, match=r"'The mother of Pod is Lun\.' leads where 'The father"):
+    with pytest.raises(SizeError, match=r"'The mother of Pod is Lun\.'"):
         task.answer(agreeing + ASKED)
 
 

@@ -152,7 +152,7 @@ def test_two_processes_of_one_name(store: Store, monkeypatch: pytest.MonkeyPatch
     store.claim([run(0).key], "me")
     other = Process("elsewhere", "another machine", 1, "")
     monkeypatch.setattr("separatrix.training.sweeps.store.this_process", lambda: other)
-    with pytest.raises(StoreError, match=f"process {this_process().number} on .* 'me', too"):
+    with pytest.raises(StoreError, match=rf"{this_process().number} .*'me'"):
         store.claim([run(0).key], "me")
 
 
@@ -177,7 +177,7 @@ def test_who_lost_its_claim_ends_nothing_once_more(store: Store) -> None:
     store.claim(one.keys, "other")
     store.tell(one, update(one, 10, finished=[one.runs[0]]), "other")
     before = store.rows()
-    with pytest.raises(ClaimLost, match="stopped holds no run of this pack any more"):
+    with pytest.raises(ClaimLost, match="stopped holds no run"):
         store.tell(one, update(one, 10, finished=[one.runs[0]]), "stopped")
     assert store.rows() == before
     assert before[0].completions == 1

@@ -89,7 +89,7 @@ def test_states_keep_their_format() -> None:
 )
 def test_a_format_that_is_not_read_is_unknown_until_it_is_set(quantised: dict[str, Any]) -> None:
     config = LLAMA | {"quantization_config": quantised}
-    with pytest.raises(UnknownSizes, match="a format of keys and values that is not read"):
+    with pytest.raises(UnknownSizes, match="that is not read"):
         from_config(config)
     read = from_config(config, settings=Settings.parse(["full.format=p4"]))
     assert read.layers[0][0].format == "p4"
