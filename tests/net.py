@@ -146,13 +146,12 @@ def read(path: Path) -> Lines:
             f"error: {path} begins with '{head[:40]}'; this script reads 'net {VERSION}': take both"
             " from one commit, or write the file anew (remove it, python tests/net.py --write)"
         )
-    wrong = [line for line in rest if line and not line.startswith("#") and "\t" not in line]
-    if wrong:
-        raise SystemExit(
-            f"error: {path} holds '{wrong[0][:40]}', which is no line of golden values"
-        )
-    pairs = (line.split("\t", 1) for line in rest if "\t" in line and not line.startswith("#"))
-    return {key: value for key, value in pairs}
+    lines = [line for line in rest if line and not line.startswith("#")]
+    for line in lines:
+        if "\t" not in line:
+            raise SystemExit(f"error: {path}: '{line[:40]}' is no line of golden values")
+    pairs = (line.partition("\t") for line in lines)
+    return {key: value for key, _, value in pairs}
 
 
 def text_of(lines: Mapping[str, str]) -> str:
