@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_885, 2_600),
+    "core": (3_898, 2_600),
     "stacks": (9_310, 5_600),
     "tasks": (16_636, 8_600),
     "theory": (9_590, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_247, 2_600),
     "training": (8_750, 3_800),
     "findings": (1_899, 1_800),
-    "cli": (10_645, 4_000),
+    "cli": (9_008, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css"}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from separatrix.cli.commands.checkpoints import stock_named
-from separatrix.cli.printing import print_rows, print_text
+from separatrix.cli.printing import show
+from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.formats import NumberFormat
 
@@ -109,34 +107,6 @@ def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
 
 def print_proof(proof: Mapping[str, Any]) -> None:
     """A proof object: a table of its layers, and what follows from them."""
-    from separatrix.cli.report.facts import from_one
+    from separatrix.cli.report.evidence import proof_parts
 
-    rest = dict(proof)
-    rows = [_row(from_one(layer)) for layer in rest.pop("layers", [])]
-    # a carrier and a head that fetches are told by different numbers: a table for each kind
-    for _, alike in groupby(rows, key=list):
-        typer.echo()
-        print_rows(list(alike), False)
-    typer.echo()
-    size = rest.pop("exact_up_to", None)
-    for key, value in rest.items():
-        print_text(f"{key.replace('_', ' ')}: {value}")
-    if size is not None:
-        print_text(f"exact for every input of this size, n = {size:,}")
-
-
-def _row(layer: Mapping[str, Any]) -> dict[str, str]:
-    """A layer of a proof, named first: where it stands, then its numbers."""
-    part = f", part {layer['part']}" if layer["part"] > 1 else ""
-    return {"where": f"layer {layer['layer']}{part}"} | {
-        key.replace("_", " "): _brief(value)
-        for key, value in layer.items()
-        if key not in ("layer", "part")
-    }
-
-
-def _brief(value: object) -> str:
-    """A number of a proof with three digits; the file holds all of them."""
-    text = str(value)
-    decimal = len(text) > 8 and text.replace(".", "").replace("e-", "").isdigit()
-    return f"{float(text):.2e}" if decimal else text
+    show(Document(Line(""), *proof_parts(proof)))

@@ -96,22 +96,3 @@ def test_completion_in_bash(line: str, completed: str) -> None:
         ["bash", "-c", BASH], capture_output=True, text=True, check=False, env=environment
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, completed, "")
-
-
-@pytest.mark.parametrize("library", ["jinja2"])
-def test_the_main_job_asks_for_its_extra_before_it_starts(
-    library: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(
-        "separatrix.cli.reproduce.run_jobs", lambda *_, **__: pytest.fail("a job was started")
-    )
-    assert run(["reproduce", "--quick", "--out", str(tmp_path / "report")]) == 2
-    assert (
-        capsys.readouterr().err
-        == "error: the HTML report needs the extra 'report': pip install 'separatrix[report]'\n"
-    )
-    assert not (tmp_path / "report").exists()

@@ -12,7 +12,7 @@ import typer
 from separatrix.cli import complete
 from separatrix.cli.commands.checkpoints import STOCK_HELP, said_of, stock_json, write_stock
 from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
-from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.printing import JsonFlag, print_json, print_text, show
 from separatrix.cli.proofs import (
     FORMAT_HELP,
     built_as,
@@ -22,6 +22,7 @@ from separatrix.cli.proofs import (
     print_proof,
     title_of,
 )
+from separatrix.core.document import Document, Line
 from separatrix.core.progress import bar, seconds_of
 
 if TYPE_CHECKING:
@@ -162,9 +163,9 @@ def refute(
     if as_json:
         print_json({"found": True, "file": str(out), "record": found.envelope()})
         return
-    from separatrix.cli.report.certificate import describe_certificate
+    from separatrix.cli.report.evidence import FORMS, certificate_parts
 
-    print_text(describe_certificate(found))
+    show(Document(Line(FORMS[found.form]), *certificate_parts(found)))
     typer.echo(f"written to {out}    check it: separatrix verify {out}")
 
 

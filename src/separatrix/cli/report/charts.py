@@ -11,6 +11,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from separatrix.cli.report.evidence import ceiling_of, share_text
 from separatrix.cli.report.view import Cell, task_size
 from separatrix.core.document.plot import (
     DASHED,
@@ -34,7 +35,7 @@ from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.trained import Ceiling, trained_ceiling
+from separatrix.theory.trained import trained_ceiling
 
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 _LABEL_GAP = 0.075
@@ -44,7 +45,7 @@ _NEAR = 128
 _EDGE = 1.35
 _ASIDE = 0.0147
 """Share of a chart's doublings between two seeds of one size."""
-STACKS = (INK, "#2e7d32", "#8a2f7b", "#a06a00", SOLVES)
+STACKS = (INK, "#3f9c46", "#b05aa0", "#b98312", SOLVES)
 """Colours of the stacks of a column."""
 
 
@@ -166,7 +167,7 @@ def column_chart(cells: Sequence[Cell]) -> Drawing | None:
             )
             marks.append(Stroke([(n, most) for n, most, _ in lines], colour, DOTTED, 1.5))
             marks += _seeds(cell.own, x, colour, intervals=False)
-            ends.append((_medians(cell.own)[-1][1], title.split(" (")[0], colour))
+            ends.append((_medians(cell.own)[-1][1], title.removesuffix(" attention"), colour))
     last = sizes[-1]
     for height, label, colour in spread(ends, gap=0.085):
         marks.append(Words(last, height, label, colour, right=10))
@@ -310,12 +311,6 @@ def _short(bits: float) -> str:
 # What the charts show, in words.
 
 
-def share_text(share: float) -> str:
-    """A share in percent with one decimal; what is not all is never "100.0 %"."""
-    tenths = int(share * 1000 + 0.5)
-    return f"{min(tenths, 999 if share < 1 else 1000) / 10:.1f} %"
-
-
 def accuracy_words(cell: Cell) -> str:
     """Medians at every size, chance, what no weights exceed, and where failure is proved."""
     said = (
@@ -340,11 +335,6 @@ def _highest(cell: Cell) -> str:
     if least < WHOLE:
         where = f"down to {percent(least)} here; dotted, what storing as many facts as fit reaches"
     return f"No weights exceed the line named highest (Theorem A), {where}."
-
-
-def ceiling_of(measured: Measurement) -> Ceiling | None:
-    """Theorem A's ceiling of a trained stack; None where it does not speak of the task."""
-    return trained_ceiling(Architecture.parse(measured.architecture), parse_task(measured.task))
 
 
 def _bound(cell: Cell) -> str:

@@ -3,83 +3,89 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.models import DEFAULT_MODELS
-from separatrix.cli.report import charts, facts, notation, prompts
-from separatrix.cli.report.side_by_side import side_by_side
-from separatrix.cli.report.statuses import CSS, theorem_name, where
-from separatrix.cli.report.view import MARKS, SHORT, Cell, View, task_size, view
+from separatrix.cli.report import charts, evidence
+from separatrix.cli.report.notation import formula, label, number
+from separatrix.cli.report.statuses import FACES, theorem_name
+from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
+from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.plot import Drawing
-from separatrix.core.errors import MissingExtraError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.code import package_version
-from separatrix.core.evidence.records import SOLVED
+from separatrix.core.evidence.records import SOLVED, Evidence, Verdict
+from separatrix.stacks.architecture.spec import fold
 
-
-def require_libraries() -> Any:
-    """jinja2, when everything a report needs is installed. Raises MissingExtraError if not."""
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtraError.of("the HTML report", "report") from None
-    return jinja2
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:;"
+    " base-uri 'none'; form-action 'none'"
+)
+_PURPOSE = (
+    "What each kind of attention provably cannot compute, what it provably can, and where training"
+    " ends up. Every cell opens the evidence behind it."
+)
+_MEANINGS = {
+    "SOLVABLE": "explicit weights do it",
+    "FAILS": "no weights do it, at the n in the cell",
+    "OPEN": "neither is known at this size",
+}
+_CHECK = (
+    (
+        "■ proved",
+        "a theorem on exact integers or in ball arithmetic, or explicit weights with"
+        " margins enclosed for all inputs of the size; no floating-point number decides",
+    ),
+    (
+        "◆ witnessed",
+        "a concrete model that goes wrong: the prompts, the cache they leave behind,"
+        " and the answer; the checker runs the model again on them",
+    ),
+    (
+        "● measured",
+        "trained accuracy on fresh inputs: every seed with its 95 % Wilson interval; a"
+        " low accuracy proves nothing by itself",
+    ),
+)
 
 
 def render_html(bundle_body: Mapping[str, Any]) -> str:
     """The report of a bundle's body. Equal bodies give equal text.
 
-    Raises MissingExtraError without the extra 'report', EvidenceError for a bundle that is damaged
-    or incomplete.
+    Raises EvidenceError for a bundle that is damaged or incomplete.
     """
-    jinja2 = require_libraries()
     seen = view(bundle_body)
-    drawn = {cell.key: _charts(cell) for cell in seen.cells.values()}
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("separatrix", "cli/report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
+    parts = [
+        f"<header><h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
+        _section("table", "", _legend(), *_matrix(seen), *_columns(seen)),
+        *(_panel(seen, cell) for cell in seen.cells.values()),
+    ]
+    if seen.models:
+        parts.append(_section("models", "Real models", *map(_model, seen.models)))
+    settings = [(label(key), number(value)) for key, value in seen.settings.items()]
+    rows = [*_CHECK, *settings, ("records", number(len(seen.records)))]
+    said = "One command derives every claim again without the code that found it:"
+    check = _html(Line(said)), "<pre>separatrix verify evidence.json</pre>"
+    parts.append(_section("check", "How to check this", *check, _html(Table(rows, labels=True))))
+    foot = (
+        f"<footer>Written by Separatrix {package_version()} with <code>{escape(command(seen))}"
+        "</code>. This file holds everything it shows and loads nothing.</footer>"
     )
-    environment.filters |= {
-        "maths": notation.maths,
-        "enclosure": notation.enclosure,
-        "bound": notation.bound,
-        "number": notation.number,
-        "label": notation.label,
-        "theorem": theorem_name,
-        "svg": _safe,
-    }
-    environment.globals |= {
-        "css": CSS,
-        "marks": MARKS,
-        "short": SHORT,
-        "align": prompts.align,
-        "differences": prompts.differences,
-        "task_size": task_size,
-        "where": where,
-        "accuracy_lines": charts.accuracy_lines,
-        "alternative": {"accuracy": charts.accuracy_words, "bound": charts.bound_words},
-        "solved_at": f"{float(SOLVED):.0%}",
-        "proof_parts": facts.proof_parts,
-        "certificate_facts": facts.certificate_facts,
-        "budget_words": facts.budget_words,
-        "form_sentence": facts.FORMS,
-    }
-    page = environment.get_template("template.html.j2").render(
-        view=seen,
-        sides=list(side_by_side(seen)),
-        version=package_version(),
-        command=command(seen),
-        charts=drawn,
-        style=_safe(_asset("style.css")),
-        script=_safe(_asset("page.js")),
+    body = "\n".join(parts)
+    page = "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<title>{escape(seen.title)}</title>\n<link rel="icon" href="data:,">',
+            f"<style>\n{_asset('style.css')}</style>\n</head>\n<body>\n<main>\n{body}\n</main>",
+            f"{foot}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n",
+        ]
     )
     return stamped(page, bundle_envelope(dict(bundle_body))["sha256"])
 
@@ -100,21 +106,192 @@ def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
     write_atomic(Path(path), render_html(bundle_body))
 
 
-def _safe(text: str) -> Any:
-    """Text made here (SVG, style, script), which the template must not escape."""
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
 def _asset(name: str) -> str:
     return files("separatrix.cli.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _charts(cell: Cell) -> dict[str, Drawing]:
-    solvable = cell.status == "SOLVABLE"
-    drawn = {
-        "bound": charts.bound_chart(cell.bound, bites=cell.bites) if cell.bound else None,
-        "accuracy": charts.accuracy_chart(cell.measurements, bites=cell.bites, solvable=solvable),
+def _text(text: str) -> str:
+    return escape(formula(text))
+
+
+def _html(*parts: Part) -> str:
+    return Document(*parts).html(formula)
+
+
+def _section(name: str, title: str, *inside: str) -> str:
+    head = f"<h2>{title}</h2>\n" if title else ""
+    return f'<section class="part" id="{name}">\n{head}{chr(10).join(inside)}\n</section>'
+
+
+def _legend() -> str:
+    faces = (
+        f'<li><span class="swatch {face.css}">{face.sign}</span><b>{status}</b> {_MEANINGS[status]}'
+        for status, face in FACES.items()
+    )
+    marks = (f"<li>{there} {name}" for name, (there, _) in MARKS.items())
+    return f'<ul class="legend">{"".join([*faces, *marks])}<li>hollow: not</ul>'
+
+
+def _marks(cell: Cell) -> str:
+    words = ", ".join(f"{'' if there else 'not '}{name}" for name, there in cell.marks.items())
+    signs = " ".join(MARKS[name][0 if there else 1] for name, there in cell.marks.items())
+    return f'<span class="marks" role="img" aria-label="({words})" title="{words}">{signs}</span>'
+
+
+def _matrix(seen: View) -> Iterator[str]:
+    """The table: in each cell the answer, the number that decides it, and what stands behind it."""
+    yield '<table class="results">\n<thead><tr><td></td>'
+    for column in seen.columns:
+        yield f'<th scope="col"><b>{_text(column["title"])}</b><span>{_short(column)}</span></th>'
+    yield "</tr></thead>\n<tbody>"
+    for row in seen.rows:
+        yield f'<tr><th scope="row"><b>{_text(row["title"])}</b><span>{_short(row)}</span></th>'
+        for column in seen.columns:
+            cell = seen.cells[row["key"], column["key"]]
+            face = FACES[cell.status]
+            paper = f"paper: {_text(cell.paper)}" if cell.paper else "paper: no entry"
+            yield (
+                f'<td><a class="cell {face.css}" href="#cell-{cell.key}"><span class="top">'
+                f"{face.sign} {cell.status}{_marks(cell)}</span>"
+                f'<span class="figure">{_text(cell.number)}</span>'
+                f'<span class="paper">{paper}</span></a></td>'
+            )
+        yield "</tr>"
+    yield "</tbody>\n</table>"
+
+
+def _short(line: Mapping[str, str]) -> str:
+    return SHORT.get(line["key"], "")
+
+
+def _columns(seen: View) -> Iterator[str]:
+    """Under each column what training reached: over n, and at the largest n at which every stack
+    was trained.
+    """
+    yield '<div class="columns">'
+    for column in seen.columns:
+        cells = [seen.cells[row["key"], column["key"]] for row in seen.rows]
+        drawn = charts.column_chart(cells)
+        if drawn is None:
+            continue
+        size, n = _text(column["size_class"]), seen.shared[column["key"]]
+        words = f"Trained accuracy of every stack on {column['title']} over n"
+        said = f"{_text(column['title'])}, trained alike: {size}. Dashed: no weights from there on."
+        yield f"<div>{_figure(drawn, words, said)}"
+        if n is not None:
+            at = {cell.key: cell.trained_at(n) for cell in cells}
+            rows = [(cell.row["title"], at[cell.key]) for cell in cells]
+            yield f'<div class="scroll">{_html(evidence.trained_table(rows, n))}</div>'
+        yield "</div>"
+    yield "</div>"
+    yield _html(
+        Line(
+            f"Solved: seeds right on at least {float(SOLVED):.0%} of fresh prompts. Highest: no"
+            " weights answer more of random questions (Theorem A). Dotted: the same over n."
+        )
+    )
+
+
+def _figure(drawn: Drawing, words: str, said: str) -> str:
+    """A chart, what it shows in words, and what stands above it (as HTML)."""
+    label = escape(words, quote=True)
+    drawing = f'<div class="drawn" role="img" aria-label="{label}">{drawn.svg}</div>'
+    return f"<figure><figcaption>{said}</figcaption>{drawing}</figure>"
+
+
+def _panel(seen: View, cell: Cell) -> str:
+    """All evidence of a cell; shown while its address is open."""
+    face = FACES[cell.status]
+    column = cell.column
+    title = f"{_text(cell.row['title'])} on {_text(column['title'])}"
+    about = (
+        f"The stack is {cell.stack}: {column['size_class']}, as every stack of this column;"
+        f" {column['training']}. {cell.training[:1].upper()}{cell.training[1:]}. {cell.reach}"
+    )
+    paper = f" Paper: {_text(cell.paper)}." if cell.paper else ""
+    kinds = {
+        "Theorems": [_record(one, cell, evidence.verdict_parts(one)) for one in cell.verdicts],
+        "Constructions": [
+            _record(one, cell, evidence.construction_parts(one)) for one in cell.constructions
+        ],
+        "Witnesses": [
+            _record(one, cell, evidence.certificate_parts(one)) for one in cell.certificates
+        ],
+        "Measurements": [_scrolled(evidence.measurement_parts(cell.measurements))]
+        if cell.measurements
+        else [],
     }
-    return {kind: chart for kind, chart in drawn.items() if chart is not None}
+    return "\n".join(
+        [
+            f'<section class="panel {face.css}" id="cell-{cell.key}" tabindex="-1"'
+            f' aria-label="{title}">',
+            f'<a class="back" href="#table">back to the table</a><h2>{title}</h2>',
+            f'<p class="chips"><b class="{face.css}">{face.sign} {cell.status}</b>'
+            f" <b>{_text(cell.number)}</b> {_marks(cell)}{paper}</p>",
+            f'<p class="headline">{_text(cell.headline)}</p>',
+            _html(Line(cell.story), Line(about)),
+            f'<div class="charts">{"".join(_charts(cell))}</div>',
+            *(f"<h3>{kind}</h3>\n{''.join(found)}" for kind, found in kinds.items() if found),
+            "</section>",
+        ]
+    )
+
+
+def _charts(cell: Cell) -> Iterator[str]:
+    bound, solvable = cell.bound, cell.status == "SOLVABLE"
+    drawn = charts.bound_chart(bound, bites=cell.bites) if bound else None
+    if bound and drawn is not None:
+        fixed = ", and those of the layers that do not grow" if "fixed" in bound else ""
+        said = f"{bound['need_title']} against {bound['have_title']}{fixed}"
+        shaded = "both axes logarithmic. Shaded: more is needed than there is."
+        head = f"<b>Bits needed and bits there are</b> {_text(said)}; {shaded}"
+        yield _figure(drawn, charts.bound_words(cell), head)
+    drawn = charts.accuracy_chart(cell.measurements, bites=cell.bites, solvable=solvable)
+    if drawn is not None:
+        said = (
+            "Every seed with its own 95 % Wilson interval, a line through the medians; grey: the"
+            f" best constant guess. {charts.accuracy_lines(cell)}"
+        )
+        head = f"<b>Accuracy after training</b> {_text(said)}"
+        yield _figure(drawn, charts.accuracy_words(cell), head)
+
+
+def _record(record: Evidence, cell: Cell, parts: Iterable[Part]) -> str:
+    """A record: what it says in a line, and the rest behind it, open where it is the first."""
+    status = record.status if isinstance(record, Verdict) else None
+    named = theorem_name(record.theorem) if isinstance(record, Verdict) else ""
+    sentence = getattr(record, "statement", "") or evidence.FORMS.get(
+        getattr(record, "form", ""), ""
+    )
+    other = f" Another stack: {record.architecture}." if record.architecture != cell.stack else ""
+    mark = f'<b class="{FACES[status].css}">{status}</b> ' if status else ""
+    first = record in (*cell.verdicts[:1], *cell.constructions[:1], *cell.certificates[:1])
+    said = f"{mark}{_text(f'{named}. ' if named else '')}{_text(sentence + other)}"
+    is_open = " open" if first else ""
+    return f"<details{is_open}><summary>{said}</summary>{_scrolled(parts)}</details>"
+
+
+def _scrolled(parts: Iterable[Part]) -> str:
+    return f'<div class="scroll">{_html(*parts)}</div>'
+
+
+def _model(model: Mapping[str, Any]) -> str:
+    """A released model: what it carries, what is asked of it, and the numbers behind each line."""
+    context = f"{model['context']:,} tokens"
+    memory = Table([(name, amount) for name, amount in model["memory"]], labels=True)
+    asked = Table([_answer(line) for line in model["lines"]], labels=True)
+    more: list[Part] = []
+    for line in model["lines"]:
+        if isinstance(line["evidence"], Verdict):
+            more += [Heading(line["question"]), *evidence.verdict_parts(line["evidence"])]
+    more += [Heading("Assumptions"), *map(Line, model["assumptions"])]
+    head = Heading(model["name"], f"{model['spec']}, context {context}")
+    drawn = Line(fold(model["pattern"].split()))
+    opened = f"<details><summary>exact numbers, assumptions</summary>{_scrolled(more)}</details>"
+    return f'<article class="model">{_scrolled([head, drawn, memory, asked])}{opened}</article>'
+
+
+def _answer(line: Mapping[str, Any]) -> tuple[str, str, str]:
+    by = theorem_name(line["theorem"]) if line["theorem"] not in ("", "none") else ""
+    said = ", ".join(filter(None, (line["n"], line["text"])))
+    return line["question"], line["status"], f"{said} ({by})" if by else said

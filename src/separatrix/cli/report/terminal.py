@@ -7,28 +7,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix.cli.report.notation import subscripted
+from separatrix.cli.report.notation import formula
 from separatrix.cli.report.statuses import FACES
 from separatrix.cli.report.view import MARKS, Cell, view
 from separatrix.core.document import Document, Heading, Line, Table
-
-_PRESENT = {"proved": "■", "witnessed": "◆", "measured": "●"}
-_ABSENT = {"proved": "□", "witnessed": "◇", "measured": "○"}
-_ASCII = {"proved": "P", "witnessed": "W", "measured": "M"}
 
 
 def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False) -> Document:
     """The table, in ASCII where the terminal has no more. Raises EvidenceError as `view` does."""
     seen = view(bundle_body)
-    present = _ASCII if ascii_only else _PRESENT
-    absent = dict.fromkeys(_ABSENT, ".") if ascii_only else _ABSENT
+    signs = {name: f"{name[0].upper()}." for name in MARKS} if ascii_only else MARKS
 
     def said(text: str) -> str:
-        return text.encode("ascii", "replace").decode() if ascii_only else subscripted(text)
+        return text.encode("ascii", "replace").decode() if ascii_only else formula(text)
 
     def written(cell: Cell) -> str:
         face = FACES[cell.status]
-        marks = ((present if there else absent)[name] for name, there in cell.marks.items())
+        marks = (signs[name][0 if there else 1] for name, there in cell.marks.items())
         sign = face.ascii_sign if ascii_only else face.sign
         lines = [f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), said(cell.stack)]
         paper = [f"paper: {said(cell.paper)}"] if cell.paper else []
@@ -42,11 +37,11 @@ def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False
         )
         for row in seen.rows
     ]
-    legend = "  ".join(f"{present[name]} {name}" for name in MARKS)
+    legend = "  ".join(f"{sign[0]} {name}" for name, sign in signs.items())
     return Document(
         Heading(said(seen.title)),
         Heading(),
         Table(rows, ("", *columns), labels=True),
         Heading(),
-        Line(f"{legend}  {absent['measured']} not here"),
+        Line(f"{legend}  {signs['measured'][1]} not here"),
     )

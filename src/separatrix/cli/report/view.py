@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,12 +23,12 @@ from separatrix.core.evidence.records import (
     from_envelope,
     to_plain,
 )
-from separatrix.stacks.architecture import MECHANISMS
 from separatrix.tasks import parse_task
 
 R = TypeVar("R", bound=Evidence)
 
-MARKS = ("proved", "witnessed", "measured")
+MARKS = {"proved": "■□", "witnessed": "◆◇", "measured": "●○"}
+"""Kind of evidence -> its sign where there is some, and where there is none."""
 SHORT = {
     "full": "keeps every token",
     "linear": "one state of fixed size",
@@ -130,19 +129,14 @@ class Cell:
         """Those of the stack that the cell is about."""
         return [m for m in self.measurements if m.architecture == self.stack]
 
+    def trained_at(self, n: int) -> Measurement | None:
+        """That of this stack at a size."""
+        return next((m for m in self.own if task_size(m.task) == n), None)
+
     @property
     def bites(self) -> list[int]:
         """The exact n of its failing verdicts."""
         return sorted(v.n for v in self.of(Verdict) if v.status == "FAILS" and v.n is not None)
-
-
-@dataclass(frozen=True)
-class LayerSquare:
-    """One layer of a drawn pattern: its symbol, the kind that colours it, its name in words."""
-
-    symbol: str
-    kind: str
-    title: str
 
 
 @dataclass(frozen=True)
@@ -158,6 +152,16 @@ class View:
     cells: dict[tuple[str, str], Cell]
     models: list[dict[str, Any]]
     records: dict[str, Evidence]
+
+    @property
+    def shared(self) -> dict[str, int | None]:
+        """Column -> the largest n at which every of its stacks was trained."""
+        found: dict[str, int | None] = {}
+        for column in self.columns:
+            cells = [self.cells[row["key"], column["key"]] for row in self.rows]
+            sizes = [{task_size(m.task) for m in cell.own} for cell in cells]
+            found[column["key"]] = max(set.intersection(*sizes), default=None) if sizes else None
+        return found
 
 
 def view(body: Mapping[str, Any]) -> View:
@@ -233,43 +237,8 @@ def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidenc
 
 
 def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
-    squares = layer_squares(model["pattern"].split())
     lines = [
-        {
-            **line,
-            "evidence": (
-                None
-                if line["record"] is None
-                else _record(records, line["record"], f"model {model['name']}")
-            ),
-        }
+        {**line, "evidence": line["record"] and _record(records, line["record"], model["name"])}
         for line in model["lines"]
     ]
-    return {**model, "squares": squares, "kinds": _counts(squares), "lines": lines}
-
-
-def layer_squares(symbols: Iterable[str]) -> list[LayerSquare]:
-    """Squares for the letters of a pattern: `f` full, `g` Gated DeltaNet, ...; "f|g" is a
-    head-wise layer.
-    """
-    squares = []
-    known = {cls.symbol: cls for cls in MECHANISMS.values()}
-    for symbol in symbols:
-        parts = [known.get(letter) for letter in symbol.split("|")]
-        title = " beside ".join(part.title if part else "other" for part in parts)
-        squares.append(LayerSquare(symbol, "mixed" if len(parts) > 1 else _kind(parts[0]), title))
-    return squares
-
-
-def _kind(mechanism: Any) -> str:
-    if mechanism is None:
-        return "other"
-    return {"full": "full", "indexed": "sparse", "windowed": "window", "other": "mlp"}.get(
-        mechanism.group, "recurrent"
-    )
-
-
-def _counts(squares: Iterable[LayerSquare]) -> list[tuple[LayerSquare, int]]:
-    counted = Counter(squares)
-    order = {"full": 0, "mixed": 1, "sparse": 2, "window": 3, "recurrent": 4, "mlp": 5, "other": 6}
-    return sorted(counted.items(), key=lambda item: order[item[0].kind])
+    return {**model, "lines": lines}

@@ -33,14 +33,13 @@ def reproduce_table(
     `out`, and returns the bundle's body.
 
     Finished jobs are kept under `out`/.saved, so that an interrupted run resumes. Raises SizeError
-    for no workers, MissingExtraError without the extra 'report', OutputError for a folder that
+    for no workers, OutputError for a folder that
     cannot be written, and what a job raises.
     """
     if workers < 1:
         raise SizeError(f"workers is {workers}; it must be at least 1")
-    from separatrix.cli.report.html import require_libraries, write_report
+    from separatrix.cli.report.html import write_report
 
-    require_libraries()  # before minutes of training, not after
     store = out / ".saved"
     write_atomic(
         store / "README",

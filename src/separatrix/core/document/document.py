@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from separatrix.core.document import html, markdown, terminal
 from separatrix.core.document.parts import Part
 
@@ -27,9 +29,11 @@ class Document:
         """For a file of Markdown."""
         return markdown.document(self.parts)
 
-    def html(self) -> str:
-        """For a page that has a style for statuses (classes solves, fails, open)."""
-        return html.document(self.parts)
+    def html(self, said: Callable[[str], str] = str) -> str:
+        """For a page that has a style for statuses (classes solves, fails, open); `said` is what
+        becomes of each text before it is escaped.
+        """
+        return html.document(self.parts, said)
 
     def page(self) -> str:
         """For a notebook: with a style of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 
 from separatrix.core.document.parts import Heading, Line, Part, Plot, Table
@@ -18,15 +18,23 @@ STYLE = (
     ".separatrix .solves{color:#1a73b8}.separatrix .fails{color:#d5560f}"
     ".separatrix .open{color:#8a6d00}"
 )
+_ARXIV = re.compile(r"arXiv[: ]+(\d{4}\.\d{4,5})")
 _STATUS = re.compile(rf"\b({'|'.join(STATUSES)})\b")
 
 
-def document(parts: Iterable[Part]) -> str:
-    """The elements of parts, one below the other."""
-    return "\n".join(element for part in parts for element in _elements(part))
+def document(parts: Iterable[Part], said: Callable[[str], str] = str) -> str:
+    """The elements of parts, one below the other, their texts as `said`."""
+
+    def inside(text: str) -> str:
+        return "\n".join(map(said, text.split("\n")))
+
+    return "\n".join(element for part in parts for element in _elements(part, inside))
 
 
-def _elements(part: Part) -> Iterator[str]:
+def _elements(part: Part, said: Callable[[str], str]) -> Iterator[str]:
+    def inline(text: str) -> str:
+        return marked(said(text))
+
     match part:
         case Heading():
             if part.text:
@@ -39,14 +47,14 @@ def _elements(part: Part) -> Iterator[str]:
             moved = f' style="margin-left:{blanks / 2:g}em"' if blanks else ""
             yield f"<p{moved}>{inline(part.text)}</p>"
         case Table():
-            yield f"<table>{''.join(_rows(part))}</table>"
+            yield f"<table>{''.join(_rows(part, inline))}</table>"
         case Plot():
             words = escape(printable(part.words), quote=True)
             drawn = part.svg or f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
             yield f'<figure role="img" aria-label="{words}">{drawn}</figure>'
 
 
-def _rows(table: Table) -> Iterator[str]:
+def _rows(table: Table, inline: Callable[[str], str]) -> Iterator[str]:
     if table.columns:
         cells = "".join(f'<th scope="col">{inline(cell)}</th>' for cell in table.columns)
         yield f"<thead><tr>{cells}</tr></thead>"
@@ -60,8 +68,9 @@ def _rows(table: Table) -> Iterator[str]:
         yield f"<tr>{label}{''.join(f'<td>{cell}</td>' for cell in others)}</tr>"
 
 
-def inline(text: str) -> str:
-    """A text escaped, its statuses marked, its lines kept."""
+def marked(text: str) -> str:
+    """A text escaped, its statuses and sources marked, its lines kept."""
     escaped = escape(printable(text.strip()))
-    marked = _STATUS.sub(lambda m: f'<b class="{STATUSES[m[1]]}">{m[1]}</b>', escaped)
-    return marked.replace("\n", "<br>")
+    found = _STATUS.sub(lambda m: f'<b class="{STATUSES[m[1]]}">{m[1]}</b>', escaped)
+    found = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv \1</a>', found)
+    return found.replace("\n", "<br>")
