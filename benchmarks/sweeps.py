@@ -89,7 +89,8 @@ def pace(processes: int, seconds: float) -> float:
     seen: list[tuple[float, int]] = []
 
     def told(snapshot: Snapshot) -> None:
-        if all(pack.step for pack in snapshot.packs) and len(snapshot.packs) == processes:
+        # every process has told of a slice
+        if snapshot.running == len(runs) and all(line.step for line in snapshot.cells):
             seen.append((time.perf_counter(), snapshot.steps))
         if seen and seen[-1][0] - seen[0][0] >= seconds:
             raise Enough

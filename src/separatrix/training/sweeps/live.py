@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.core.document.cells import accuracy, duration
 from separatrix.core.progress import shortened
-from separatrix.training.sweeps.board import Board, Line
-from separatrix.training.sweeps.snapshot import Snapshot
+from separatrix.training.sweeps.snapshot import Line, Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -26,15 +25,15 @@ OTHER_LINES = 5
 
 
 @contextmanager
-def watching(title: str, board: Board, *, shown: bool) -> Iterator[Told]:
-    """What a sweep tells its snapshots to; writes to stderr, and nothing unless `shown`."""
+def watching(title: str, *, shown: bool) -> Iterator[Told | None]:
+    """What a sweep tells its snapshots to; writes to stderr. None unless `shown`."""
     if not shown:
-        yield lambda snapshot: None
+        yield None
     elif sys.stderr.isatty():
-        with _table(title, board) as told:
+        with _table(title) as told:
             yield told
     else:
-        yield _now_and_then(title, board)
+        yield _now_and_then(title)
 
 
 def headline(title: str, snapshot: Snapshot) -> str:
@@ -56,13 +55,12 @@ def headline(title: str, snapshot: Snapshot) -> str:
     return "   ".join(parts)
 
 
-def _now_and_then(title: str, board: Board) -> Told:
+def _now_and_then(title: str) -> Told:
     said = time.monotonic()
     ended = False
 
     def told(snapshot: Snapshot) -> None:
         nonlocal said, ended
-        board.heard(snapshot)
         for line in snapshot.lines:
             print(f"{title}: {line}", file=sys.stderr, flush=True)
         now = time.monotonic()
@@ -70,14 +68,14 @@ def _now_and_then(title: str, board: Board) -> Told:
         if (over and not ended) or now - said >= EVERY:
             said = now
             ended = over
-            best = f"   best run {_best(board.best)}" if board.best else ""
+            best = f"   best run {_best(snapshot.best)}" if snapshot.best else ""
             print(f"{headline(title, snapshot)}{best}", file=sys.stderr, flush=True)
 
     return told
 
 
 @contextmanager
-def _table(title: str, board: Board) -> Iterator[Told]:
+def _table(title: str) -> Iterator[Told]:
     from rich.console import Console
     from rich.live import Live
 
@@ -85,15 +83,14 @@ def _table(title: str, board: Board) -> Iterator[Told]:
     with Live(console=console, transient=True, auto_refresh=False) as live:
 
         def told(snapshot: Snapshot) -> None:
-            board.heard(snapshot)
             for line in snapshot.lines:
                 live.console.print(f"{title}: {line}", markup=False)
-            live.update(drawn(title, board, snapshot, console), refresh=True)
+            live.update(drawn(title, snapshot, console), refresh=True)
 
         yield told
 
 
-def drawn(title: str, board: Board, snapshot: Snapshot, console: Console) -> RenderableType:
+def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     """The headline with a bar, and the cells: those being trained first, as many as there is room
     for.
     """
@@ -108,7 +105,7 @@ def drawn(title: str, board: Board, snapshot: Snapshot, console: Console) -> Ren
     for heading in ("cell", "runs", "now", "best", "at rate"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
     room = max(1, console.height - OTHER_LINES)
-    lines = sorted(board.lines, key=_urgency)
+    lines = sorted(snapshot.cells, key=_urgency)
     for line in lines[:room]:
         table.add_row(
             Text(line.label),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from separatrix.core.errors import StoreError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.training.slices import Metric
-from separatrix.training.sweeps.schema import DAMAGED, SEALED, STATUSES
+from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES
 from separatrix.training.sweeps.sealing import seals
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 
@@ -230,6 +230,40 @@ def sweeps(connection: sqlite3.Connection) -> dict[str, int]:
             "SELECT sweep, count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
         )
     )
+
+
+class Standing(NamedTuple):
+    """What a store says of the runs that are watched (`Store.watch`), by the number of their cell.
+    A run that another owner has claimed is "elsewhere".
+    """
+
+    counts: list[tuple[int, str, int, int, int, float]]
+    """Cell, status, runs, their steps, the most steps of one, and what their rest costs."""
+    training: list[tuple[int, float]]
+    """Cell, and the best accuracy of those being trained, by their newest metrics."""
+    best: list[tuple[int, int, int, float]]
+    """Cell, right and due of the best ended run that is not damaged, and its learning rate."""
+
+
+def standing(connection: sqlite3.Connection, owner: str) -> Standing:
+    watched = "FROM watched JOIN runs ON runs.id = watched.run"
+    counts = connection.execute(
+        f"SELECT line, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status) AS word,"
+        " count(*), sum(step), max(step),"
+        f" sum(iif(status IN {ENDED}, 0.0, cost * (1.0 - 1.0 * step / steps)))"
+        f" {watched} GROUP BY line, word",
+        (owner,),
+    )
+    training = connection.execute(
+        f"SELECT line, max(accuracy) {watched} JOIN metrics ON metrics.run = runs.id"
+        " AND metrics.step = (SELECT max(step) FROM metrics WHERE run = runs.id)"
+        f" WHERE status = '{RUNNING}' GROUP BY line HAVING max(accuracy) IS NOT NULL"
+    )
+    best = connection.execute(
+        f"SELECT line, {_RIGHT}, {_DUE}, learning_rate, max(1.0 * {_RIGHT} / {_DUE}) {watched}"
+        f" WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
+    )
+    return Standing(counts.fetchall(), training.fetchall(), [row[:4] for row in best])
 
 
 def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:

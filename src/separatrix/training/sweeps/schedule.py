@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.training.packs import Pack
+from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps.costs import cost
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
-from separatrix.training.sweeps.snapshot import Snapshot, Tally
+from separatrix.training.sweeps.schema import RUNNING, WAITING
+from separatrix.training.sweeps.snapshot import Snapshot, Watch
 from separatrix.training.sweeps.stopping import Stopping
 from separatrix.training.sweeps.store import Store
 
@@ -52,16 +54,20 @@ def run_sweep(
     told: Told | None = None,
     compile: bool = False,
     imports: Sequence[str] = (),
+    watched: Sequence[Run] | None = None,
 ) -> Snapshot:
     """Trains every run of `packs` that has not ended, in slices of about `slice_seconds`, and
-    returns when each has: also those that another process on the same store holds.
+    returns when each has: also those that another process on the same store holds. `told` hears of
+    the runs `watched`, or else of those of `packs`.
 
     A run whose work raises, or that loses LOSSES + 1 workers in a row, is marked failed. Ctrl-C
     and SIGTERM release what is claimed and raise KeyboardInterrupt, or SystemExit. Raises
     StoreError where the store cannot be written any more, and what the engine raises.
     """
     with Stopping() as stopping:
-        sweep = _Sweep(store, packs, engine, owner, slice_seconds, told, compile, tuple(imports))
+        watch = Watch(store, packs, owner, watched)
+        options = slice_seconds, told, compile, tuple(imports)
+        sweep = _Sweep(store, packs, engine, owner, watch, *options)
         try:
             sweep.go_on(stopping)
             sweep.wait_a_moment()
@@ -73,7 +79,7 @@ def run_sweep(
                 sweep.give_back()
             raise
         sweep.give_back()
-        last = sweep.snapshot()
+        last = watch.snapshot()
         if told is not None:
             told(last)
         stopping.heed()
@@ -102,6 +108,7 @@ class _Sweep:
         packs: Sequence[Pack],
         engine: Engine,
         owner: str,
+        watch: Watch,
         slice_seconds: float,
         told: Told | None,
         compile: bool,
@@ -123,7 +130,7 @@ class _Sweep:
         self.elsewhere: list[Pack] = []
         """Runs that were not to be had, and that had not ended."""
         self.untold: list[tuple[_Job, Update]] = []
-        self.tally = Tally(packs)
+        self.watch = watch
         self.next_beat = self.next_poll = self.next_tell = 0.0
 
     def go_on(self, stopping: Stopping) -> None:
@@ -158,7 +165,7 @@ class _Sweep:
     def now_and_then(self) -> None:
         """What is due: a sign of life, a look at what others hold, a snapshot."""
         for line in self.engine.said():
-            self.tally.said(line)
+            self.watch.said(line)
         now = time.monotonic()
         if now >= self.next_beat:
             self.next_beat = now + BEAT
@@ -167,13 +174,10 @@ class _Sweep:
             self.next_poll = now + POLL
             self.look_elsewhere()
         if self.told is not None and now >= self.next_tell:
-            self.next_tell = now + TELL
-            self.told(self.snapshot())
-
-    def snapshot(self) -> Snapshot:
-        going = {job.pack: (job.step, job.held) for job in self.going.values()}
-        others = {key for pack in self.elsewhere for key in pack.keys}
-        return self.tally.snapshot(going, len(others - self.mine))
+            snapshot = self.watch.snapshot()
+            # of many runs less often, so that it takes a twentieth of the time
+            self.next_tell = now + TELL * max(1.0, 20 * (time.monotonic() - now) / 0.25)
+            self.told(snapshot)
 
     # ---- what is computed next
 
@@ -213,7 +217,6 @@ class _Sweep:
             held = set(begun.held) - busy
             if not held:
                 continue
-            self.tally.found(begun.pack, held, begun.step)
             jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
             rest -= held
         if rest:
@@ -222,16 +225,10 @@ class _Sweep:
         return jobs
 
     def note_others(self, pack: Pack, keys: Sequence[str]) -> None:
-        """Of runs that were not to be had: those that ended are counted, others train the rest."""
-        still: list[str] = []
-        for key in keys:
-            status = self.store.run(key).status
-            if status in ("waiting", "running"):
-                still.append(key)
-            else:
-                self.tally.ended(key, status, here=False)
+        """Of runs that were not to be had: others train those that have not ended."""
+        still = {key for key in keys if self.store.run(key).status in (WAITING, RUNNING)}
         if still:
-            self.elsewhere.append(_part(pack, set(still)))
+            self.elsewhere.append(_part(pack, still))
 
     def look_elsewhere(self) -> None:
         """What others held: it may have ended by now, or be free again."""
@@ -272,7 +269,7 @@ class _Sweep:
         if not job.held:
             return
         if update.halves is not None:
-            self.tally.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
+            self.watch.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
             for half, checkpoint in zip(update.halves, update.half_checkpoints, strict=True):
                 if held := job.held.intersection(half.keys):
                     self.ready.append(_Job(half, held, checkpoint, update.step))
@@ -290,7 +287,7 @@ class _Sweep:
         if job.losses > LOSSES:
             self.give_up(job, f"{reason}; {job.losses} times in a row without progress")
             return
-        self.tally.said(f"{reason}; its slice is computed again ({job.losses} of {LOSSES})")
+        self.watch.said(f"{reason}; its slice is computed again ({job.losses} of {LOSSES})")
         # what is told early cannot be lost
         job.seconds = FIRST_SLICE
         self.ready.append(job)
@@ -307,8 +304,7 @@ class _Sweep:
                 self.drop(job, str(lost))
                 return
             self.mine.discard(key)
-            self.tally.ended(key, "failed")
-            self.tally.said(f"failed: {error}")
+            self.watch.said(f"failed: {error}")
             return
         # a checkpoint of the whole serves no part of it
         nothing = Update(metrics=(), finished=(), checkpoint=None, step=0, seconds=0.0)
@@ -317,7 +313,7 @@ class _Sweep:
         parts = (rest,) if job.found or len(rest.runs) == 1 else rest.halves()
         what = f"a pack of {len(job.pack.runs)}" if len(job.pack.runs) > 1 else "a run"
         again = "starts again" if len(parts) == 1 else "starts again as two"
-        self.tally.said(f"{what} {again}: {error}")
+        self.watch.said(f"{what} {again}: {error}")
         for part in parts:
             self.ready.append(_fresh(part, set(part.keys), losses=min(job.losses, LOSSES - 1)))
 
@@ -330,14 +326,13 @@ class _Sweep:
             except ClaimLost as error:
                 self.drop(job, str(error))
             else:
-                self.tally.heard(job.pack, job.held, update, job.step)
                 # not before: until it is told, the store has them as claimed
                 self.mine.difference_update(key for key, _ in update.finished)
             del self.untold[0]
 
     def drop(self, lost: _Job, reason: str) -> None:
         """Leaves a pack to whoever has claimed it meanwhile."""
-        self.tally.said(reason)
+        self.watch.said(reason)
         self.mine -= lost.held
         self.ready = deque(job for job in self.ready if job.held.isdisjoint(lost.held))
         self.going = {

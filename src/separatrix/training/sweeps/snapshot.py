@@ -1,28 +1,47 @@
-"""How a sweep stands, for those who watch it: counts, pace and time left."""
+"""How a sweep stands, for those who watch it: what the store says of its runs at one moment, and
+the pace and the time left that follow from two such moments.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from separatrix.training.packs import Pack
-from separatrix.training.slices import Metric, Update
+from separatrix.training.run import Run
+from separatrix.training.sweeps.cells import cells, varied
 from separatrix.training.sweeps.costs import cost
+from separatrix.training.sweeps.store import Store
 
 WINDOW = 60.0
 """Seconds over which the pace is averaged."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """A pack that is being trained."""
+@dataclass(kw_only=True)
+class Line:
+    """A cell at one moment."""
 
-    pack: Pack
-    step: int
-    metrics: tuple[Metric, ...]
-    """The newest of each member that still trains."""
+    label: str
+    total: int
+    ended: int = 0
+    running: int = 0
+    """Of all processes on the store."""
+    step: int = 0
+    """The furthest of those being trained."""
+    accuracy: float | None = None
+    """The best of those being trained, on the prompts they trained on."""
+    right: int | None = None
+    """Right answers of the best ended run, of `due` in fresh instances."""
+    due: int | None = None
+    rate: float | None = None
+    """The learning rate of that run."""
+
+    @property
+    def best(self) -> float:
+        """The accuracy of that run; below any other where there is none."""
+        return -1.0 if self.right is None or not self.due else self.right / self.due
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,116 +51,117 @@ class Snapshot:
     total: int
     waiting: int
     running: int
+    """Claimed by this process."""
     elsewhere: int
-    """Being trained by another process on the same store."""
+    """Claimed by another process on the same store."""
     done: int
     diverged: int
     failed: int
     steps: int
-    """Model-steps that this process has had computed: steps, summed over models."""
+    """Model-steps since the start, whoever computed them: steps, summed over models."""
     rate: float
     """Model-steps per second, over the last minute."""
     left: float | None
     """Seconds left at the pace so far; None while there is none."""
     seconds: float
     """Since the start."""
-    packs: tuple[Standing, ...]
     lines: tuple[str, ...]
     """What happened since the last snapshot, such as a worker that was lost."""
+    cells: tuple[Line, ...]
+
+    @property
+    def best(self) -> Line | None:
+        """The cell with the best ended run."""
+        found = max(self.cells, key=lambda line: line.best, default=None)
+        return None if found is None or found.right is None else found
 
 
-class Tally:
-    """Counts what comes back, and makes snapshots of it."""
+class Watch:
+    """Looks at some runs of a store again and again."""
 
-    def __init__(self, packs: Sequence[Pack]) -> None:
-        self._costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
-        self._to_do = sum(self._costs.values())
-        self._computed = 0.0
-        """Cost of what this process has had computed; runs that stopped early count in full."""
-        self._share: dict[str, float] = {}
-        """How much of a run is done, from 0 to 1."""
-        self._ended: dict[str, str] = {}
-        self._newest: dict[str, Metric] = {}
-        self._lines: list[str] = []
+    def __init__(
+        self, store: Store, packs: Sequence[Pack], owner: str, runs: Sequence[Run] | None = None
+    ) -> None:
+        """`packs` are still to train; without `runs` theirs are watched."""
+        if runs is None:
+            runs = [run for pack in packs for run in pack.runs]
+        found = cells(runs)
+        names = varied(found)
+        costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
+        self._store = store
+        self._owner = owner
+        self._labels = [cell.label(names) for cell in found]
+        self._said: list[str] = []
+        store.watch(
+            [
+                (run.key, number, costs.get(run.key, 0.0))
+                for number, cell in enumerate(found)
+                for run in cell.runs
+            ]
+        )
         self._start = time.monotonic()
-        self._steps = 0
-        self._paces: deque[tuple[float, int]] = deque()
+        self._seen: deque[tuple[float, int]] = deque()
+        """Moments, and the steps that were done by then."""
+        self._before, self._to_do = 0, 0.0
+        first = self.snapshot()
+        self._before, self._to_do = first.steps, self._left_to_do
+        self._seen.clear()
+        self._seen.append((self._start, 0))
 
     def said(self, line: str) -> None:
         """Keeps a line for the next snapshot."""
-        self._lines.append(line)
+        self._said.append(line)
 
-    def ended(self, key: str, status: str, *, here: bool = True) -> None:
-        """A run ended: computed here, or found so."""
-        if key in self._costs and key not in self._ended:
-            self._credit(key, 1.0, here=here)
-            self._ended[key] = status
-        self._newest.pop(key, None)
-
-    def found(self, pack: Pack, keys: Iterable[str], step: int) -> None:
-        """Members of a pack go on from a step that somebody else reached."""
-        for key in keys:
-            self._credit(key, step / pack.runs[0].steps, here=False)
-
-    def heard(self, pack: Pack, keys: Iterable[str], update: Update, since: int) -> None:
-        """An update of some members of a pack that stood at step `since`."""
-        outcomes = dict(update.finished)
-        self._newest |= {metric.key: metric for metric in update.metrics}
+    def snapshot(self) -> Snapshot:
+        """How it stands now."""
+        counts = dict.fromkeys(("waiting", "running", "elsewhere", "done", "diverged", "failed"), 0)
+        lines = [Line(label=label, total=0) for label in self._labels]
         steps = 0
-        for key in keys:
-            step = outcomes[key].steps_done if key in outcomes else update.step
-            self._credit(key, step / pack.runs[0].steps, here=True)
-            steps += max(0, step - since)
-        for key, outcome in update.finished:
-            self.ended(key, outcome.status)
-        self._steps += steps
-        self._paces.append((time.monotonic(), steps))
-
-    def snapshot(self, running: Mapping[Pack, tuple[int, set[str]]], elsewhere: int) -> Snapshot:
-        """How it stands, with the packs being trained, each with its step and its open runs."""
+        self._left_to_do = 0.0
+        standing = self._store.standing(self._owner)
+        for number, status, count, step, furthest, to_do in standing.counts:
+            line = lines[number]
+            counts[status] += count
+            line.total += count
+            steps += step
+            self._left_to_do += to_do
+            if status in ("running", "elsewhere"):
+                line.running += count
+                line.step = max(line.step, furthest)
+            elif status != "waiting":
+                line.ended += count
+        for number, accuracy in standing.training:
+            lines[number].accuracy = accuracy
+        for number, right, due, rate in standing.best:
+            line = lines[number]
+            line.right, line.due, line.rate = right, due, rate
         now = time.monotonic()
-        counts = Counter(self._ended.values())
-        going = sum(key in self._costs for _, keys in running.values() for key in keys)
-        lines = tuple(self._lines)
-        self._lines.clear()
+        steps -= self._before
+        said = tuple(self._said)
+        self._said.clear()
         return Snapshot(
-            total=len(self._costs),
-            waiting=len(self._costs) - len(self._ended) - going - elsewhere,
-            running=going,
-            elsewhere=elsewhere,
-            done=counts["done"],
-            diverged=counts["diverged"],
-            failed=counts["failed"],
-            steps=self._steps,
-            rate=self._rate(now),
+            total=sum(counts.values()),
+            **counts,
+            steps=steps,
+            rate=self._rate(now, steps),
             left=self._left(now),
             seconds=now - self._start,
-            packs=tuple(
-                Standing(
-                    pack=pack,
-                    step=step,
-                    metrics=tuple(self._newest[key] for key in pack.keys if key in self._newest),
-                )
-                for pack, (step, _) in running.items()
-            ),
-            lines=lines,
+            lines=said,
+            cells=tuple(lines),
         )
 
-    def _credit(self, key: str, share: float, *, here: bool) -> None:
-        amount = self._costs.get(key, 0.0) * (share - self._share.get(key, 0.0))
-        self._share[key] = share
-        self._to_do -= amount
-        self._computed += amount if here else 0.0
-
-    def _rate(self, now: float) -> float:
-        while self._paces and self._paces[0][0] < now - WINDOW:
-            self._paces.popleft()
-        return sum(steps for _, steps in self._paces) / max(1e-9, min(WINDOW, now - self._start))
+    def _rate(self, now: float, steps: int) -> float:
+        self._seen.append((now, steps))
+        # the last one before the window is where it begins
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        # a run that is tried again begins anew
+        return max(0, steps - before) / (now - then) if now > then else 0.0
 
     def _left(self, now: float) -> float | None:
         """At the pace so far, as if others stopped as early as those that are done."""
-        if len(self._ended) == len(self._costs):
+        did = self._to_do - self._left_to_do
+        if not self._left_to_do:
             return 0.0
-        if self._computed <= 0:
-            return None
-        return (now - self._start) / self._computed * max(0.0, self._to_do)
+        return (now - self._start) / did * self._left_to_do if did > 0 else None

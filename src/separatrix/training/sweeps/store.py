@@ -24,7 +24,7 @@ from separatrix.training.sweeps import claims, reading, telling
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import Asked, Listed
+from separatrix.training.sweeps.reading import Asked, Listed, Standing
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
@@ -343,6 +343,26 @@ class Store:
     def sweeps(self) -> dict[str, int]:
         """The sweeps, the first of them first, with how many runs each has."""
         return self._read(reading.sweeps)
+
+    def watch(self, runs: Iterable[tuple[str, int, float]]) -> None:
+        """Names the runs that `standing` tells of, each by key with the number of its cell and with
+        what its training costs.
+        """
+        with self._database.transaction(lasting=False) as connection:
+            # of this connection alone
+            connection.execute("DROP TABLE IF EXISTS temp.watched")
+            connection.execute(
+                "CREATE TEMP TABLE watched (run INTEGER PRIMARY KEY, line INTEGER, cost REAL)"
+            )
+            connection.executemany(
+                "INSERT OR REPLACE INTO watched"
+                " SELECT id, ?2, ?3 FROM runs WHERE replaced = 0 AND key = ?1",
+                runs,
+            )
+
+    def standing(self, owner: str) -> Standing:
+        """How the watched runs stand, seen by an owner."""
+        return self._read(reading.standing, owner)
 
     def shown(self, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
         """What a sweep's summary is made of: `reading.shown`."""

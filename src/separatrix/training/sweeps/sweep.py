@@ -8,14 +8,12 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SizeError, StoreError
 from separatrix.training.packs import Pack, packed, remaining
 from separatrix.training.run import Run
-from separatrix.training.sweeps.board import ENDED, Board
 from separatrix.training.sweeps.engines.base import Engine
 from separatrix.training.sweeps.engines.choice import check_choice, chosen
 from separatrix.training.sweeps.engines.pool import cores
@@ -23,12 +21,16 @@ from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep
 from separatrix.training.sweeps.live import watching
 from separatrix.training.sweeps.planning import Plan, plan
 from separatrix.training.sweeps.schedule import run_sweep
+from separatrix.training.sweeps.schema import DAMAGED
+from separatrix.training.sweeps.schema import ENDED as OVER
 from separatrix.training.sweeps.statistics import Summary, summary
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
 
 Source = Path | str | Mapping[str, Any] | Sequence[Run]
 """A sweep's file, the same as a mapping, or runs."""
+ENDED = (*OVER, DAMAGED)
+"""Statuses of a run that is not trained any more."""
 SLICE = 20.0
 """Seconds of training between two checkpoints."""
 
@@ -78,8 +80,7 @@ def sweep(
         if len(ended) < len(rows):
             with _opened(engine, workers, device, address) as there:
                 packs = to_do(kept, wanted, ended, device=device, least=there.workers)
-                board = Board(wanted.runs, ended, kept.run, partial(rows_of, kept, wanted))
-                with watching(wanted.name, board, shown=show) as told:
+                with watching(wanted.name, shown=show) as told:
                     run_sweep(
                         kept,
                         packs,
@@ -87,6 +88,7 @@ def sweep(
                         owner=_owner(),
                         slice_seconds=slice_seconds,
                         told=told,
+                        watched=wanted.runs,
                         compile=compile,
                         imports=modules,
                     )

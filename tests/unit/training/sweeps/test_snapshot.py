@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support import pretended
 
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Pack, packed
+from separatrix.training.run import Run
 from separatrix.training.slices import Metric, Update
 from separatrix.training.sweeps.costs import cost
-from separatrix.training.sweeps.snapshot import Tally
+from separatrix.training.sweeps.snapshot import Watch
+from separatrix.training.sweeps.store import Store
 
 
 @pytest.fixture
@@ -21,70 +25,107 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def update(step: int, **others: object) -> Update:
-    plain = Update(metrics=(), finished=(), checkpoint=b"", step=step, seconds=1.0)
-    return replace(plain, **others)  # pyright: ignore[reportArgumentType]
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path / "runs.db", version="test") as made:
+        yield made
 
 
-def test_counts_pace_and_time_left(clock: list[float]) -> None:
+def begin(store: Store, runs: Sequence[Run], most: int) -> list[Pack]:
+    store.add("sweep", runs)
+    return packed(runs, most)
+
+
+def tell(store: Store, pack: Pack, step: int, owner: str = "me", **others: object) -> None:
+    """What a slice gave of the members of a pack that an owner can have."""
+    store.claim(pack.keys, owner)
+    plain = Update(metrics=(), finished=(), checkpoint=b"1", step=step, seconds=1.0)
+    store.tell(pack, replace(plain, **others), owner)  # pyright: ignore[reportArgumentType]
+
+
+def test_counts_pace_and_time_left(store: Store, clock: list[float]) -> None:
     """Two packs of two runs of 100 steps, all of equal cost: four hundred model-steps."""
     runs = pretended.runs(4, steps=100)
-    one, other = Pack(tuple(runs[:2])), Pack(tuple(runs[2:]))
-    tally = Tally([one, other])
-    assert tally.snapshot({}, 0).left is None
+    one, other = packs = begin(store, runs, 2)
+    watch = Watch(store, packs, "me")
+    assert watch.snapshot().left is None
     clock[0] += 10.0
     metric = Metric(runs[0].key, 20, 0.5, 0.9, 1e-3)
-    tally.heard(one, one.keys, update(20, metrics=(metric,)), 0)
-    shown = tally.snapshot({one: (20, set(one.keys))}, 0)
+    tell(store, one, 20, metrics=(metric,))
+    shown = watch.snapshot()
     assert (shown.total, shown.running, shown.waiting, shown.done) == (4, 2, 2, 0)
     # 40 model-steps in 10 s, and 360 are left
     assert (shown.steps, shown.rate) == (40, 4.0)
     assert shown.left == pytest.approx(90.0)
-    (standing,) = shown.packs
-    assert (standing.pack, standing.step, standing.metrics) == (one, 20, (metric,))
+    (line,) = shown.cells
+    assert (line.label, line.total, line.running, line.step) == ("full", 4, 2, 20)
+    assert (line.accuracy, line.best, shown.best) == (0.9, -1.0, None)
     # the first run ends early, at step 50: half its steps, and all of its cost
     clock[0] += 10.0
     outcome = replace(pretended.expected(runs[0]), steps_done=50)
-    tally.heard(one, one.keys, update(60, finished=((runs[0].key, outcome),)), 20)
-    shown = tally.snapshot({one: (60, {runs[1].key})}, 1)
+    tell(store, one, 60, finished=((runs[0].key, outcome),))
+    store.claim(other.keys[:1], "other")
+    shown = watch.snapshot()
     assert (shown.running, shown.done, shown.elsewhere, shown.waiting) == (1, 1, 1, 1)
     assert (shown.steps, shown.rate) == (40 + 30 + 40, 5.5)
     # 1 and 0.6 of four runs in 20 s
     assert shown.left == pytest.approx(20.0 / 1.6 * 2.4)
-    assert shown.packs[0].metrics == ()
+    (line,) = shown.cells
+    assert (line.ended, line.right, line.due, line.rate) == (1, *outcome.answers, 3e-3)
+    assert shown.best is line
 
 
-def test_what_was_done_before_says_nothing_of_the_pace(clock: list[float]) -> None:
+def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list[float]) -> None:
     runs = pretended.runs(2, steps=100)
-    first, second = (Pack((run,)) for run in runs)
-    tally = Tally([first, second])
-    tally.found(first, first.keys, 50)
-    tally.ended(runs[1].key, "diverged", here=False)
+    first, second = packs = begin(store, runs, 1)
+    tell(store, first, 50)
+    outcome = replace(
+        pretended.expected(runs[1]), diverged=True, stopped="diverged", correct=0, tested=0
+    )
+    tell(store, second, 10, finished=((runs[1].key, outcome),))
+    watch = Watch(store, packs[:1], "me", runs)
     clock[0] += 10.0
-    assert tally.snapshot({}, 0).left is None
-    tally.heard(first, first.keys, update(75), 50)
-    shown = tally.snapshot({first: (75, set(first.keys))}, 0)
+    assert watch.snapshot().left is None
+    tell(store, first, 75)
+    shown = watch.snapshot()
     # a quarter took 10 s, and a quarter is left
     assert shown.left == pytest.approx(10.0)
     assert (shown.steps, shown.diverged, shown.waiting) == (25, 1, 0)
+    assert (shown.cells[0].ended, shown.cells[0].right) == (1, None)
 
 
-def test_the_pace_is_that_of_the_last_minute(clock: list[float]) -> None:
-    runs = pretended.runs(1, steps=10_000)
-    pack = Pack(tuple(runs))
-    tally = Tally([pack])
-    tally.heard(pack, pack.keys, update(6000), 0)
-    clock[0] += 59.0
-    tally.heard(pack, pack.keys, update(6600), 6000)
-    clock[0] += 2.0
-    assert tally.snapshot({}, 0).rate == 10.0
+def test_the_pace_is_that_of_the_last_minute(store: Store, clock: list[float]) -> None:
+    (pack,) = packs = begin(store, pretended.runs(1, steps=10_000), 1)
+    watch = Watch(store, packs, "me")
+    for seconds, step in ((1.0, 6000), (59.0, 6600), (1.0, 6600)):
+        clock[0] += seconds
+        tell(store, pack, step)
+        shown = watch.snapshot()
+    # the minute begins where the first 6,000 steps were done
+    assert shown.rate == 10.0
 
 
-def test_lines_are_told_once(clock: list[float]) -> None:
-    tally = Tally([])
-    tally.said("lost")
-    assert tally.snapshot({}, 0).lines == ("lost",)
-    assert tally.snapshot({}, 0).lines == ()
+def test_the_best_run_is_one_that_is_not_damaged(store: Store) -> None:
+    runs = pretended.runs(2)
+    packs = begin(store, runs, 2)
+    ends = [
+        (run.key, replace(pretended.expected(run), correct=correct))
+        for run, correct in zip(runs, (9, 7), strict=True)
+    ]
+    tell(store, packs[0], 5, finished=tuple(ends), checkpoint=None)
+    watch = Watch(store, packs, "me")
+    assert watch.snapshot().cells[0].right == 9
+    with store._database.transaction() as connection:
+        connection.execute("DROP TRIGGER ended_stays")
+        connection.execute("UPDATE runs SET version = 'other' WHERE key = ?", (runs[0].key,))
+    assert watch.snapshot().cells[0].right == 7
+
+
+def test_lines_are_told_once(store: Store) -> None:
+    watch = Watch(store, [], "me")
+    watch.said("lost")
+    assert watch.snapshot().lines == ("lost",)
+    assert watch.snapshot().lines == ()
 
 
 def test_cost_grows_with_steps_members_and_sizes() -> None:
