@@ -23,7 +23,7 @@ from separatrix.training.run import Run
 from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
 from separatrix.training.sweeps.engines.local import LocalEngine
-from separatrix.training.sweeps.engines.ray import RayEngine
+from separatrix.training.sweeps.engines.ray import RayEngine, parse_address
 from separatrix.training.sweeps.schedule import run_sweep
 from separatrix.training.sweeps.store import Store
 
@@ -228,9 +228,8 @@ def test_work_that_kills_its_worker(nodes: Nodes) -> None:
 def test_versions_of_ray_that_differ_are_one_line(nodes: Nodes) -> None:
     script = (
         "import ray; ray.__version__ = '1.2.3'\n"
-        "from separatrix.training.sweeps.engines.ray_address import Address\n"
-        "from separatrix.training.sweeps.engines.ray_driver import _connected\n"
-        f"_connected(Address.parse({nodes.address!r}))"
+        "from separatrix.training.sweeps.engines.ray_driver import Job, connected\n"
+        f"connected(Job(*{parse_address(nodes.address)!r}, 'CPU', b''))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     python = sys.version.split()[0]

@@ -80,7 +80,7 @@ def test_what_was_done_before_says_nothing_of_the_pace(store: Store, clock: list
     first, second = packs = begin(store, runs, 1)
     tell(store, first, 50)
     outcome = replace(
-        pretended.expected(runs[1]), diverged=True, stopped="diverged", correct=0, tested=0
+        pretended.expected(runs[1]), status="diverged", stopped="diverged", correct=0, tested=0
     )
     tell(store, second, 10, finished=((runs[1].key, outcome),))
     watch = Watch(store, packs[:1], "me", runs)

@@ -1,8 +1,10 @@
 """The process that talks to Ray, for an engine: workers on the nodes, and who computes what.
 
-Each CPU (each GPU, for "cuda") of each node is a slot with one worker process, which keeps the
-models of its last pack in memory. Ray is asked to repeat nothing: what a dead worker or node had
-comes back as Lost, and the scheduler submits it again from the store's last checkpoint.
+Each CPU (each GPU, for "cuda") of each node is a slot with one actor, which keeps the models of its
+last pack in memory. Ray is asked to repeat nothing: what a dead worker or node had comes back as
+Lost, and the scheduler submits it again from the store's last checkpoint.
+
+A node imports this file, too, for `Worker`, so that it needs no Ray and no torch to be read.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import os
 import pickle
 import re
+import socket
 import time
 from collections import Counter, deque
 from dataclasses import dataclass, replace
@@ -18,18 +21,17 @@ from hashlib import sha256
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import EngineError, first_line
 from separatrix.core.evidence.code import code_version
-from separatrix.training.slices import Slice
-from separatrix.training.sweeps.engines.base import Failed, Lost, Result, Work, described
+from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps.engines.base import Failed, Lost, Work, attempted, described
 from separatrix.training.sweeps.engines.child import to_parent
-from separatrix.training.sweeps.engines.ray_address import Address, within
-from separatrix.training.sweeps.engines.ray_worker import Hello, Worker
+from separatrix.training.sweeps.engines.pool import THREADS
 
-JOINING = 20.0
-"""Seconds in which Ray must have connected, once its address answers."""
+PATIENCE = 5.0
+"""Seconds that the head's machine has to answer."""
 STARTING = 20.0
 """Most seconds until a worker of each node has said hello, at the start."""
 LOOKS = 2.0
@@ -40,61 +42,73 @@ NO_WORKERS = 300.0
 """Seconds without any worker after which a sweep ends."""
 FALSE_STARTS = 3
 """A node whose workers die so often before they say hello is left alone."""
-
-
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
 """Settings of the process: nothing is reported to anybody."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the engine sends first."""
+    """What the engine sends first; then slices with their tickets, and None to end."""
 
-    head: Address
+    host: str
+    port: int
     resource: str
     """What a worker takes one of: CPU or GPU."""
     work: bytes
     """What it does with a slice, pickled."""
 
+    @property
+    def head(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
-@dataclass(frozen=True)
-class Task:
-    """A slice to compute."""
-
-    ticket: int
-    piece: Slice
-
-
-Order = Task | None
-"""What the engine sends; None to end."""
-
-
-@dataclass(frozen=True)
-class Back:
-    """What came of a slice."""
-
-    ticket: int
-    result: Result
+    def silence(self, seconds: float) -> str:
+        """Why nothing listens at the head's address; "" where something does."""
+        try:
+            socket.create_connection((self.host, self.port), timeout=seconds).close()
+        except (socket.gaierror, UnicodeError):
+            # a part of a name that is empty or longer than 63 letters cannot even be asked for
+            return f"no machine is known as {self.host}"
+        except TimeoutError:
+            return f"nothing answers within {seconds:g} s"
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return ""
 
 
-@dataclass(frozen=True)
-class There:
-    """How many workers there are, on how many nodes, and the lines of those that are refused."""
+class There(NamedTuple):
+    """How many workers there are, on how many nodes, and the lines of those that are refused. The
+    engine hears it when it changes; beside it results with their tickets, and as the last word an
+    EngineError.
+    """
 
     workers: int
     nodes: int
     refused: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Gone:
-    """Nothing can go on, in one line."""
+class Worker:
+    """A worker of the cluster: computes slices, one after the other, in one thread."""
 
-    why: str
+    def __init__(self, work: Work) -> None:
+        # before torch is loaded, which asks them once
+        os.environ.update(THREADS)
+        self._work = work
+        self._last: bytes | None = None
 
+    def hello(self) -> tuple[str, str]:
+        """Says which code runs here, and on which machine."""
+        return code_version(), socket.gethostname()
 
-Message = Back | There | Gone
-"""What the engine hears."""
+    def compute(self, piece: Slice, last: bool) -> Update | Failed:
+        """A slice's update, or why the work raised. With `last` the slice comes without its
+        checkpoint, which is the one that this worker gave last.
+        """
+        if last:
+            piece = replace(piece, checkpoint=self._last)
+        update = attempted(self._work, piece)
+        self._last = update.checkpoint if isinstance(update, Update) else None
+        return update
 
 
 @dataclass(eq=False)
@@ -111,9 +125,8 @@ class _Slot:
     """Digest of the checkpoint that it gave last, and has."""
 
 
-@dataclass(frozen=True)
-class _Arrived:
-    """What Ray gave for a call of a slot's worker: a value or an error."""
+class _Arrived(NamedTuple):
+    """What Ray gave for a call of a slot's worker."""
 
     slot: _Slot
     value: Any
@@ -125,25 +138,21 @@ def main(descriptor: int, parent: int) -> None:
     None or is gone itself.
     """
     pipe = to_parent(descriptor, parent)
-    _silent()
+    # what Ray and its libraries print goes nowhere
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
     try:
         _Cluster(pipe, pipe.recv()).serve()
     except EngineError as error:
-        _send(pipe, Gone(str(error)))
+        _send(pipe, error)
     except Exception as error:
-        _send(pipe, Gone(f"the driver of Ray failed: {described(error)}"))
+        _send(pipe, EngineError(f"the driver of Ray failed: {described(error)}"))
     # without the farewells of Ray's libraries, which wait a minute for a head that has gone
     os._exit(0)
 
 
-def _silent() -> None:
-    """Sends what Ray and its libraries print nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-
-
-def _send(pipe: Connection, message: Message) -> None:
+def _send(pipe: Connection, message: object) -> None:
     try:
         pipe.send(message)
     except OSError:
@@ -156,41 +165,40 @@ class _Cluster:
 
     def __init__(self, pipe: Connection, job: Job) -> None:
         self._pipe = pipe
-        self._head = job.head
-        self._resource = job.resource
+        self._job = job
+        self._where = f"the Ray cluster at {job.head}"
         self._work: Work = pickle.loads(job.work)
         self._slots: list[_Slot] = []
-        self._queue: deque[Task] = deque()
-        self._events: SimpleQueue[Order | _Arrived] = SimpleQueue()
+        self._queue: deque[tuple[int, Slice]] = deque()
+        self._events: SimpleQueue[tuple[int, Slice] | _Arrived | None] = SimpleQueue()
         self._false_starts: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         """Why a node is not used."""
-        self._told = There(0, 0, ())
-        self._head_seen = self._worker_seen = time.monotonic()
-        self._ray = _connected(job.head)
+        self._told: There | None = None
+        """None while it starts."""
+        self._ray = connected(job)
         self._worker = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
+        self._start = self._head_seen = self._worker_seen = time.monotonic()
 
     def serve(self) -> None:
-        """Starts workers, then takes one event after the other until the engine says None."""
-        self._start_all()
+        """Takes one event after the other until the engine says None."""
         Thread(target=self._read, daemon=True).start()
-        looked = time.monotonic()
+        looks = time.monotonic()
         while True:
-            if time.monotonic() - looked >= LOOKS:
+            if time.monotonic() >= looks:
                 self._look()
-                looked = time.monotonic()
+                looks = time.monotonic() + LOOKS
             self._tell()
             try:
-                event = self._events.get(timeout=max(0.0, looked + LOOKS - time.monotonic()))
+                event = self._events.get(timeout=max(0.0, looks - time.monotonic()))
             except Empty:
                 continue
-            match event:
-                case None:
-                    break
-                case Task():
-                    self._queue.append(event)
-                case _Arrived():
-                    self._take(event)
+            if event is None:
+                break
+            if isinstance(event, _Arrived):
+                self._take(event)
+            else:
+                self._queue.append(event)
             self._assign()
         for slot in self._slots:
             self._kill(slot)
@@ -198,68 +206,50 @@ class _Cluster:
 
     def _read(self) -> None:
         """Takes the engine's orders, in a thread of its own."""
-        while True:
+        order = True
+        while order is not None:
             try:
-                order: Order = self._pipe.recv()
+                order = self._pipe.recv()
             except (EOFError, OSError):
                 # the sweep was killed
                 order = None
             self._events.put(order)
-            if order is None:
-                return
 
     def _tell(self) -> None:
+        """Tells who is there, at first when a worker of each node has said hello. A cluster of
+        which a node has other code at the start is refused.
+        """
         nodes = {slot.node for slot in self._slots}
-        there = There(
-            len(self._slots),
-            len(nodes),
-            tuple(f"not used: {why}" for why in self._refused.values()),
-        )
+        if self._told is None:
+            if self._refused:
+                raise EngineError(f"{self._where}: {next(iter(self._refused.values()))}")
+            if not nodes:
+                raise EngineError(
+                    f"no node of {self._where} has a {self._job.resource}; one joins with"
+                    f" `ray start --address {self._job.head}`"
+                )
+            late = time.monotonic() - self._start > STARTING
+            if not late and nodes != {slot.node for slot in self._slots if slot.ready}:
+                return
+        refused = tuple(f"not used: {why}" for why in self._refused.values())
+        there = There(len(self._slots), len(nodes), refused)
         if there != self._told:
             self._told = there
             _send(self._pipe, there)
 
     # slots
 
-    def _start_all(self) -> None:
-        """Waits for one worker of each node, and refuses a cluster where one has other code."""
-        end = time.monotonic() + STARTING
-        self._look()
-        while self._slots and time.monotonic() < end:
-            nodes = {slot.node for slot in self._slots}
-            if nodes == {slot.node for slot in self._slots if slot.ready}:
-                return
-            try:
-                event = self._events.get(timeout=0.5)
-            except Empty:
-                continue
-            if isinstance(event, _Arrived):
-                self._take(event)
-            if self._refused:
-                raise EngineError(
-                    f"the Ray cluster at {self._head}: {next(iter(self._refused.values()))}"
-                )
-            if any(self._false_starts.values()):
-                self._look()
-        if not self._slots:
-            raise EngineError(
-                f"no node of the Ray cluster at {self._head} has a {self._resource}; one joins with"
-                f" `ray start --address {self._head}`"
-            )
-
     def _look(self) -> None:
         """Looks who is there: as many slots as each living node has CPUs or GPUs."""
+        goes_on = "what was told is in the store, and the same command goes on from there"
         now = time.monotonic()
-        if silence := self._head.silence(1):
+        if silence := self._job.silence(1):
             if now - self._head_seen > HEAD_GONE:
-                raise EngineError(
-                    f"the Ray cluster at {self._head} has gone: {silence}; what was told is in the"
-                    " store, and the same command goes on from there"
-                )
+                raise EngineError(f"{self._where} has gone: {silence}; {goes_on}")
             return
         self._head_seen = now
         places = {
-            node["NodeID"]: int(node["Resources"].get(self._resource, 0))
+            node["NodeID"]: int(node["Resources"].get(self._job.resource, 0))
             for node in self._ray.nodes()
             if node["Alive"] and node["NodeID"] not in self._refused
         }
@@ -268,27 +258,25 @@ class _Cluster:
         there = Counter(slot.node for slot in self._slots)
         for node, count in places.items():
             for _ in range(count - there[node]):
-                self._start(node)
+                self._add(node)
         if any(slot.ready for slot in self._slots):
             self._worker_seen = now
         elif now - self._worker_seen > NO_WORKERS:
             raise EngineError(
-                f"the Ray cluster at {self._head} has had no free {self._resource} for"
-                f" {NO_WORKERS:g} s; what was told is in the store, and the same command goes on"
+                f"{self._where} has had no free {self._job.resource} for {NO_WORKERS:g} s;"
+                f" {goes_on}"
             )
 
-    def _start(self, node: str) -> None:
+    def _add(self, node: str) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        gpu = self._resource == "GPU"
-        slot = _Slot(
-            node,
-            self._worker.options(
-                num_cpus=0 if gpu else 1,
-                num_gpus=1 if gpu else 0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-            ).remote(self._work),
+        gpu = self._job.resource == "GPU"
+        placed = self._worker.options(
+            num_cpus=0 if gpu else 1,
+            num_gpus=1 if gpu else 0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
+        slot = _Slot(node, placed.remote(self._work))
         self._slots.append(slot)
         self._expect(slot, slot.handle.hello.remote())
 
@@ -306,7 +294,7 @@ class _Cluster:
         self._slots.remove(slot)
         self._kill(slot)
         if slot.ticket is not None:
-            _send(self._pipe, Back(slot.ticket, Lost(reason)))
+            _send(self._pipe, (slot.ticket, Lost(reason)))
 
     def _kill(self, slot: _Slot) -> None:
         try:
@@ -323,58 +311,47 @@ class _Cluster:
     # slices
 
     def _assign(self) -> None:
-        """Gives what waits to free workers: a pack to the one that has it in memory, first."""
+        """Gives what waits to free workers: a pack to the one that has it in memory, first. A
+        worker goes on from the checkpoint that it has; another is sent.
+        """
         for in_memory in (True, False):
-            for task in list(self._queue):
-                slot = self._free(task.piece.pack.key if in_memory else None)
-                if slot is not None:
-                    self._queue.remove(task)
-                    self._give(slot, task)
-
-    def _give(self, slot: _Slot, task: Task) -> None:
-        """A worker goes on from the checkpoint that it has; another is sent."""
-        piece = task.piece
-        last = piece.checkpoint is not None and _digest(piece.checkpoint) == slot.last
-        slot.pack = piece.pack.key
-        slot.ticket = task.ticket
-        sent = replace(piece, checkpoint=None) if last else piece
-        self._expect(slot, slot.handle.compute.remote(sent, last))
-
-    def _free(self, pack: str | None) -> _Slot | None:
-        """A worker with nothing to do; with `pack`, one that has it in memory."""
-        for slot in self._slots:
-            if slot.ready and slot.ticket is None and pack in (None, slot.pack):
-                return slot
-        return None
+            for ticket, piece in list(self._queue):
+                pack = piece.pack.key
+                free = (slot for slot in self._slots if slot.ready and slot.ticket is None)
+                slot = next((one for one in free if one.pack == pack or not in_memory), None)
+                if slot is None:
+                    continue
+                self._queue.remove((ticket, piece))
+                last = piece.checkpoint is not None and _digest(piece.checkpoint) == slot.last
+                slot.pack = pack
+                slot.ticket = ticket
+                sent = replace(piece, checkpoint=None) if last else piece
+                self._expect(slot, slot.handle.compute.remote(sent, last))
 
     def _take(self, arrived: _Arrived) -> None:
-        slot = arrived.slot
+        slot, value, error = arrived
         if slot not in self._slots:
             # given up before, and told
             return
-        if arrived.error is not None:
-            self._died(slot, _reason(arrived.error))
-        elif isinstance(arrived.value, Hello):
-            self._greeted(slot, arrived.value)
-        else:
-            assert slot.ticket is not None
-            _send(self._pipe, Back(slot.ticket, arrived.value))
+        if error is not None:
+            self._died(slot, _reason(error))
+        elif slot.ready:
+            _send(self._pipe, (slot.ticket, value))
             slot.ticket = None
-            checkpoint = None if isinstance(arrived.value, Failed) else arrived.value.checkpoint
+            checkpoint = None if isinstance(value, Failed) else value.checkpoint
             slot.last = b"" if checkpoint is None else _digest(checkpoint)
             if not slot.last:
                 slot.pack = ""
-
-    def _greeted(self, slot: _Slot, hello: Hello) -> None:
-        if hello.version == code_version():
-            slot.ready = True
-            self._false_starts[slot.node] = 0
         else:
-            self._refuse(
-                slot.node,
-                f"node {hello.host} has separatrix {hello.version}, and here is {code_version()};"
-                " all need the same",
-            )
+            version, host = value
+            slot.ready = version == code_version()
+            self._false_starts[slot.node] = 0
+            if not slot.ready:
+                self._refuse(
+                    slot.node,
+                    f"node {host} has separatrix {version}, and here is {code_version()}; all need"
+                    " the same",
+                )
 
     def _died(self, slot: _Slot, reason: str) -> None:
         self._drop(slot, reason)
@@ -388,27 +365,21 @@ def _digest(checkpoint: bytes) -> bytes:
     return sha256(checkpoint).digest()
 
 
-def _connected(head: Address) -> Any:
-    """Ray, connected to the cluster."""
+def connected(job: Job) -> Any:
+    """Ray, connected to the cluster. Raises EngineError; may wait for minutes."""
+    if silence := job.silence(PATIENCE):
+        raise EngineError(f"no Ray cluster at {job.head}: {silence}")
     import ray
 
     try:
-        within(
-            JOINING,
-            lambda: ray.init(
-                address=str(head),
-                log_to_driver=False,
-                logging_level=logging.CRITICAL,
-                include_dashboard=False,
-            ),
+        ray.init(
+            address=job.head,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            include_dashboard=False,
         )
-    except TimeoutError:
-        raise EngineError(
-            f"Ray could not connect to {head} within {JOINING:g} s; is this machine a node of that"
-            f" cluster? It joins with `ray start --address {head} --num-cpus 0`"
-        ) from None
     except (Exception, SystemExit) as error:
-        raise EngineError(f"Ray cannot connect to {head}: {_refusal(error)}") from None
+        raise EngineError(f"Ray cannot connect to {job.head}: {_refusal(error)}") from None
     return ray
 
 

@@ -10,7 +10,7 @@ from separatrix.core.evidence.code import code_version
 from separatrix.training.packs import Pack
 from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps.engines.base import Failed
-from separatrix.training.sweeps.engines.ray_worker import Worker
+from separatrix.training.sweeps.engines.ray_driver import Worker
 
 ONE_STEP = 1e-9
 
@@ -40,4 +40,4 @@ def test_what_is_raised_comes_back_as_text() -> None:
 
 
 def test_a_worker_says_which_code_runs() -> None:
-    assert Worker(pretended.pretend).hello().version == code_version()
+    assert Worker(pretended.pretend).hello()[0] == code_version()
