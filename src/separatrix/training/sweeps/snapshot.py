@@ -5,7 +5,7 @@ the pace and the time left that follow from two such moments.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -114,7 +114,7 @@ class Watch:
 
     def snapshot(self) -> Snapshot:
         """How it stands now."""
-        counts = dict.fromkeys(("waiting", "running", "elsewhere", "done", "diverged", "failed"), 0)
+        counts = Counter[str]()
         lines = [Line(label=label, total=0) for label in self._labels]
         steps = 0
         self._left_to_do = 0.0
@@ -140,8 +140,13 @@ class Watch:
         said = tuple(self._said)
         self._said.clear()
         return Snapshot(
-            total=sum(counts.values()),
-            **counts,
+            total=counts.total(),
+            waiting=counts["waiting"],
+            running=counts["running"],
+            elsewhere=counts["elsewhere"],
+            done=counts["done"],
+            diverged=counts["diverged"],
+            failed=counts["failed"],
             steps=steps,
             rate=self._rate(now, steps),
             left=self._left(now),
