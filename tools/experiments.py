@@ -21,7 +21,7 @@ from separatrix.findings import EXPERIMENTS
 from separatrix.findings import experiment as named
 from separatrix.findings.base import Experiment
 from separatrix.findings.page import made, notes, section
-from separatrix.findings.picture import write_picture
+from separatrix.findings.picture import write_pictures
 from separatrix.findings.provenance import check_clean, check_recordable
 from separatrix.findings.recorded import ASKED
 from separatrix.findings.results import Results, of_lines, of_table
@@ -36,10 +36,6 @@ BEGIN = "<!-- from here on written by tools/experiments.py -->\n"
 FIRST = re.compile(r"From the first ([0-9,]+) lines of research/study/rows\.jsonl")
 STORE = Path("sweeps.sqlite")
 ENOUGH = Fraction(99, 100)
-
-
-def picture_of(name: str) -> str:
-    return f"experiment-{name}.svg"
 
 
 def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | None:
@@ -73,8 +69,7 @@ def generated(most: int | None) -> str:
         if name in ASKED or (found := results(experiment, most)) is None:
             continue
         said = [*notes(found[0]), found[1]]
-        image = f"images/{picture_of(name)}"
-        sections.append(section(experiment, found[0], said, picture=image, heading="##"))
+        sections.append(section(experiment, found[0], said, folder="images/", heading="##"))
     return "\n".join([*sections, waiting()])
 
 
@@ -116,9 +111,7 @@ def draw() -> list[Path]:
     written: list[Path] = []
     for name, experiment in EXPERIMENTS.items():
         if name not in ASKED and (found := results(experiment, None)) is not None:
-            path = IMAGES / picture_of(name)
-            write_picture(experiment, found[0], path)
-            written.append(path)
+            written += write_pictures(experiment, found[0], IMAGES)
     for old in IMAGES.glob("experiment-*.svg"):
         if old not in written:
             old.unlink()

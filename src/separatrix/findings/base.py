@@ -4,7 +4,8 @@ Its page is a Markdown file. Between two lines `---` at its head stand, as YAML:
 `question`; `baseline`, `grid` and `seeds` as in the file of a sweep; `layouts`, the axis, by name
 (a stack, or a mapping with `architecture` and what else is the layout's own, such as its
 `learning_rate`); and `contrasts`, pairs of cells named before the first run. Instead of a grid,
-`lines: true` says that its runs are kept as lines of text. Below stands the text, with claims
+`lines: true` says that its runs are kept as lines of text. `pictures` are named, each with a
+`title` and either `cells` or `curves`, names of cells. Below stands the text, with claims
 (`claims.py`).
 """
 
@@ -24,7 +25,17 @@ LEAST_SEEDS = 8
 """With fewer, no contrast of several can be shown."""
 SCALE: Scale = "laptop"
 """Of all recorded results."""
-_KEYS = ("title", "question", "baseline", "grid", "seeds", "layouts", "contrasts", "lines")
+_KEYS = (
+    "title",
+    "question",
+    "baseline",
+    "grid",
+    "seeds",
+    "layouts",
+    "contrasts",
+    "lines",
+    "pictures",
+)
 _TESTS = ("steps", "solved")
 
 
@@ -44,6 +55,15 @@ class Contrast(NamedTuple):
     """Steps to solve, paired by seed; or how many seeds solved it."""
 
 
+class Picture(NamedTuple):
+    """What a picture shows: steps until each seed solved the task, or running accuracies."""
+
+    title: str
+    cells: tuple[str, ...] = ()
+    """All where none are named. One that is not trained yet is left out."""
+    curves: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """A question that training answers."""
@@ -56,6 +76,8 @@ class Experiment:
     sweep: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`baseline`, `grid` and `seeds`, as the file of a sweep has them."""
     contrasts: tuple[Contrast, ...] = ()
+    pictures: Mapping[str, Picture] = field(default_factory=dict[str, Picture])
+    """By name; where there are none, one of all cells."""
     lines: bool = False
     """Whether its runs are kept as lines of text."""
     text: str = ""
@@ -144,6 +166,10 @@ def read_page(path: Path) -> Experiment:
         layouts=layouts,
         sweep={name: head[name] for name in ("baseline", "grid", "seeds") if name in head},
         contrasts=tuple(_contrast(x, path.name) for x in json_list(head.get("contrasts")) or ()),
+        pictures={
+            name: _picture(one, f"{path.name}: the picture {name}")
+            for name, one in (json_object(head.get("pictures")) or {}).items()
+        },
         lines=head.get("lines") is True,
         text=rest[1].strip("\n"),
         first=rest[0].count("\n") + 3 + len(rest[1]) - len(rest[1].lstrip("\n")),
@@ -158,3 +184,13 @@ def _contrast(one: object, where: str) -> Contrast:
             f" {' or '.join(_TESTS)}"
         )
     return Contrast(*map(str, words))
+
+
+def _picture(said: object, where: str) -> Picture:
+    match json_object(said):
+        case {"title": str(title), "cells": [*cells]}:
+            return Picture(title, tuple(map(str, cells)))
+        case {"title": str(title), "curves": [*cells]}:
+            return Picture(title, tuple(map(str, cells)), curves=True)
+        case _:
+            raise SpecError(f"{where} needs a title, and names of cells as `cells` or `curves`")

@@ -12,10 +12,13 @@ from typing import Any
 from separatrix.cards.measured.table import Table
 from separatrix.core.document.cells import duration
 from separatrix.core.document.markdown import plain
-from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment
+from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.claims import CLAIM, Claims, shown
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
 from separatrix.findings.results import Cell, Results, middle
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
 """A contrast is shown where its p after Holm is at most this."""
@@ -70,11 +73,14 @@ def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
     """Each cell's line, and why it is grey ("" where it is not); runs that choose a rate only are
     left out where others have seeds enough.
     """
+    found = [(cell, results.grey(cell)) for cell in _kept(results)]
+    return [(line(cell, grey), grey) for cell, grey in found]
+
+
+def _kept(results: Results) -> list[Cell]:
     most = max((len(cell.seeds) for cell in results.cells.values()), default=0)
     least = LEAST_SEEDS if most >= LEAST_SEEDS else 0
-    kept = [cell for cell in results.cells.values() if len(cell.seeds) >= least]
-    found = [(cell, results.grey(cell)) for cell in kept]
-    return [(line(cell, grey), grey) for cell, grey in found]
+    return [cell for cell in results.cells.values() if len(cell.seeds) >= least]
 
 
 def markdown(results: Results) -> str:
@@ -151,32 +157,46 @@ def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> 
     )
     tested = {(one.contrast.one, one.contrast.other): one.p for one in found}
     claims = Claims(results, tested, f"{experiment.name}.md")
-    known = {"table": markdown(results), "contrasts": said, "picture": ""}
+    drawn = {f"picture {name}".strip(): "" for name in ("", *experiment.pictures)}
+    known = {"table": markdown(results), "contrasts": said, **drawn}
     return claims.fill(experiment.text, {**known, **parts}, experiment.first)
 
 
 def section(
-    experiment: Experiment, results: Results, notes: Sequence[str], *, picture: str, heading: str
+    experiment: Experiment, results: Results, notes: Sequence[str], *, folder: str, heading: str
 ) -> str:
-    """What stands about an experiment on a page; `picture` is the address of its picture. Raises
+    """What stands about an experiment on a page whose pictures are in a folder ("images/"). Raises
     what `text` raises.
     """
-    image = f"![{alternative(experiment)}]({picture})" if picture else ""
+    images = {
+        f"picture {name}".strip(): f"![{alternative(one)}]({folder}{file})"
+        for name, (file, one) in pictures(experiment).items()
+    }
     parts = [f"{heading} `{experiment.name}`: {experiment.title}", plain(experiment.question)]
     named = {words.strip() for words in CLAIM.findall(experiment.text)}
     if "table" not in named:
         parts.append(markdown(results))
-    if "picture" not in named:
-        parts.append(image)
-    parts.append(text(experiment, results, {"picture": image}))
+    parts += [image for name, image in images.items() if name not in named]
+    parts.append(text(experiment, results, images))
     parts.append("\n".join(f"- {plain(note)}" for note in notes))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def alternative(experiment: Experiment) -> str:
-    """What the picture shows, for readers who do not see it."""
-    said = f"{experiment.title}. {experiment.question} Steps until each seed solved the task"
-    return f"{said}; a triangle where it did not.".replace("[", "(").replace("]", ")")
+def pictures(experiment: Experiment) -> dict[str, tuple[str, Picture]]:
+    """Name -> file and picture; one of all cells, called "", where the page names none."""
+    named = experiment.pictures or {"": Picture(f"{experiment.title}. {experiment.question}")}
+    return {
+        name: (f"experiment-{'-'.join(filter(None, (experiment.name, name)))}.svg", one)
+        for name, one in named.items()
+    }
+
+
+def alternative(one: Picture) -> str:
+    """What a picture shows, for readers who do not see it."""
+    told = "Steps until each seed solved the task; a triangle where it did not."
+    if one.curves:
+        told = f"Running accuracy by step, a line a seed: {' and '.join(one.cells)}."
+    return f"{one.title}. {told}".replace("..", ".").replace("[", "(").replace("]", ")")
 
 
 def made(table: Table) -> str:
@@ -202,7 +222,19 @@ def notes(results: Results) -> list[str]:
             f"Grey, {grey} of {len(told)}: not trained to the end, so that nothing"
             " follows. Not solved is a finding about training, never about weights."
         )
-    return found
+    return [*found, _proved(results)]
+
+
+def _proved(results: Results) -> str:
+    """What theorems say of these stacks on these tasks, beside what training found."""
+    by_status: dict[str, list[str]] = {}
+    for cell in _kept(results):
+        first = judge(Architecture.parse(cell.stack), parse_task(cell.task))[0]
+        by_status.setdefault(first.status, []).append(cell.name)
+    if [*by_status] == ["OPEN"]:
+        return "Proved of every stack here on its task: OPEN, at these sizes nothing excludes it."
+    told = (f"{status}: {', '.join(names)}" for status, names in by_status.items())
+    return f"Proved of these stacks on these tasks. {'; '.join(told)}."
 
 
 def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:

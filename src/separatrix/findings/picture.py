@@ -1,4 +1,4 @@
-"""The picture of an experiment, steps until each seed solved the task, and the folder for it."""
+"""The pictures of an experiment, and the folder for them and its page."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from pathlib import Path
 
 from separatrix.cards.measured.table import Table
 from separatrix.core.document.plot import (
+    DASHED,
     FAILS,
     MUTED,
     SOLVES,
     Axis,
     Dot,
     Drawing,
+    Mark,
+    Stroke,
     linear_axis,
+    share_axis,
 )
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.folder import new_folder
-from separatrix.findings.base import Experiment
-from separatrix.findings.page import made, notes, section
-from separatrix.findings.results import Results
+from separatrix.findings.base import Experiment, Picture
+from separatrix.findings.page import made, notes, pictures, section
+from separatrix.findings.results import Cell, Results
 
 KINDS = {
     "solved": ("circle", SOLVES),
@@ -29,9 +33,14 @@ KINDS = {
 _ROW = 24
 
 
-def picture(experiment: Experiment, results: Results) -> Drawing:
-    """A row for each cell, a mark for each seed."""
-    cells = list(results.cells.values())
+def picture(one: Picture, results: Results) -> Drawing:
+    """Steps to solve, a row for each cell and a mark for each seed; or curves, a line a seed."""
+    named = one.cells or tuple(results.cells)
+    cells = [results.cells[name] for name in named if name in results.cells]
+    return _curves(one, cells) if one.curves else _steps(one, cells, results)
+
+
+def _steps(one: Picture, cells: list[Cell], results: Results) -> Drawing:
     marks: list[Dot] = []
     solved, short, cut = KINDS
     for row, cell in enumerate(cells):
@@ -50,26 +59,48 @@ def picture(experiment: Experiment, results: Results) -> Drawing:
         y=Axis("", len(cells) - 0.5, -0.5, ticks, log=False, grid=True),
         marks=marks,
         height=max(2, len(cells)) * _ROW,
-        title=experiment.title,
-        below=[experiment.question, f"circle: {solved}; triangle: {short}; cross: {cut}"],
+        title=one.title,
+        below=[f"circle: {solved}; triangle: {short}; cross: {cut}"],
     )
 
 
-def write_picture(experiment: Experiment, results: Results, path: Path) -> None:
-    """Draws it as SVG, in place of an older one. Raises OutputError."""
-    drawing = picture(experiment, results)
-    path.unlink(missing_ok=True)
-    drawing.write(path)
+def _curves(one: Picture, cells: list[Cell]) -> Drawing:
+    marks: list[Mark] = []
+    # the first in one colour, the others in another, dashed
+    looks = {cell.name: (FAILS, DASHED) if row else (SOLVES, "") for row, cell in enumerate(cells)}
+    for cell in cells:
+        colour, dash = looks[cell.name]
+        for seed in cell.seeds:
+            marks.append(Stroke(seed.curve, colour, dash, 1.4, f"{cell.name}, seed {seed.seed}"))
+    most = max((step for cell in cells for seed in cell.seeds for step, _ in seed.curve), default=1)
+    dashes = {"": "whole lines", DASHED: "dashed"}
+    return Drawing(
+        x=linear_axis("steps", most * 1.02),
+        y=share_axis("running accuracy"),
+        marks=marks,
+        title=one.title,
+        below=[f"{dashes[dash]}: {name}" for name, (_, dash) in looks.items()],
+    )
+
+
+def write_pictures(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """Draws them as SVG, in place of older ones. Raises OutputError."""
+    written: list[Path] = []
+    for file, one in pictures(experiment).values():
+        path = folder / file
+        path.unlink(missing_ok=True)
+        picture(one, results).write(path)
+        written.append(path)
+    return written
 
 
 def write_out(experiment: Experiment, table: Table, results: Results, out: Path) -> None:
     """A new folder with page, picture and numbers, whole or not at all. Raises what a claim raises
     that the rows do not bear.
     """
-    name = f"experiment-{experiment.name}.svg"
     said = [*notes(results), made(table)]
-    page = section(experiment, results, said, picture=name, heading="#")
+    page = section(experiment, results, said, folder="", heading="#")
     with new_folder(out) as folder:
-        write_picture(experiment, results, folder / name)
+        write_pictures(experiment, results, folder)
         write_atomic(folder / f"{experiment.name}.md", page)
         write_atomic(folder / f"{experiment.name}.json", table.text())

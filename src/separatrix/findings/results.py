@@ -33,6 +33,8 @@ class Seed(NamedTuple):
     """Done: where it is solved, those that it took."""
     accuracy: Fraction
     """Of answers of fresh prompts."""
+    curve: tuple[tuple[int, float], ...] = ()
+    """Running accuracy by step, where the rows keep it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +213,9 @@ def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
 def _seed(row: Mapping[str, Any]) -> Seed:
     came = row["outcome"]
     accuracy = share(came["right"], came["due"])
-    return Seed(row["run"]["seed"], solved(came["stopped"], accuracy), came["steps_done"], accuracy)
+    curve = tuple((step, share) for step, share in row.get("curve", ()))
+    ended = solved(came["stopped"], accuracy)
+    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, curve)
 
 
 def middle(values: Iterable[float]) -> float:

@@ -9,8 +9,9 @@ import pytest
 from support.toy_experiment import PAGE, WORDS, table, toy
 
 from separatrix.core.errors import CheckFailed, SeparatrixError
-from separatrix.findings.base import Contrast
+from separatrix.findings.base import Contrast, Picture
 from separatrix.findings.page import contrasts, markdown, probability, section, text
+from separatrix.findings.picture import write_pictures
 from separatrix.findings.results import of_lines, of_table
 
 SOONER = tuple(range(100, 180, 10))
@@ -108,8 +109,8 @@ def test_the_page_stands_on_its_rows(tmp_path: Path) -> None:
     said = text(page, of_table(table()), {})
     assert said.startswith("Full attention keeps all.\n\n- It solved it with 8 of 8 seeds, in 135")
     assert "- full against linear: shown: full is ahead (p = 0.008)" in said
-    whole = section(page, of_table(table()), ["From a test."], picture="a.svg", heading="##")
-    for part in ("## `toy`: Facts", "| full |", "(a.svg)", "- From a test."):
+    whole = section(page, of_table(table()), ["From a test."], folder="a/", heading="##")
+    for part in ("## `toy`: Facts", "| full |", "(a/experiment-toy.svg)", "- From a test."):
         assert part in whole
     with pytest.raises(CheckFailed, match=r"toy\.md:10: .*the rows do not bear"):
         text(page, of_table(table({"full": (None, 900) * 4, "linear": SOONER})), {})
@@ -126,3 +127,14 @@ def test_the_studys_page_stands_on_its_rows() -> None:
     results = of_lines(rows)
     assert text(study, results, {})
     assert len(contrasts(study.contrasts, results)) == 7
+
+
+def test_a_page_names_its_pictures(tmp_path: Path) -> None:
+    named = "seeds: 1\npictures:\n  one: {title: Both, curves: [full, linear]}\n"
+    page = toy(tmp_path, PAGE.replace("seeds: 1\n", named))
+    assert page.pictures == {"one": Picture("Both", ("full", "linear"), curves=True)}
+    (file,) = write_pictures(page, of_table(table()), tmp_path)
+    assert file.name == "experiment-toy-one.svg"
+    assert "dashed: linear" in file.read_text(encoding="utf-8")
+    with pytest.raises(SeparatrixError, match="the picture one"):
+        toy(tmp_path, PAGE.replace("seeds: 1\n", named.replace("title: Both, ", "")))
