@@ -30,16 +30,29 @@ from separatrix.tasks.audits import (
     outcome,
     table,
 )
-from separatrix.tasks.audits.features import counted, frequent, indicated
-from separatrix.tasks.audits.guess import best_of
+from separatrix.tasks.audits.learners import (
+    Prompts,
+    best_column,
+    best_of,
+    constant,
+    counted,
+    cut,
+    frequent,
+    indicated,
+    shifted,
+)
+from separatrix.tasks.audits.learners import table as most_frequent
 from separatrix.tasks.audits.logistic import regression
-from separatrix.tasks.audits.power import expected, smallest_leak
 from separatrix.tasks.audits.probes import PROBE, _behind_nearest
-from separatrix.tasks.audits.prompts import Prompts, cut
-from separatrix.tasks.audits.statistics import above, largest_above, standard_error, uneven
-from separatrix.tasks.audits.tables import best_column, constant, shifted
-from separatrix.tasks.audits.tables import table as most_frequent
-from separatrix.tasks.audits.words import _tokens
+from separatrix.tasks.audits.statistics import (
+    above,
+    expected,
+    largest_above,
+    smallest_leak,
+    standard_error,
+    uneven,
+)
+from separatrix.tasks.audits.subjects import _tokens
 from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
 
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Block, Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Permutation
-from separatrix.tasks.functions.arrangements import arrangements
+from separatrix.tasks.tracking import arrangements
 
 pytestmark = pytest.mark.slow
 POINTS = 5

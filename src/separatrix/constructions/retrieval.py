@@ -87,7 +87,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Indexed, Sparse
 from separatrix.tasks import Eva, Index
-from separatrix.tasks.functions.lookup import Lookup
+from separatrix.tasks.lookups import Lookup
 
 _TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions"
 SHUT_GATE = -32.0

@@ -45,7 +45,7 @@ from separatrix.proofs.exact import SATURATED
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import DeltaNet
 from separatrix.tasks import Permutation
-from separatrix.tasks.functions.arrangements import arrangements
+from separatrix.tasks.tracking import arrangements
 
 
 @recipe(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.tasks.base.family import Family as Family
+from separatrix.tasks.base.layout import Family as Family
 from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
 from separatrix.tasks.base.task import PLAIN as PLAIN
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 # A task is one file and one of these lines; their order is that of all lists of tasks.
 # isort: off
-from separatrix.tasks.eva import Eva as Eva
-from separatrix.tasks.index import Index as Index
+from separatrix.tasks.lookups import Eva as Eva
+from separatrix.tasks.lookups import Index as Index
 from separatrix.tasks.recall import Recall as Recall
 from separatrix.tasks.mqar import MQAR as MQAR
 from separatrix.tasks.noisy_recall import NoisyRecall as NoisyRecall
 from separatrix.tasks.fuzzy_recall import FuzzyRecall as FuzzyRecall
 from separatrix.tasks.copying import Copying as Copying
-from separatrix.tasks.selective_copying import SelectiveCopying as SelectiveCopying
+from separatrix.tasks.copying import SelectiveCopying as SelectiveCopying
 from separatrix.tasks.cgram import CGram as CGram
 from separatrix.tasks.seqcomp import SeqComp as SeqComp
-from separatrix.tasks.seqcomp_forward import SeqCompForward as SeqCompForward
+from separatrix.tasks.seqcomp import SeqCompForward as SeqCompForward
 from separatrix.tasks.khop import KHop as KHop
 from separatrix.tasks.state_recall import StateRecall as StateRecall
 from separatrix.tasks.twosum import TwoSum as TwoSum
 from separatrix.tasks.threesum import ThreeSum as ThreeSum
 from separatrix.tasks.counting import Counting as Counting
-from separatrix.tasks.parity import Parity as Parity
-from separatrix.tasks.modular import Modular as Modular
+from separatrix.tasks.tracking import Parity as Parity
+from separatrix.tasks.tracking import Modular as Modular
 from separatrix.tasks.majority import Majority as Majority
-from separatrix.tasks.equality import Equality as Equality
-from separatrix.tasks.disjointness import Disjointness as Disjointness
+from separatrix.tasks.strings import Equality as Equality
+from separatrix.tasks.strings import Disjointness as Disjointness
 from separatrix.tasks.dyck import Dyck as Dyck
-from separatrix.tasks.permutation import Permutation as Permutation
-from separatrix.tasks.group import Group as Group
+from separatrix.tasks.tracking import Permutation as Permutation
+from separatrix.tasks.tracking import Group as Group
 from separatrix.tasks.istree import IsTree as IsTree
 from separatrix.tasks.qsa import QSA as QSA
 from separatrix.tasks.neighbour import Neighbour as Neighbour

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions

@@ -1,4 +1,6 @@
-"""Copying: a string, a mark, then the string again, token by token."""
+"""Copying: a string, a mark, then the string again; and selective copying, of values scattered
+among blanks.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,13 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Table
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.balanced import balanced, other, share
+from separatrix.tasks.drawing.distinct import balanced, other, share, smallest
 
-WORDS = Words(
+WORDS_OF_COPYING = Words(
     asks="Copying: a string, a mark, then the string again, token by token.",
     table="""
         n = 4, V = 3, length 3:   position   0   1   2   3   4   5   6   7   8
@@ -58,7 +59,7 @@ class Copying(Task):
     """A string of at most n values, written out again."""
 
     name: ClassVar[str] = "copying"
-    words: ClassVar[Words] = WORDS
+    words: ClassVar[Words] = WORDS_OF_COPYING
     title: ClassVar[str] = "copying: a string of at most n values, a mark; answer the string again"
     usage: ClassVar[str] = "n, V, shift=full"
     source: ClassVar[str] = "arXiv 1511.06464; arXiv 2402.01032"
@@ -175,3 +176,138 @@ class Copying(Task):
                 f" has values, then only {self.V + 2}"
             )
         return laid.targets
+
+
+WORDS_OF_SELECTIVE_COPYING = Words(
+    asks="Selective copying: values scattered among blanks, then all of them in order.",
+    table="""
+        n = 3, T = 6, V = 4:   position   0   1   2   3   4   5   6   7   8
+                               input      _   2   _   _   0   3   ?   ?   ?
+                               target     .   .   .   .   .   .   2   0   3
+    """,
+    rules="""
+        Values are the ids 0..V-1, a blank _ is V, a question ? is V + 1. Of the first T tokens n
+        are values, then stand n questions. After the i-th question the i-th value is due.
+    """,
+    drawn="""
+        2 <= n <= T, V >= 2. The places of the values are a uniform set; the values stand equally
+        often, or as nearly so as n allows, in uniform order.
+
+        Any one value says nothing, and where V divides n, nor do the counts. The value asked for
+        stands at no fixed place: counted from the end it is as many places back as there are tokens
+        up to it, which is n and the blanks behind the i-th value; of a uniform value these are
+        uniform from 0 to T - n. So one place is right with probability 1/(T - n + 1) for itself; by
+        the number of the question, i, one place is with probability n/T at most.
+    """,
+    counted="""
+        V^n, for the first T tokens [here]: where the values stand makes no difference to what is
+        answered, and two strings that differ at a place are told apart there.
+    """,
+    origin="""
+        Arjovsky, Shah, Bengio, arXiv 1511.06464, with random places as in Gu and Dao, arXiv
+        2312.00752; MAD's selective copying, arXiv 2403.17844, is the same with a mark at each end
+    """,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectiveCopying(Task):
+    """n values among T tokens, written out in order."""
+
+    name: ClassVar[str] = "selective-copying"
+    words: ClassVar[Words] = WORDS_OF_SELECTIVE_COPYING
+    title: ClassVar[str] = (
+        "selective copying: n values scattered among T tokens; answer all of them in order"
+    )
+    usage: ClassVar[str] = "n (values), T (tokens they stand among), V, shift=early"
+    source: ClassVar[str] = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
+    several: ClassVar[bool] = True
+    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    shifts: ClassVar[dict[str, str]] = {
+        "early": "values are independent and uniform, and stand in the first half of the T tokens,"
+        " or as near to that as there is room"
+    }
+    shortcuts: ClassVar[tuple[str, ...]] = ("expected place",)
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=8,T=64,V=4",
+        "n=12,T=96,V=6",
+        "n=16,T=128,V=8",
+        "n=16,T=256,V=16",
+        "n=16,T=4096,V=16",
+        "n=256,T=4096,V=64",
+    )
+
+    n: int
+    T: int
+    V: int
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        require(self.name, "T", self.T, self.n, LARGEST_SIZE)
+        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+        self._check_shift(self.shift)
+
+    def layout(self) -> Layout:
+        """All values may stand before the blanks; the first is due first, the others later."""
+        return Layout(
+            length=self.T + self.n,
+            ids={"value": self.V, "blank": 1, "question": 1},
+            answers={"value": self.V},
+            prefix=self.T,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V, shared=self.T - self.n),
+            written={"blank": "_", "question": "?"},
+            spelling="A blank is written _, a question ?.",
+        )
+
+    def family(self) -> Family[Self]:
+        """V stays, and how many tokens there are besides the values."""
+        more = self.T - self.n
+        return self._growing(f"V = {self.V:,}, T = n + {more:,}", 2, T=lambda n: n + more)
+
+    def level(self, probe: str) -> Fraction:
+        """Of counts, the share of the most frequent value; of the entry behind the last blank too,
+        whichever question it is. A place holds what is asked for with probability 1/(T - n + 1), or
+        1/T counted from the start; else it says what one entry says of another, and so does any
+        token near the end, which is not asked for where n > 3.
+        """
+        if probe == "constant":
+            return self.chance
+        if probe in ("counts", "nearest key"):
+            return max(self.chance, share(self.n, self.V))
+        if probe == "last tokens" and self.n > 3:
+            return other(self.n, self.V)
+        hit = Fraction(1, self.T - self.n + 1)
+        return hit + (1 - hit) * other(self.n, self.V)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        tokens = np.full((batch, self.length), self.V, np.int64)
+        tokens[:, self.T :] = self.V + 1
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        if self.shift == PLAIN:
+            values = balanced(batch, self.n, self.V, rng)
+            among = self.T
+        else:
+            values = rng.integers(self.V, size=(batch, self.n))
+            among = max(self.n, self.T // 2)
+        chosen = smallest(lambda: rng.random((batch, among)), self.n)
+        np.put_along_axis(tokens, chosen, values, axis=1)
+        targets[:, self.T :] = values
+        return Batch(tokens, targets)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        front = tokens[:, : self.T]
+        held = front < self.V
+        if (front > self.V).any() or (held.sum(axis=1) != self.n).any():
+            raise SizeError(
+                f"{self.spec}: the first {self.T} tokens must be {self.n} values below {self.V} and"
+                f" blanks, {self.V}"
+            )
+        if (tokens[:, self.T :] != self.V + 1).any():
+            raise SizeError(f"{self.spec}: the last {self.n} tokens must be {self.V + 1}")
+        targets = np.full(tokens.shape, NO_ANSWER, np.int64)
+        targets[:, self.T :] = front[held].reshape(-1, self.n)
+        return targets

@@ -9,8 +9,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.layout import YES_OR_NO, Layout
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words

@@ -13,8 +13,7 @@ from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.balanced import balanced, other, share
-from separatrix.tasks.drawing.distinct import distinct
+from separatrix.tasks.drawing.distinct import balanced, distinct, other, share
 
 WORDS = Words(
     asks="Fuzzy recall: keys and values of several tokens each, then a key; answer its value.",

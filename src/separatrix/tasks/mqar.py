@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.facts import Facts, Table
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
@@ -24,8 +23,7 @@ from separatrix.tasks.drawing.distinct import (
     shuffled,
     zipf,
 )
-from separatrix.tasks.drawing.sieve import Sieve, find
-from separatrix.tasks.drawing.weighted import weighted
+from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
 WORDS = Words(
     asks="MQAR: multi-query associative recall, with the parameters of Zoology.",

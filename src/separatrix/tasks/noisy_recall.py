@@ -9,13 +9,11 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Table
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
-from separatrix.tasks.drawing.balanced import balanced, share
-from separatrix.tasks.drawing.distinct import distinct, smallest, zipf
+from separatrix.tasks.drawing.distinct import balanced, distinct, share, smallest, zipf
 
 WORDS = Words(
     asks="""

@@ -11,8 +11,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts, Table
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens

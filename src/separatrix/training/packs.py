@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import ceil
 
 from separatrix.core.errors import SizeError
-from separatrix.tasks.base.asked import most_asked
+from separatrix.tasks.labels import most_asked
 from separatrix.training.run import Run
 
 CPU_NUMBERS = 4096 * 128

@@ -10,8 +10,7 @@ from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.repeats import repeats
-from separatrix.tasks.stages import read_stages
+from separatrix.tasks.resized import read_stages, repeats
 from separatrix.theory.trained import check_answers
 from separatrix.training.run import Run
 

@@ -15,8 +15,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
-from separatrix.tasks.resized import Resized
-from separatrix.tasks.stages import Stage, read_longer, read_stages
+from separatrix.tasks.resized import Resized, Stage, read_longer, read_stages
 from separatrix.training.buildable import check_stack
 
 MOST = 10**12

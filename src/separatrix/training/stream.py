@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.tasks import parse_task
-from separatrix.tasks.base.asked import asked
 from separatrix.tasks.base.task import Batch, Task
+from separatrix.tasks.labels import asked
 from separatrix.training.run import Run
 
 _ROWS = 2048

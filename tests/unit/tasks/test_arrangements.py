@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from separatrix.tasks.functions.arrangements import arrangements
+from separatrix.tasks.tracking import arrangements
 
 SIZES = [(2, False), (3, True), (4, False), (4, True), (5, True)]
 

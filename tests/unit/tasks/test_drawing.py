@@ -14,11 +14,18 @@ import pytest
 from separatrix.core.errors import SizeError
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.drawing import distinct as drawing
-from separatrix.tasks.drawing import sieve
-from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled, uniform, zipf, zipf_chance
-from separatrix.tasks.drawing.first_different import enough, first_different
-from separatrix.tasks.drawing.sieve import Sieve, find
-from separatrix.tasks.drawing.weighted import weighted
+from separatrix.tasks.drawing import zoology
+from separatrix.tasks.drawing.distinct import (
+    distinct,
+    enough,
+    first_different,
+    one_of,
+    shuffled,
+    uniform,
+    zipf,
+    zipf_chance,
+)
+from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
 
 def rng() -> np.random.Generator:
@@ -171,7 +178,7 @@ def test_tokens_that_are_no_key(vocabulary: int, monkeypatch: pytest.MonkeyPatch
     """
     step = max(1, vocabulary // 1024 // 256 * 256)
     keys = rng().permuted(np.tile(np.arange(5), (400, 1)), axis=1)[:, :3] * step
-    monkeypatch.setattr(sieve, "_AT_ONCE", 75_000)  # blocks of 250 and 150 rows
+    monkeypatch.setattr(zoology, "_AT_ONCE", 75_000)  # blocks of 250 and 150 rows
     drawn = np.empty((400, 300), np.int64)
     Sieve(3, 300, vocabulary).fill(drawn, keys, rng())
     assert drawn.min() >= 0

@@ -20,7 +20,7 @@ from support.task_cases import EXAMPLES
 
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy
 from separatrix.tasks import NO_ANSWER, TASKS, Batch, Eva, SeqComp, Task, parse_task
-from separatrix.tasks.base.facts import Facts
+from separatrix.tasks.base.layout import Facts
 from separatrix.tasks.base.task import Tokens
 
 ROWS = 20_000

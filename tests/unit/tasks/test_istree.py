@@ -17,7 +17,7 @@ from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks import IsTree, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.shortcuts.graphs import cycles
-from separatrix.tasks.drawing.trees import crossed, grown, joined
+from separatrix.tasks.istree import crossed, grown, joined
 
 
 def graph(prompt: list[int]) -> networkx.MultiGraph:

@@ -20,7 +20,7 @@ from separatrix.tasks import TASKS, KHop, Thought, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.shortcuts.lookups import walks
 from separatrix.tasks.audits.statistics import above
-from separatrix.tasks.drawing.chains import path
+from separatrix.tasks.khop import path
 from separatrix.theory.judge import judge
 
 

@@ -7,7 +7,7 @@ import pytest
 from support.task_cases import CASES
 
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.repeats import repeats
+from separatrix.tasks.resized import repeats
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,8 +7,7 @@ from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.tasks import TASKS, Task, Thought, parse_task
-from separatrix.tasks.resized import resized, unreadable
-from separatrix.tasks.stages import read_longer
+from separatrix.tasks.resized import read_longer, resized, unreadable
 
 READ: dict[str, tuple[str, str]] = {
     "eva:n=8,V=12": ("n=6 n=12 V=8", "n=13 V=13"),

@@ -11,7 +11,7 @@ import pytest
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import StateRecall, parse_task
-from separatrix.tasks.drawing.swaps import kept
+from separatrix.tasks.state_recall import kept
 
 TASK = StateRecall(n=4, V=2, K=2, P=3)
 PROMPT = [1, 0, 0, 1, 4, 2, 5, 6, 8, 10]

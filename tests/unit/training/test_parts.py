@@ -10,8 +10,8 @@ import separatrix.training.probe as probe
 from separatrix.models.model import build
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.tasks.base.asked import asked, most_asked
 from separatrix.tasks.base.task import NO_ANSWER
+from separatrix.tasks.labels import asked, most_asked
 from separatrix.training.forward import Forward
 from separatrix.training.run import Run
 from separatrix.training.schedule import rate

@@ -24,7 +24,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.caches import LEAST_ALIKE, decoded, margin, same_states
 from separatrix.models.model import Model
-from separatrix.tasks.base.runs import TwoRuns, in_runs
+from separatrix.tasks.base.layout import TwoRuns, in_runs
 from separatrix.tasks.base.task import Task, Tokens
 
 BATCH = 8

@@ -39,7 +39,7 @@ from separatrix.models.caches import (
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.base.runs import in_runs
+from separatrix.tasks.base.layout import in_runs
 from separatrix.tasks.base.task import Tokens
 
 

@@ -17,7 +17,7 @@ from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.models.model import parameter_count, trained_config
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.repeats import repeats
+from separatrix.tasks.resized import repeats
 from separatrix.theory.trained import Ceiling, check_answers, check_trained
 
 NOT_RUN = (

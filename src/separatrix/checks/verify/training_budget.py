@@ -12,7 +12,7 @@ from separatrix.core.evidence.canonical import json_list
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.evidence.rule import WINDOW, broken
 from separatrix.tasks import Task
-from separatrix.tasks.stages import read_longer, read_stages
+from separatrix.tasks.resized import read_longer, read_stages
 
 MOST = 10**12
 """Nothing that is counted in a training run is more."""

@@ -24,7 +24,7 @@ from separatrix.core.evidence.records import (
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.tasks.base.runs import in_runs
+from separatrix.tasks.base.layout import in_runs
 from separatrix.theory.trained import Ceiling, trained_ceiling
 
 FORMS = {

@@ -16,8 +16,8 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.models.caches import LEAST_ALIKE, LEAST_FLOAT32_MARGIN
 from separatrix.models.model import Model
-from separatrix.tasks.base.asked import asked, most_asked
 from separatrix.tasks.base.task import NO_ANSWER, Task, Tokens
+from separatrix.tasks.labels import asked, most_asked
 from separatrix.tasks.resized import unreadable
 
 DRAWN = 256

@@ -35,7 +35,7 @@ from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.functions.arrangements import Arrangements, arrangements
+from separatrix.tasks.tracking import Arrangements, arrangements
 
 _PAIRS = 1 << 22
 """Logits that are compared at once."""

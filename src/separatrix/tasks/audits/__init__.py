@@ -5,8 +5,7 @@ reach.
 from __future__ import annotations
 
 from separatrix.tasks import AUDITED
-from separatrix.tasks.audits.printed import legend, outcome, table
-from separatrix.tasks.audits.rows import BOUND, Audit, Row
+from separatrix.tasks.audits.rows import BOUND, Audit, Row, legend, outcome, table
 from separatrix.tasks.audits.run import MOST_ANSWERS, accuracies, audit, audit_texts
 
 __all__ = [

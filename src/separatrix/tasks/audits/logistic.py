@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from separatrix.tasks.audits.guess import Guess
+from separatrix.tasks.audits.learners import Guess
 from separatrix.tasks.base.task import Tokens
 
 RIDGE = 10.0

@@ -6,10 +6,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from separatrix.tasks.audits.features import counted, frequent, indicated
-from separatrix.tasks.audits.guess import Guess, Learner, best_of
-from separatrix.tasks.audits.prompts import Prompts
-from separatrix.tasks.audits.tables import best_column, constant, shifted, table
+from separatrix.tasks.audits.learners import (
+    Guess,
+    Learner,
+    Prompts,
+    best_column,
+    best_of,
+    constant,
+    counted,
+    frequent,
+    indicated,
+    shifted,
+    table,
+)
 from separatrix.tasks.base.task import Tokens
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)

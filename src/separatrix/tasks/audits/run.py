@@ -9,12 +9,11 @@ import numpy as np
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import AUDITED, PROBES, SHORTCUTS, TASKS, Task, parse_any_task
+from separatrix.tasks.audits.learners import Prompts
 from separatrix.tasks.audits.probes import PROBE
-from separatrix.tasks.audits.prompts import Prompts
 from separatrix.tasks.audits.rows import Audit, Row, Test
 from separatrix.tasks.audits.statistics import above, largest_above, uneven
-from separatrix.tasks.audits.subjects import Subject, of_tokens
-from separatrix.tasks.audits.words import of_words
+from separatrix.tasks.audits.subjects import Subject, of_tokens, of_words
 from separatrix.tasks.base.sizes import name_of
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TEXT_TASKS, TextTask

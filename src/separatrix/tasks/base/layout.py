@@ -1,18 +1,167 @@
 """What prompts of a task are made of, declared once: sizes in ids and tokens, what answers are, how
-both are written, and what of it all is known by counting.
+both are written, what of it all is known by counting, and how a task grows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import accumulate
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-from separatrix.core.numbers.counts import Count
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.binomials import Arrangements
+from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import Ints, np
-from separatrix.tasks.base.facts import Table
-from separatrix.tasks.base.runs import TwoRuns
+
+
+class Table(NamedTuple):
+    """Facts that stand one behind the other from the first token on, any of which a question right
+    behind them may ask for, whatever their values are.
+    """
+
+    number: int
+    values: int
+    tokens: int = 1
+    """Tokens of a fact: 2 for a key and its value."""
+    shared: int = 0
+    """Tokens behind the facts that can be the same whichever of them is asked for."""
+    question: int = 1
+    """Tokens of the question; the answer is due after the last."""
+
+    @property
+    def length(self) -> int:
+        """Tokens of the facts."""
+        return self.number * self.tokens
+
+    @property
+    def asked(self) -> int:
+        """Tokens before the question."""
+        return self.length + self.shared
+
+    @property
+    def answered(self) -> int:
+        """The token after which the answer is due."""
+        return self.asked + self.question
+
+
+class Facts(NamedTuple):
+    """The facts among which `Task.sample` asks for one, when a prefix of `prefix_length` tokens
+    has been read.
+
+    A task that declares them promises four things of its sampler. Given what else the prefix says,
+    the list of facts is uniform over `contents`. The fact asked for is each of them with the same
+    probability, whatever the prefix says. All else that follows the prefix does not depend on the
+    facts, nor on the prefix but for what else it says. The right answer tells the fact asked for.
+    """
+
+    number: int
+    values: int
+    """Values of a fact that are drawn."""
+    different: bool = False
+    """Whether no two facts of a prompt are the same."""
+    among: str = ""
+    """Where some questions ask for no fact: which ones do, as in "questions whose key is there".
+    Whether one does is independent of all else, and the promises hold for those that do.
+    """
+
+    @property
+    def contents(self) -> Count:
+        """The lists that are drawn, all equally likely."""
+        if self.different:
+            return Arrangements(self.values, self.number)
+        return Power(self.values, self.number)
+
+
+LARGEST_SIZE = 10**12
+"""Largest size of a task text, where a task does not say otherwise."""
+
+Member = TypeVar("Member", covariant=True)
+
+
+@dataclass(frozen=True)
+class Family(Generic[Member]):
+    """Tasks of one kind: `described` tells people what stays the same, and `at` gives the task of a
+    size n.
+
+    `at` raises SizeError where there is none; `smallest` is the first n that has one, and `grows`
+    the spelling of n in a task's text.
+    """
+
+    described: str
+    at: Callable[[int], Member]
+    smallest: int
+    grows: str = "n"
+    keeps_prefixes: bool = True
+    """Whether a larger member tells a smaller one's prefixes apart at the same place."""
+
+    @property
+    def largest(self) -> int:
+        """The largest n that `at` takes."""
+
+        def too_large(n: int) -> bool:
+            try:
+                self.at(n)
+            except SizeError:
+                return True
+            return False
+
+        beyond = first_size(too_large, self.smallest, limit=LARGEST_SIZE + 1)
+        return LARGEST_SIZE if beyond is None else beyond - 1
+
+
+_MOST_SHOWN = 12
+"""Runs of a prompt that a line shows."""
+
+
+class TwoRuns(NamedTuple):
+    """a^j b^(m-j) and a^(j+1) b^(m-j-1), both followed by one and the same end: two prompts with
+    different answers.
+    """
+
+    a: int
+    b: int
+    j: int
+    m: int
+    end: tuple[tuple[tuple[int, ...], int], ...] = ()
+    """What follows, as patterns of tokens and how often each is repeated."""
+
+    @classmethod
+    def halves(cls, m: int, end: tuple[tuple[tuple[int, ...], int], ...] = ()) -> TwoRuns:
+        """Runs of ones, then of zeros, that meet in the middle of m tokens."""
+        return cls(1, 0, m // 2, m, end)
+
+    @property
+    def shorter(self) -> int:
+        """The length of the shortest run: of a in the first prompt, or of b in the second."""
+        return min(self.j, self.m - self.j - 1)
+
+    @property
+    def shown(self) -> str:
+        """Both prompts without their end, as people write them."""
+        first = f"{self.a}^{self.j:,} {self.b}^{self.m - self.j:,}"
+        return f"{first} and {self.a}^{self.j + 1:,} {self.b}^{self.m - self.j - 1:,}"
+
+    def prompts(self) -> Ints:
+        """Both prompts, token by token (2, length)."""
+        end = [np.tile(np.array(pattern, np.int64), times) for pattern, times in self.end]
+        rows = [
+            np.concatenate([np.repeat([self.a, self.b], [times, self.m - times]), *end])
+            for times in (self.j, self.j + 1)
+        ]
+        return np.stack(rows).astype(np.int64)
+
+
+def in_runs(prompt: Sequence[int]) -> str:
+    """A prompt as runs of equal tokens: "1 x 37, 0 x 63"; of many runs the first and the last."""
+    runs = [f"{token} x {len([*run]):,}" for token, run in groupby(prompt)]
+    if len(runs) > _MOST_SHOWN:
+        left = f"... {len(runs) - _MOST_SHOWN + 1} runs ..."
+        runs = [*runs[: _MOST_SHOWN - 3], left, *runs[-2:]]
+    return ", ".join(runs)
+
 
 YES_OR_NO: Mapping[str, int] = MappingProxyType({"no or yes": 2})
 """Answers 0 and 1."""

@@ -15,10 +15,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.blocks import parts
-from separatrix.tasks.base.facts import Facts, Table
-from separatrix.tasks.base.family import LARGEST_SIZE, Family
-from separatrix.tasks.base.layout import Layout, ranges
-from separatrix.tasks.base.runs import TwoRuns
+from separatrix.tasks.base.layout import LARGEST_SIZE, Facts, Family, Layout, Table, TwoRuns, ranges
 from separatrix.tasks.base.sizes import check_names
 from separatrix.tasks.base.words import Words
 

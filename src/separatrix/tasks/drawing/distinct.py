@@ -1,13 +1,11 @@
-"""Draws that several tasks share: different numbers, Zipf-distributed ones, and a uniform place
-among those that qualify.
-"""
+"""Different ids, orders, sets and values of each prompt, drawn for a batch at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt, prod
+from math import fsum, isqrt, prod, sqrt
 from typing import Any
 
 from flint import fmpq
@@ -15,7 +13,90 @@ from flint import fmpq
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.drawing.first_different import enough_of_uniform, first_different
+
+_SPARE = 4
+"""Standard deviations by which the number of different ids is expected to lie above what is
+needed.
+"""
+
+
+def first_different(
+    number: int,
+    ids: int,
+    draws: int,
+    draw: Callable[[tuple[int, int]], NDArray[np.integer]],
+    *,
+    held: Tokens,
+) -> Tokens:
+    """Shape (batch, number): of each row of draws the first ids that are new, and none of `held`
+    (batch, any).
+
+    `draw(shape)` gives independent ids of [ids]. There are `draws` of them for each row, and more
+    where that proves too few for one.
+    """
+    batch = len(held)
+    rows = ids * np.arange(batch)[:, None]
+    drawn = draw((batch, draws))
+    met = np.empty(batch * ids, np.int32)
+    # draws run from right to left, so that the last one written to a slot is the first of its id
+    while True:
+        slot = (drawn + rows).reshape(-1)
+        order = np.arange(drawn.size, dtype=np.int32)
+        met[slot] = order
+        # after the draws, so that no draw of what is held counts as new
+        met[held + rows] = -1
+        new = np.flatnonzero(np.take(met, slot, mode="wrap") == order)
+        ends = np.searchsorted(new, np.arange(batch + 1) * drawn.shape[1])
+        if (np.diff(ends) >= number).all():
+            return drawn.reshape(-1)[new[ends[1:, None] - np.arange(1, number + 1)]].astype(
+                np.int64, copy=False
+            )
+        # to the left of those there are: further draws come after them
+        drawn = np.concatenate((draw((batch, draws)), drawn), axis=1)
+
+
+def enough(weights: Floats, number: int, most: int, *, alike: int = 1) -> int | None:
+    """Draws that show `number` different ids nearly always, `alike` ids of each weight; None
+    where that takes more than `most`.
+    """
+
+    def suffice(draws: int) -> bool:
+        """An id of weight w is met with probability p = 1 - (1 - w)^draws. The number of ids that
+        are met has a variance of at most the sum of p (1 - p).
+        """
+        missed = _power(1 - weights, draws)
+        met = alike * fsum((1 - missed).tolist())
+        spread = sqrt(alike * fsum((missed * (1 - missed)).tolist()))
+        return met - _SPARE * spread >= number
+
+    low = number
+    high = most
+    if high < low or not suffice(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffice(middle) else (middle + 1, high)
+    return low
+
+
+def _power(base: Floats, exponent: int) -> Floats:
+    """By products alone, which every processor rounds alike."""
+    power = np.ones_like(base)
+    while exponent:
+        if exponent % 2:
+            power = power * base
+        base = base * base
+        exponent //= 2
+    return power
+
+
+@lru_cache(maxsize=64)
+def enough_of_uniform(number: int, ids: int, besides: int) -> int | None:
+    """The same for ids that are alike, of which `besides` do not count; at most four times as
+    many draws as ids needed.
+    """
+    return enough(np.array([1 / ids]), number, 4 * number + 64, alike=ids - besides)
+
 
 MOST_ZIPF = 1 << 17
 """Most values that a Zipf-distributed draw has, so that its chance level can be written out."""
@@ -224,3 +305,28 @@ def lookup_chance(V: int, shift: str) -> Fraction:
 def occurring(V: int, shift: str) -> int:
     """How many values occur, where they are uniform."""
     return min(FEW, V) if shift == "few" else V
+
+
+def balanced(batch: int, number: int, values: int, rng: np.random.Generator) -> Tokens:
+    """(batch, number): every one of [values] floor or ceil(number / values) times, in uniform
+    order; those that stand once more are uniform.
+    """
+    if number < values:
+        return distinct(batch, number, values, rng)
+    drawn = np.tile(np.arange(number) % values, (batch, 1))
+    rng.permuted(drawn, axis=1, out=drawn)
+    if number % values:
+        drawn = np.take_along_axis(shuffled(batch, values, rng), drawn, axis=1)
+    return drawn
+
+
+def share(number: int, values: int) -> Fraction:
+    """How much of such values the most frequent one is."""
+    return Fraction(-(-number // values), number)
+
+
+def other(number: int, values: int) -> Fraction:
+    """The most that one entry, or a table of it, tells about another one."""
+    most = -(-number // values)
+    # of the other entries at most `most` hold any one value
+    return max(Fraction(1, values), Fraction(min(most, number - 1), max(1, number - 1)))

@@ -12,18 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.folder import checksum, checksums, new_folder
 from separatrix.tasks import Task
-from separatrix.tasks.exports import harness, jsonl, parquet
+from separatrix.tasks.exports import files, harness
+from separatrix.tasks.exports.card import METADATA, metadata, write_json
 from separatrix.tasks.exports.job import SPLITS, Job, Progress
-from separatrix.tasks.exports.labels import LabelSource
-from separatrix.tasks.exports.metadata import METADATA, metadata, write_json
-from separatrix.tasks.exports.source import Source
-from separatrix.tasks.exports.texts import TextSource
-from separatrix.tasks.exports.tokens import TokenSource
+from separatrix.tasks.exports.source import LabelSource, Source, TextSource, TokenSource
 from separatrix.tasks.labels import LABELS
 from separatrix.tasks.text import TextTask
 
@@ -54,10 +52,10 @@ FORMATS: dict[str, Format] = {
     "hf": Format(
         title="a Hugging Face dataset: parquet files and a card",
         rows=_USUAL,
-        write=parquet.write,
+        write=files.write_dataset,
         needs="pyarrow",
     ),
-    "jsonl": Format(title="JSON lines, one file per split", rows=_USUAL, write=jsonl.write),
+    "jsonl": Format(title="JSON lines, one file per split", rows=_USUAL, write=files.write_lines),
     "lm-eval": Format(
         title="a task folder of lm-evaluation-harness",
         rows=_SHOTS,
@@ -123,7 +121,7 @@ def export(
     return Exported(tuple(Path(out) / name for name in sums), dict(job.splits), sha256(lines))
 
 
-def _source(task: Task | TextTask, format: str, labels: bool) -> Source:
+def _source(task: Task | TextTask, format: str, labels: bool) -> Source[Any]:
     """Raises SpecError for labels where rows are read, not trained on."""
     if not isinstance(task, Task):
         if labels:

@@ -17,12 +17,11 @@ from typing import Any
 
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.code import package_version
-from separatrix.tasks.exports import jsonl, replies
-from separatrix.tasks.exports.dataset_card import card
+from separatrix.tasks.exports import files, replies
+from separatrix.tasks.exports.card import card, level_of, probability
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.metadata import level_of, probability
 from separatrix.tasks.exports.wording import CUE, CUE_STEPS, at_length, manner
-from separatrix.tasks.exports.yaml import Function, yaml
+from separatrix.tasks.exports.yaml import Function, dumped
 
 _LOADER = '''
 
@@ -156,14 +155,14 @@ def write(job: Job, folder: Path) -> None:
             f"{source.task.spec}: asked in words it is the same as thought=values; export"
             f" {source.worded} to lm-eval"
         )
-    jsonl.write(job, folder, _COLUMNS)
+    files.write_lines(job, folder, _COLUMNS)
     loader = _LOADER.format(shape=repr(source.shape), lead=repr(source.lead))
     reader = inspect.getsource(replies).replace("from typing import NamedTuple\n", _IMPORTS, 1)
     (folder / "rows.py").write_text(f"{reader}{loader}", encoding="utf-8")
     variants = _variants(job)
     for name, config in variants.items():
         (folder / f"{name}.yaml").write_text(
-            yaml({"task": name} | _common(job, name, config) | config), encoding="utf-8"
+            dumped({"task": name} | _common(job, name, config) | config), encoding="utf-8"
         )
     (folder / "README.md").write_text(
         card(job, "lm-eval", loading=_running(job, list(variants))), encoding="utf-8"
@@ -243,60 +242,46 @@ def _chosen(job: Job) -> dict[str, Any]:
     }
 
 
-def _generated(job: Job) -> dict[str, Any]:
+def _written(
+    description: str, question: str, most: int, until: list[str], solved: str = ""
+) -> dict[str, Any]:
+    """A task whose answer is read out of at most so many tokens; `solved` is how solved questions
+    are answered, where that is not with the answer alone.
+    """
     return {
         "output_type": "generate_until",
-        "description": _description(job, steps=False),
-        "doc_to_text": "prompt",
+        "description": description,
+        "doc_to_text": question,
         "doc_to_target": "answer",
-        "generation_kwargs": {
-            "until": ["\n\n"],
-            "do_sample": False,
-            "max_gen_toks": _SHORT_TOKENS * _things(job),
-        },
+        **({"fewshot_config": {"doc_to_target": solved}} if solved else {}),
+        "generation_kwargs": {"until": until, "do_sample": False, "max_gen_toks": most},
         **_SCORED,
     }
 
 
-def _things(job: Job) -> int:
-    """How many things are written in an answer."""
-    return 1 if job.source.shape.kind == "number" else job.source.shape.size
+def _generated(job: Job) -> dict[str, Any]:
+    shape = job.source.shape
+    things = 1 if shape.kind == "number" else shape.size
+    return _written(_description(job, steps=False), "prompt", _SHORT_TOKENS * things, ["\n\n"])
 
 
-def _question(job: Job, instead: str) -> str:
+def _question(instead: str) -> str:
     """A question with another sentence in place of its last line, the cue for an answer alone."""
     return f"{{{{prompt.rpartition('\\n')[0]}}}}\n{instead}"
 
 
 def _chat(job: Job) -> dict[str, Any]:
-    said = at_length(job.source.task)
-    return {
-        "output_type": "generate_until",
-        "description": _literal(f"{job.source.lead.rstrip()}\n\n"),
-        "doc_to_text": _question(job, said),
-        "doc_to_target": "answer",
-        "fewshot_config": {"doc_to_target": f"{CUE} {{{{answer}}}}"},
-        # nothing but its end stops a reply: whoever thinks aloud may write anything
-        "generation_kwargs": {"until": [], "do_sample": False, "max_gen_toks": _CHAT_TOKENS},
-        **_SCORED,
-    }
+    lead = _literal(f"{job.source.lead.rstrip()}\n\n")
+    question = _question(at_length(job.source.task))
+    # nothing but its end stops a reply: whoever thinks aloud may write anything
+    return _written(lead, question, _CHAT_TOKENS, [], f"{CUE} {{{{answer}}}}")
 
 
-def _stepwise(job: Job, written: str) -> dict[str, Any]:
+def _stepwise(job: Job, solved: str) -> dict[str, Any]:
+    question = _question(f"{manner(job.source.task, steps=True)}\n{CUE_STEPS}")
     longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
-    return {
-        "output_type": "generate_until",
-        "description": _description(job, steps=True),
-        "doc_to_text": _question(job, f"{manner(job.source.task, steps=True)}\n{CUE_STEPS}"),
-        "doc_to_target": "answer",
-        "fewshot_config": {"doc_to_target": written},
-        "generation_kwargs": {
-            "until": ["Numbers:", "Input:", "Question:"],
-            "do_sample": False,
-            "max_gen_toks": longest,
-        },
-        **_SCORED,
-    }
+    ends = ["Numbers:", "Input:", "Question:"]
+    return _written(_description(job, steps=True), question, longest, ends, solved)
 
 
 def _running(job: Job, names: list[str]) -> str:

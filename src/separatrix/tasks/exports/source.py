@@ -1,18 +1,25 @@
-"""The interface of sources of rows. Rows are columns by name: each format writes what it needs."""
+"""Rows of an export, as columns by name: of a task of tokens (the tokens and targets themselves,
+and the same as a question), of one with labels for training code, and of a task in words. Each
+format writes what it needs of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.tasks import Task
+from separatrix.tasks import NO_ANSWER, Task
+from separatrix.tasks.base.task import Batch
 from separatrix.tasks.exports.replies import Shape
-from separatrix.tasks.text import TextTask
+from separatrix.tasks.exports.wording import Worder, definition
+from separatrix.tasks.labels import IGNORED, LABELS, label_vocabulary, token_labels
+from separatrix.tasks.text import TextItem, TextTask
 
 Rows = dict[str, Any]
 """Columns by name: lists, or for integers arrays (rows,) or (rows, length)."""
@@ -21,6 +28,13 @@ MOST_CHOICES = 10
 """Most answers offered as choices: of numbers, the single digits, which every tokenizer writes
 as one token.
 """
+MOST_BALANCED = 100
+"""Most answers that are kept as frequent as they are drawn; with more, waiting for the right one
+would take long.
+"""
+_NUMBERS = "the question in words, for readers of the definition"
+Asked = TypeVar("Asked", Task, TextTask)
+Integers = NDArray[np.int64]
 
 
 class Column(NamedTuple):
@@ -38,98 +52,61 @@ class Drawn(NamedTuple):
 
     keys: list[tuple[bytes, ...]]
     answers: list[int]
-    render: Callable[[NDArray[np.int64]], Rows]
+    render: Callable[[Integers], Rows]
 
 
-class Source(Protocol):
-    """A task of tokens (tokens.py) or of texts (texts.py), with all that differs between them."""
+class Source(ABC, Generic[Asked]):
+    """A task, with all that differs between those of tokens and those of texts."""
 
-    @property
-    def task(self) -> Task | TextTask: ...
-    @property
-    def spec(self) -> str:
-        """The text that asks for these rows."""
-        ...
+    spec: str
+    """The text that asks for these rows."""
+    columns: tuple[Column, ...]
+    worded: str
+    """The text of the task that asks the same where everything is written as words."""
+    guess: str
+    """The guess that `chance` is the accuracy of."""
+    lead: str
+    """What stands above the first question, before the sentence about answers."""
+    shape: Shape
+    """What an answer looks like, for whoever reads replies."""
+    stop = ""
+    """What ends the steps where they are written one after the other."""
+    largest = 0
+    """The largest integer of a row."""
+    length: int
+    """Tokens of a row; of texts, about how many words."""
+    choices: list[str] | Literal["choices"] | None
+    """Few answers to choose from: the same in every row, or the column that has them; None where
+    there are many.
+    """
+    stepwise: bool
+    """Whether the question asks for the steps too."""
+    chance: Fraction
+    """Accuracy of the best constant guess at the answer to the question."""
+    share = Fraction(1)
+    """The same; 1 where `Drawn.answers` says nothing."""
+    words: int
+    """About how many words answer with all steps."""
 
-    @property
-    def columns(self) -> tuple[Column, ...]: ...
+    def __init__(self, task: Asked) -> None:
+        self.task: Asked = task
+        self.spec = task.spec
 
-    @property
-    def worded(self) -> str:
-        """The text of the task that asks the same where everything is written as words."""
-        ...
-
-    @property
-    def guess(self) -> str:
-        """The guess that `chance` is the accuracy of."""
-        ...
-
-    @property
-    def lead(self) -> str:
-        """What stands above the first question, before the sentence about answers."""
-        ...
-
-    @property
-    def shape(self) -> Shape:
-        """What an answer looks like, for whoever reads replies."""
-        ...
-
-    @property
-    def stop(self) -> str:
-        """What ends the steps where they are written one after the other."""
-        ...
-
-    @property
-    def largest(self) -> int:
-        """The largest integer of a row."""
-        ...
-
+    @abstractmethod
     def sizes(self) -> dict[str, Any]:
         """The sizes of the task and what follows from them, as plain data."""
-        ...
 
+    @abstractmethod
     def facts(self) -> list[tuple[str, str]]:
         """The same for people, as names and values."""
-        ...
 
-    @property
-    def length(self) -> int:
-        """Tokens of a row; of texts, about how many words."""
-        ...
-
-    @property
-    def choices(self) -> list[str] | Literal["choices"] | None:
-        """Few answers to choose from: the same in every row, or the column that has them; None
-        where there are many.
-        """
-        ...
-
-    @property
-    def stepwise(self) -> bool:
-        """Whether the question asks for the steps too."""
-        ...
-
-    @property
-    def chance(self) -> Fraction:
-        """Accuracy of the best constant guess at the answer to the question."""
-        ...
-
-    @property
-    def share(self) -> Fraction:
-        """The same; 1 where `Drawn.answers` says nothing."""
-        ...
-
-    @property
-    def words(self) -> int:
-        """About how many words answer with all steps."""
-        ...
-
+    @abstractmethod
     def draw(self, batch: int, rng: np.random.Generator) -> Drawn: ...
 
 
 def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, ...]:
     """What both kinds of tasks have."""
-    return (
+    every = (
         Column("prompt", "text", f"{question}; what follows it is a space and the completion"),
         Column("answer", "text", "the right answer"),
         Column(
@@ -137,17 +114,188 @@ def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, 
             "text",
             "what is to be written: the answer, or the steps and then the answer",
         ),
-        *((Column("steps", "texts", "what leads to the answer, in order"),) if steps else ()),
-        *(
-            (Column("choices", "texts", "all candidates, the answer among them"),)
-            if choices
-            else ()
-        ),
+        Column("steps", "texts", "what leads to the answer, in order"),
+        Column("choices", "texts", "all candidates, the answer among them"),
     )
+    left_out = {"steps": not steps, "choices": not choices}
+    return tuple(column for column in every if not left_out.get(column.name))
 
 
-def key_of(data: NDArray[np.int64] | bytes) -> bytes:
+def key_of(data: Integers | bytes) -> bytes:
     # 128 bits: among 2^33 keys, two agree by chance with probability below 2^-60
     return hashlib.blake2b(
         data if isinstance(data, bytes) else np.ascontiguousarray(data).data, digest_size=16
     ).digest()
+
+
+class TokenSource(Source[Task]):
+    """Tokens and targets as the task draws them, and the same as a question.
+
+    Of a task with answers at several places the question is asked at one of them, drawn uniformly.
+    Of a chain of thought it is asked after the prompt.
+    """
+
+    guess = "the best constant guess"
+    stop = "."
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        asked = self.asked = task.asked
+        self.length = task.length
+        self.stepwise = task.stepwise
+        self.worded = task.worded.spec
+        self.lead = f"{definition(asked)}\n\n"
+        self.shape = Shape(*asked.reply)
+        self.largest = max(task.vocabulary, task.answers, task.length)
+        few = asked.answers <= MOST_CHOICES
+        self.choices = list(map(asked.answer_word, range(asked.answers))) if few else None
+        self.balanced = asked.answers <= MOST_BALANCED
+        self.chance = asked.chance
+        self.share = self.chance if self.balanced else Fraction(1)
+        self.words = 4 + asked.steps
+        self._places = task.several and not self.stepwise
+        self._worder = Worder(task)
+        after_each = f"the answer due after each token, or {NO_ANSWER} where none is due"
+        place = "index of the token after which the question asks for the answer"
+        self.columns = (
+            Column("tokens", "ints", self._tokens_told),
+            Column("targets", "ints", after_each)
+            if task.several
+            else Column("target", "int", "the answer due after the last token"),
+            *([Column("place", "int", place)] if self._places else ()),
+            *text_columns(_NUMBERS, steps=asked.steps > 0, choices=False),
+        )
+
+    @property
+    def _tokens_told(self) -> str:
+        task = self.task
+        return f"the {task.length:,} tokens, integers from 0 to {task.vocabulary - 1:,}"
+
+    def sizes(self) -> dict[str, Any]:
+        task = self.task
+        count = task.prefix_classes()
+        classes = None if count is None else {"after": task.prefix_length, "log2": count.log2_str()}
+        return {
+            "sizes": self.asked.sizes(),
+            "length": task.length,
+            "vocabulary": task.vocabulary,
+            "answers": task.answers,
+            "several": task.several,
+            "prefix_classes": classes,
+        }
+
+    def facts(self) -> list[tuple[str, str]]:
+        task = self.task
+        return [
+            ("tokens of a row", f"{task.length:,}"),
+            ("token ids", f"0 to {task.vocabulary - 1:,}"),
+            ("answers", f"0 to {task.answers - 1:,}"),
+            ("answers due", "after several tokens" if task.several else "after the last token"),
+        ]
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
+        tokens, targets = self.task.sample(batch, rng)
+        ends = np.full(batch, self.asked.length - 1)
+        keys: list[tuple[bytes, ...]] = [(key_of(row),) for row in tokens]
+        if self._places:
+            due = targets != NO_ANSWER
+            ends = np.where(due, rng.random(due.shape), -1.0).argmax(axis=1)
+            answers = targets[np.arange(batch), ends]
+            # neither a row nor a question about another row may come twice
+            keys = [
+                (*key, key_of(row[: end + 1]))
+                for key, row, end in zip(keys, tokens, ends, strict=True)
+            ]
+        else:
+            answers = targets[:, -1] if self.task.several else targets
+        return Drawn(
+            keys,
+            answers.tolist() if self.balanced else [0] * batch,
+            lambda rows: self._columns(tokens[rows], targets[rows], answers[rows], ends[rows]),
+        )
+
+    def _columns(
+        self, tokens: Integers, targets: Integers, answers: Integers, ends: Integers
+    ) -> Rows:
+        made: Rows = {"tokens": tokens, "targets" if self.task.several else "target": targets}
+        if self._places:
+            made["place"] = ends
+        made["prompt"] = [
+            self._worder.prompt(row[: end + 1])
+            for row, end in zip(tokens, ends.tolist(), strict=True)
+        ]
+        made["answer"] = made["completion"] = list(map(self._worder.answer, answers.tolist()))
+        chains = self.asked.chain(tokens[:, : self.asked.length])
+        if chains is not None:
+            made["steps"] = list(map(self._worder.chain, chains.tolist()))
+            if self.stepwise:
+                made["completion"] = [self._worder.written(chain) for chain in made["steps"]]
+        return made
+
+
+class LabelSource(TokenSource):
+    """Input ids and labels alone: what a model trains on, and nothing to read."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        ids = self._ids = label_vocabulary(task)
+        self.spec = f"{task.spec},{LABELS}"
+        self.largest = max(self.largest, ids)
+        due = f"the token id due after each token, below {ids:,}, or {IGNORED} where none is due"
+        self.columns = (
+            Column("input_ids", "ints", self._tokens_told),
+            Column("labels", "ints", due),
+        )
+
+    def sizes(self) -> dict[str, Any]:
+        return super().sizes() | {"labels": {"ids": self._ids, "ignored": IGNORED}}
+
+    def _columns(
+        self, tokens: Integers, targets: Integers, answers: Integers, ends: Integers
+    ) -> Rows:
+        return dict(token_labels(self.task, Batch(tokens, targets))._asdict())
+
+
+class TextSource(Source[TextTask]):
+    """Questions as the task words them."""
+
+    guess = "a guess among the candidates"
+    lead = "Answer the question from the facts. "
+
+    def __init__(self, task: TextTask) -> None:
+        super().__init__(task)
+        first = task.sample(1, np.random.default_rng(0))[0]
+        self.length = len(first.prompt.split())
+        self.stepwise = task.target(first) != first.answer
+        self.shape = Shape(*task.reply, task.pattern)
+        self._choices = self.shape.size == 1 and bool(first.choices)
+        few = self._choices and len(first.choices) <= MOST_CHOICES
+        self.choices = "choices" if few else None
+        self.worded = task.spec
+        self.chance = task.chance
+        self.words = 4 + sum(len(step.split()) for step in first.steps)
+        self._steps = bool(first.steps)
+        self.columns = text_columns("facts and question", steps=self._steps, choices=self._choices)
+
+    def sizes(self) -> dict[str, Any]:
+        return {"sizes": self.task.sizes(), "numbers": self.task.numbers}
+
+    def facts(self) -> list[tuple[str, str]]:
+        return [(name, f"{number:,}") for name, number in self.task.numbers.items()]
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Drawn:
+        items = self.task.sample(batch, rng)
+        keys = [(key_of(item.prompt.encode()),) for item in items]
+        return Drawn(keys, [0] * batch, lambda rows: self._columns([items[row] for row in rows]))
+
+    def _columns(self, items: list[TextItem]) -> Rows:
+        made: Rows = {
+            "prompt": [item.prompt for item in items],
+            "answer": [item.answer for item in items],
+            "completion": [self.task.target(item) for item in items],
+        }
+        if self._steps:
+            made["steps"] = [list(item.steps) for item in items]
+        if self._choices:
+            made["choices"] = [list(item.choices) for item in items]
+        return made

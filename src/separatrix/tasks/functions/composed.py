@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Table
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, Task, Tokens

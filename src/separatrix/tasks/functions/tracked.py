@@ -11,11 +11,7 @@ from typing import Any
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.task import Task, Tokens
-from separatrix.tasks.functions.arrangements import arrangements
-from separatrix.tasks.group import Group
-from separatrix.tasks.modular import Modular
-from separatrix.tasks.parity import Parity
-from separatrix.tasks.permutation import Permutation
+from separatrix.tasks.tracking import Group, Modular, Parity, Permutation, arrangements
 
 _LARGEST_PRIME = 1 << 12
 """Factors are looked for up to here; what is left is taken for a prime."""

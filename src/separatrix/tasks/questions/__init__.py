@@ -4,13 +4,10 @@ task, whose questions are asked one after another.
 
 from __future__ import annotations
 
-from separatrix.tasks.questions.arguments import Arguments
 from separatrix.tasks.questions.base import Questions as Questions
 from separatrix.tasks.questions.compositions import Starts
-from separatrix.tasks.questions.hops import Hops
-from separatrix.tasks.questions.keys import Keys
-from separatrix.tasks.questions.prefixes import Counted, Prefixes
-from separatrix.tasks.questions.sums import Sums
+from separatrix.tasks.questions.lookups import Arguments, Keys, Sums
+from separatrix.tasks.questions.places import Counted, Hops, Prefixes
 
 # A kind of task that takes several questions is one file here and one of these lines.
 QUESTIONS: dict[str, type[Questions]] = {

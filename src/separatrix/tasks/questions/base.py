@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 

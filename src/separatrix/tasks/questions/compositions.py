@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.facts import Facts
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
-from separatrix.tasks.base.asked import most_asked
+from separatrix.tasks.labels import most_asked
 from separatrix.training.packs import Pack
 
 BACKWARD = 3

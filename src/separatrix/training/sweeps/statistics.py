@@ -36,7 +36,7 @@ from separatrix.core.evidence.rule import comparison, needed
 from separatrix.core.numbers.seeds import Spread
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import parse_task
-from separatrix.tasks.repeats import repeats
+from separatrix.tasks.resized import repeats
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import Cell, cells, varied

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 import torch
+from separatrix.cli.report.certificate import describe_certificate
 
 from separatrix.checks.refute import NotFound, refute, two_runs
 from separatrix.checks.verify.certificate import verify_certificate
-from separatrix.cli.report.certificate import describe_certificate
 from separatrix.constructions import construct
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.model import Model, build
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Parity, Task, parse_task
-from separatrix.tasks.base.runs import in_runs
+from separatrix.tasks.base.layout import in_runs
 from separatrix.theory.fails.p_parity import TheoremP
 
 SIZES = "heads=1, head_dim=4, positions=none, state_format=bf16"

@@ -19,12 +19,11 @@ from support.worded import answer_in_words, tokens_of
 from separatrix.core.errors import SpecError
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
 from separatrix.tasks.exports import SPLITS, export
-from separatrix.tasks.exports.references import REFERENCES, references
+from separatrix.tasks.exports.card import REFERENCES, references
 from separatrix.tasks.exports.replies import read
-from separatrix.tasks.exports.texts import TextSource
-from separatrix.tasks.exports.tokens import TokenSource
+from separatrix.tasks.exports.source import TextSource, TokenSource
 from separatrix.tasks.exports.wording import definition, drawn
-from separatrix.tasks.exports.yaml import Function, yaml
+from separatrix.tasks.exports.yaml import Function, dumped
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
 SIZES = {"train": 3, "validation": 2, "test": 2}
@@ -347,7 +346,7 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
 )
 def test_yaml_is_read_as_it_was_meant(value: str) -> None:
     tree = {"a": value, "b": [value, {"c": value, "d": [1, 2.5, True]}], value: {"e": {}, "f": []}}
-    assert pyyaml.safe_load(yaml(tree)) == tree
+    assert pyyaml.safe_load(dumped(tree)) == tree
 
 
 def test_no_task_escapes_the_templates_of_the_harness() -> None:

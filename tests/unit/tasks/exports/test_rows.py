@@ -28,7 +28,7 @@ from separatrix.core.errors import (
 )
 from separatrix.tasks import Eva, parse_task
 from separatrix.tasks.exports import FORMATS, Exported, export
-from separatrix.tasks.exports.distinct import Distinct, Exhausted
+from separatrix.tasks.exports.job import Distinct, Exhausted
 from separatrix.tasks.text import parse_text_task
 
 SMALL = {"train": 4, "validation": 2, "test": 3}

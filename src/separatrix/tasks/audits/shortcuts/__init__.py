@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.tasks import Questions, Task
-from separatrix.tasks.audits.guess import Guess, Learner, best_of
-from separatrix.tasks.audits.prompts import Prompts
+from separatrix.tasks.audits.learners import Guess, Learner, Prompts, best_column, best_of
 from separatrix.tasks.audits.shortcuts.bags import (
     compared,
     grams,
@@ -38,7 +37,6 @@ from separatrix.tasks.audits.shortcuts.lookups import (
     walks,
 )
 from separatrix.tasks.audits.shortcuts.sums import more_residues, pair_sums, residues
-from separatrix.tasks.audits.tables import best_column
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
 

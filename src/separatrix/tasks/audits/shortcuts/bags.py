@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.tasks.audits.features import MOST_IDS
+from separatrix.tasks.audits.learners import MOST_IDS
 from separatrix.tasks.base.task import Task, Tokens
 
 if TYPE_CHECKING:

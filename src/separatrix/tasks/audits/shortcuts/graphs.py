@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.drawing.trees import groups
+from separatrix.tasks.istree import groups
 
 if TYPE_CHECKING:
     from separatrix.tasks import IsTree

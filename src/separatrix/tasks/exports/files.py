@@ -1,19 +1,46 @@
-"""A Hugging Face dataset: one parquet file per split, with the features in the schema, and a
-card. Needs pyarrow.
+"""The files of an export: JSON lines, one object a line and one file per split; or a Hugging Face
+dataset, one parquet file per split with the features in the schema, and a card (needs pyarrow).
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.tasks.exports.dataset_card import card
+from separatrix.tasks.exports.card import card
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import Column, Rows
-from separatrix.tasks.exports.yaml import yaml
+from separatrix.tasks.exports.yaml import dumped
+
+_ENCODE: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def write_lines(job: Job, folder: Path, columns: Collection[str] | None = None) -> None:
+    """Every split as `<split>.jsonl`, with all columns or those named."""
+    for split, batches in job.drawn():
+        with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+            for rows in batches:
+                file.writelines(
+                    _lines(
+                        {
+                            name: values
+                            for name, values in rows.items()
+                            if columns is None or name in columns
+                        }
+                    )
+                )
+
+
+def _lines(rows: Rows) -> Iterator[str]:
+    lists = [values if isinstance(values, list) else values.tolist() for values in rows.values()]
+    return (
+        _ENCODE(dict(zip(rows, values, strict=True))) + "\n" for values in zip(*lists, strict=True)
+    )
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +54,7 @@ _SIZES = (
 )
 
 
-def write(job: Job, folder: Path) -> None:
+def write_dataset(job: Job, folder: Path) -> None:
     """`data/<split>-00000-of-00001.parquet` and README.md, as `datasets.load_dataset(folder)`
     reads them.
     """
@@ -43,7 +70,7 @@ def write(job: Job, folder: Path) -> None:
                 sizes[split] = sizes.get(split, 0) + table.nbytes
                 file.write_table(table)
     (folder / "README.md").write_text(
-        f"---\n{yaml(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}",
+        f"---\n{dumped(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}",
         encoding="utf-8",
     )
 

@@ -1,0 +1,244 @@
+"""What an export says of itself: the metadata with the checksum of every file, and the card for its
+readers, as Markdown.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from separatrix.core.evidence.code import package_version
+from separatrix.core.evidence.folder import Checksum
+from separatrix.tasks import Task
+from separatrix.tasks.exports.job import Job
+from separatrix.tasks.exports.source import MOST_BALANCED, Source
+from separatrix.tasks.exports.wording import definition, drawn
+from separatrix.tasks.measured import level
+from separatrix.tasks.text import TextTask
+
+REFERENCES: Final = {
+    "Aro24": (
+        "Arora, Eyuboglu, Timalsina, Johnson, Poli, Zou, Rudra, Ré, Zoology: Measuring and"
+        " Improving Recall in Efficient Language Models, arXiv 2312.04927"
+    ),
+    "Bha24": (
+        "Bhattamishra, Hahn, Blunsom, Kanade, Separations in the Representational Capabilities of"
+        " Transformers and Recurrent Architectures, arXiv 2406.09347"
+    ),
+    "CPW": "Chen, Peng, Wu, Theoretical Limitations of Multi-Layer Transformer, arXiv 2412.02975",
+    "Peng24": (
+        "Peng, Narayanan, Papadimitriou, On Limitations of the Transformer Architecture, arXiv"
+        " 2402.08164"
+    ),
+    "San23": (
+        "Sanford, Hsu, Telgarsky, Representational Strengths and Limitations of Transformers, arXiv"
+        " 2306.02896"
+    ),
+    "San24": (
+        "Sanford, Hsu, Telgarsky, Transformers, Parallel Computation, and Logarithmic Depth, arXiv"
+        " 2402.09268"
+    ),
+    "Wen25": (
+        "Wen, Dang, Lyu, RNNs are not Transformers (Yet): The Key Bottleneck on In-context"
+        " Retrieval, arXiv 2402.18510"
+    ),
+    "Ye26": (
+        "Ye, He, Liao, Wu, Lu, A Provable Expressiveness Hierarchy in Hybrid Linear-Full Attention,"
+        " arXiv 2602.01763"
+    ),
+    "Barrington 1989": (
+        "Bounded-Width Polynomial-Size Branching Programs Recognize Exactly Those Languages in NC1,"
+        " Journal of Computer and System Sciences 38"
+    ),
+    "arXiv 1511.06464": "Arjovsky, Shah, Bengio, Unitary Evolution Recurrent Neural Networks",
+    "arXiv 1906.06755": (
+        "Hahn, Theoretical Limitations of Self-Attention in Neural Sequence Models"
+    ),
+    "arXiv 2312.00752": "Gu, Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces",
+    "arXiv 2402.01032": (
+        "Jelassi, Brandfonbrener, Kakade, Malach, Repeat After Me: Transformers are Better than"
+        " State Space Models at Copying"
+    ),
+    "arXiv 2403.17844": (
+        "Poli et al., Mechanistic Design and Scaling of Hybrid Architectures (MAD)"
+    ),
+    "arXiv 2404.06654": (
+        "Hsieh et al., RULER: What's the Real Context Size of Your Long-Context Language Models?"
+    ),
+    "arXiv 2404.08819": "Merrill, Petty, Sabharwal, The Illusion of State in State-Space Models",
+    "arXiv 2604.03444": "Merrill et al.",
+    "theory.md": "docs/theory.md of Separatrix",
+}
+"""By the keys that tasks name as their source; those in square brackets are the ones of
+docs/theory.md.
+"""
+_KEY: Final = re.compile(r"\[(\w+)\]|(arXiv \d{4}\.\d{5}|\b[A-Z]\w+ \d{4}\b|theory\.md)")
+
+
+def keys(source: str) -> list[str]:
+    """The works that a task's `source` names, each once."""
+    return list(dict.fromkeys(bracketed or plain for bracketed, plain in _KEY.findall(source)))
+
+
+def references(source: str) -> dict[str, str]:
+    """Every work named, in full. Raises KeyError for one that is not known."""
+    return {key: REFERENCES[key] for key in keys(source)}
+
+
+METADATA = "metadata.json"
+DISTINCT = (
+    "no instance occurs twice, in one split or in two: a repeated draw gives way to a later one"
+    f" (of tokens with at most {MOST_BALANCED} answers, to one with the same answer as long as"
+    " there is one)"
+)
+
+
+def probability(value: Fraction) -> str:
+    """Exact, such as 1/6; to ten digits where that takes dozens of them."""
+    return str(value) if value.denominator < 10**12 else f"{float(value):.10g}"
+
+
+def about(source: Source[Any]) -> dict[str, Any]:
+    """The task: its text, what it asks, how it is drawn, where it comes from, chance, and what
+    its source tells of its sizes.
+    """
+    task = source.task
+    reached = level_of(task)
+    return {
+        "task": task.spec,
+        "title": task.own_title,
+        "source": task.cited,
+        "references": references(task.cited),
+        "definition": definition(task),
+        "drawn": drawn(task),
+        "chance": probability(task.chance),
+        **({} if reached is None else {"level": probability(reached)}),
+    } | source.sizes()
+
+
+def level_of(task: Task | TextTask) -> Fraction | None:
+    """What the best rule known may reach that does not solve a task with one answer; None where
+    none was tried.
+    """
+    several = task.several if isinstance(task, Task) else task.reply[1] > 1
+    return None if several else level(task)
+
+
+def command(job: Job, format: str) -> str:
+    """The command that makes the same export again."""
+    splits = " ".join(
+        f"--rows {name}={job.splits.get(name, 0)}" for name in ("train", "validation", "test")
+    )
+    return (
+        f"separatrix task '{job.source.spec}' export --format {format} {splits} --seed"
+        f" {job.seed} --out DIR"
+    )
+
+
+def metadata(
+    job: Job, format: str, files: Mapping[str, Checksum], packages: Iterable[str]
+) -> dict[str, Any]:
+    return about(job.source) | {
+        "format": format,
+        "columns": {column.name: column.meaning for column in job.source.columns},
+        "splits": job.splits,
+        "distinct": DISTINCT,
+        "seed": job.seed,
+        "command": command(job, format),
+        "versions": (
+            {"separatrix": package_version()}
+            | {name: importlib.metadata.version(name) for name in packages}
+        ),
+        "files": {name: part._asdict() for name, part in files.items()},
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def card(job: Job, format: str, *, loading: str) -> str:
+    """Title, definition with its token table, columns, splits, chance; `loading` is the section
+    on how to use the folder.
+    """
+    source = job.source
+    said = about(source)
+    columns = [(f"`{column.name}`", column.meaning) for column in source.columns]
+    splits = [(name, f"{count:,}") for name, count in job.splits.items()]
+    works = [
+        f"- {f'[{key}]' if f'[{key}]' in said['source'] else key}: {work}"
+        for key, work in said["references"].items()
+    ]
+    title = f"{said['title'][0].upper()}{said['title'][1:]}"
+    named = "\n".join(works)
+    return f"""# {source.task.spec}
+
+{title}. Made by Separatrix; the answers are those of its oracle.
+
+## What is asked
+
+```text
+{said["definition"]}
+```
+
+## How it is drawn
+
+{said["drawn"]}
+
+## In numbers
+
+{_table(("", ""), _numbers(source, said))}
+
+## Columns
+
+{_table(("column", "holds"), columns)}
+
+## Splits
+
+{_table(("split", "rows"), splits)}
+
+Drawn with seed {job.seed}: {DISTINCT}. The rows of `test` depend on the seed only, not on how \
+many rows the other splits have.
+
+{loading}
+
+## Made by
+
+    {command(job, format)}
+
+`metadata.json` has the versions and the checksum of every file.
+
+## Source of the task
+
+{said["source"]}.
+
+{named}
+"""
+
+
+def _numbers(source: Source[Any], said: dict[str, Any]) -> list[tuple[str, str]]:
+    numbers = [(f"accuracy of {source.guess} (chance)", said["chance"])]
+    if source.chance != source.task.chance:
+        numbers.append(("the same at the end of the chain", probability(source.chance)))
+    if "level" in said:
+        best = "what the best rule known reaches without solving it (level)"
+        numbers.append((best, said["level"]))
+    numbers += source.facts()
+    if classes := said.get("prefix_classes"):
+        told = f"prefixes of {classes['after']:,} tokens to be told apart"
+        numbers.append((told, f"2^{classes['log2']}"))
+    return numbers
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    cells = [head, ("---", "---"), *rows]
+    return "\n".join(f"| {one} | {other} |" for one, other in (map(_cell, row) for row in cells))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

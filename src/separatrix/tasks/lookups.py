@@ -1,0 +1,217 @@
+"""A table of n entries in [V] and a place in it: as a function that is evaluated (eva), and as a
+sequence that is looked up (index).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from separatrix.core.numbers.counts import Count, Exact, Power, Product
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns
+from separatrix.tasks.base.levels import lookup_level
+from separatrix.tasks.base.sizes import check_names, require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.distinct import (
+    LOOKUP_SHIFTS,
+    check_zipf,
+    lookup,
+    lookup_chance,
+    near,
+    occurring,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup(Task):
+    """n entries, then the place asked for."""
+
+    shifts: ClassVar[dict[str, str]] = LOOKUP_SHIFTS
+
+    n: int
+    V: int
+    shift: str = PLAIN
+
+    def _laid(self, ids: dict[str, int], answers: str, middle: int, **written: str) -> Layout:
+        """The layout, where id `middle` asks for the place at which two runs meet.
+
+        V^n prefixes: two tables that differ at a place are told apart by asking for it (theory.md,
+        section 3).
+        """
+        return Layout(
+            length=self.n + 1,
+            ids=ids,
+            answers={answers: self.V},
+            prefix=self.n,
+            classes=Power(self.V, self.n),
+            table=Table(self.n, self.V),
+            runs=TwoRuns.halves(self.n, (((middle,), 1),)),
+            written=written,
+        )
+
+    @property
+    def chance(self) -> Fraction:
+        return lookup_chance(self.V, self.shift)
+
+    def level(self, probe: str) -> Fraction:
+        return lookup_level(probe, self.n, self.V)
+
+    def prompts(self) -> Count:
+        """Every table, and every place asked for."""
+        return Product((Power(self.V, self.n), Exact(self.n)))
+
+    def facts(self) -> Facts | None:
+        """The entries that may be asked for; Zipf-distributed ones are not uniform."""
+        if self.shift == "zipf":
+            return None
+        return Facts(near(self.n, self.shift), occurring(self.V, self.shift))
+
+
+WORDS_OF_EVA = Words(
+    asks="Eva: evaluate a function that stands in the prompt.",
+    table="""
+        position   0   1   2   3   4        position   0      1      ...   n-1      n
+        input      2   0   3   0   2        input      f(0)   f(1)   ...   f(n-1)   x
+        target     .   .   .   .   3        target     .      .      ...   .        f(x)
+    """,
+    rules="Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary.",
+    drawn="""
+        f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2; V is n unless given.
+
+        The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or
+        x alone says nothing about a fixed value. Since f may repeat values, naming the most
+        frequent value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more
+        than 1/V: no retrieval is needed for that. Naming any one entry is right with probability
+        1/V + (1 - 1/V)/n. No sampler with f and x uniform can avoid either, so they are the levels
+        to beat, beside chance.
+
+        Small sizes are solved by boosted trees on raw tokens, since a split on the argument and one
+        on a place are a look-up: fitted to 4,000 prompts, 0.90 at n = 12, V = 4, 0.34 of 0.24 at n
+        = 24, V = 8, and nothing above the levels at n = 256, V = 4.
+    """,
+    counted="""
+        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
+        3).
+    """,
+    origin="[Ye26], definition of function evaluation",
+)
+
+
+@dataclass(frozen=True, init=False)
+class Eva(Lookup):
+    """Function evaluation at n arguments and V values; V is n unless given."""
+
+    name: ClassVar[str] = "eva"
+    words: ClassVar[Words] = WORDS_OF_EVA
+    title: ClassVar[str] = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
+    usage: ClassVar[str] = f"n, V (default n), shift={'|'.join(LOOKUP_SHIFTS)}"
+    source: ClassVar[str] = "[Ye26]"
+    grid: ClassVar[tuple[str, ...]] = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
+
+    def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
+        object.__setattr__(
+            self, "n", require(self.name, "n", n, 1 if V is not None else 2, LARGEST_SIZE)
+        )
+        object.__setattr__(
+            self, "V", require(self.name, "V", n if V is None else V, 2, LARGEST_SIZE)
+        )
+        object.__setattr__(self, "shift", shift)
+        self._check_shift(shift)
+        check_zipf(self.name, "V with shift=zipf", self.V, shift)
+
+    @classmethod
+    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
+        check_names(cls, sizes, ("n", "V", "shift"), needed=("n",))
+        return cls(**sizes)
+
+    def layout(self) -> Layout:
+        """Values and arguments share their ids."""
+        return self._laid({"number": max(self.n, self.V)}, "number", self.n // 2)
+
+    def family(self) -> Family[Self]:
+        """V = n stays so; any other V stays."""
+        if self.n == self.V:
+            return self._growing("V = n", 2, V=lambda n: n)
+        return self._growing(f"V = {self.V:,}", 1)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        f, x = lookup(batch, self.n, self.V, self.shift, rng)
+        return Batch(np.column_stack((f, x)), f[np.arange(batch), x])
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        self._within(tokens[:, :-1], "f", 0, self.V)
+        self._within(tokens[:, -1], "x", 0, self.n)
+        return np.take_along_axis(tokens, tokens[:, -1:], axis=1)[:, 0]
+
+
+WORDS_OF_INDEX = Words(
+    asks="Index lookup: a sequence, then a position in it, which has an id of its own.",
+    table="""
+        n = 4, V = 4:   position   0   1   2   3   4    position   0     1     ...   n-1       n
+                        input      2   0   3   0   6    input      x_0   x_1   ...   x_{n-1}   V + i
+                        target     .   .   .   .   3    target     .     .     ...   .         x_i
+    """,
+    rules="Values are the ids 0..V-1, positions the ids V..V+n-1.",
+    drawn="""
+        x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
+
+        The same as eva, but no id is both a value and an argument. Its levels are those of eva;
+        what stands behind the largest value is an entry like any other. Boosted trees on raw
+        tokens solve small sizes as they do there: 0.79 at n = 12, V = 4, and nothing above the
+        levels at n = 256, V = 4.
+    """,
+    counted="""
+        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
+        3).
+    """,
+    origin="[Wen25], Index; theory.md, sections 2 and 3",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Lookup):
+    """Index lookup: n entries of V values; positions have ids of their own."""
+
+    name: ClassVar[str] = "index"
+    words: ClassVar[Words] = WORDS_OF_INDEX
+    title: ClassVar[str] = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
+    usage: ClassVar[str] = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
+    source: ClassVar[str] = "[Wen25]"
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=6,V=6",
+        "n=12,V=4",
+        "n=24,V=8",
+        "n=64,V=64",
+        "n=256,V=64",
+        "n=1024,V=64",
+    )
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 1, LARGEST_SIZE)
+        require(self.name, "V", self.V, 2, LARGEST_SIZE)
+        self._check_shift(self.shift)
+        check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
+
+    def layout(self) -> Layout:
+        ids = {"value": self.V, "position": self.n}
+        laid = self._laid(ids, "value", self.V + self.n // 2, position="@{}")
+        return laid._replace(spelling="Position i, counted from 0, is written @i.")
+
+    def family(self) -> Family[Self]:
+        return self._growing(f"V = {self.V:,}", 1)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        x, i = lookup(batch, self.n, self.V, self.shift, rng)
+        return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        self._are("value", the_sequence=tokens[:, :-1])
+        self._are("position", the_last_token=tokens[:, -1])
+        return np.take_along_axis(tokens, tokens[:, -1:] - self.V, axis=1)[:, 0]

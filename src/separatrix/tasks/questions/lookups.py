@@ -1,0 +1,286 @@
+"""Several questions of one token each: function evaluation at several arguments, associative recall
+for several keys, 2-Sum for several values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import Layout, TwoRuns
+from separatrix.tasks.base.levels import share_of_the_mode
+from separatrix.tasks.base.task import PLAIN, Batch, Tokens
+from separatrix.tasks.base.words import Words
+from separatrix.tasks.drawing.classes_modulo import alike, avoiding, hidden
+from separatrix.tasks.drawing.distinct import distinct, independent, lookup_chance, near, repeated
+from separatrix.tasks.lookups import Eva
+from separatrix.tasks.questions.base import Lookups
+from separatrix.tasks.recall import PROMISED, Recall
+from separatrix.tasks.twosum import TwoSum
+
+WORDS_OF_ARGUMENTS = Words(
+    asks="Function evaluation at several arguments, one after another.",
+    table="""
+        position   0      1      ...   n-1      n        n+1      ...
+        input      f(0)   f(1)   ...   f(n-1)   x_1      x_2      ...
+        target     .      .      ...   .        f(x_1)   f(x_2)   ...
+
+        n = 3, V = 4, queries=2:   position   0   1   2   3   4
+                                   input      3   0   2   2   0
+                                   target     .   .   .   2   3
+    """,
+    rules="""
+        Behind f stand different arguments: k of the n with queries=k, each once with queries=all
+        (with shift=local those of the last ceil(sqrt(n))). The value of each is due after it.
+    """,
+    drawn="""
+        Every set of k arguments in every order is as likely as any other, whatever f: each answer
+        asks for a uniform entry, and what was asked before says nothing about it. Chance and levels
+        are those of one question.
+    """,
+    counted="Those of the task: every entry may be asked for first.",
+    origin="[Ye26], asked again",
+)
+
+_LISTED = 1024
+"""Most questions that the two runs' prompts are written out for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(Lookups):
+    """Values of a function at several different arguments, in a random order."""
+
+    words: ClassVar[Words] = WORDS_OF_ARGUMENTS
+
+    task: Eva
+
+    @property
+    def most(self) -> int:
+        return near(self.task.n, self.task.shift)
+
+    @property
+    def told(self) -> str:
+        return "then other arguments, one after another"
+
+    def layout(self) -> Layout:
+        return super().layout()._replace(runs=self._runs())
+
+    def _runs(self) -> TwoRuns | None:
+        """Those of the task; the place where the runs meet is asked for first."""
+        runs = self.task.two_runs()
+        if runs is None or not isinstance(self.queries, int) or self.queries > _LISTED:
+            return None
+        others = (place for place in range(self.queries) if place != runs.j)
+        asked = (runs.j, *others)[: self.queries]
+        return runs._replace(end=tuple(((place,), 1) for place in asked))
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        n = self.task.n
+        f = independent(batch, n, self.task.V, self.task.shift, rng)
+        asked = n - self.most + distinct(batch, self.number, self.most, rng)
+        return self._joined(f, asked, np.take_along_axis(f, asked, axis=1))
+
+
+WORDS_OF_KEYS = Words(
+    asks="Associative recall asked for several keys, one after another.",
+    table="""
+        position   0     1     ...   2n-2   2n-1   2n        2n+1      ...
+        input      k_1   v_1   ...   k_n    v_n    q_1       q_2       ...
+        target     .     .     ...   .      .      its value its value ...
+
+        n = 2, K = 3, V = 2, queries=all:   position   0   1   2   3   4   5
+                                            input      4   1   2   0   2   4
+                                            target     .   .   .   .   0   1
+    """,
+    rules="""
+        Behind the pairs stand different keys of them: k of the n with queries=k, each once with
+        queries=all. The value of each is due after it. Taken by form=present and form=independent.
+    """,
+    drawn="""
+        Every set of k keys in every order is as likely as any other, whatever the values: each
+        answer asks for a uniform key, and what was asked before says nothing about it.
+
+        form=independent: levels are those of one question. form=present: the answer cannot be drawn
+        first, since all values may be asked for. With V <= n every value stands there once, and r =
+        n - V more are uniform: naming the most frequent is right with probability (1 + E[mode of r
+        uniform values])/n, naming any one of them with E[sum of squared multiplicities]/n^2. With V
+        > n, when values differ, an entry named is right with probability 1/n.
+
+        A model may forget what was asked. It answers none the better for it: the facts were read
+        before, and the order of questions does not depend on them.
+    """,
+    counted="Those of the task: every key may be asked for first.",
+    origin="[Aro24], whose mqar spreads its questions amid filler",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys(Lookups):
+    """Values of several different keys, in a random order."""
+
+    words: ClassVar[Words] = WORDS_OF_KEYS
+
+    task: Recall
+
+    def __post_init__(self) -> None:
+        if self.task.form not in PROMISED:
+            raise SizeError(
+                f"{self.task.spec}: queries= asks for keys that are there; take"
+                f" form={' or form='.join(PROMISED)}"
+            )
+        if self.task.question == "first":
+            raise SizeError(f"{self.task.spec}: queries= asks behind the pairs; leave out question")
+        super().__post_init__()
+        # keys are written once
+        object.__setattr__(self, "shortcuts", ())
+
+    @property
+    def most(self) -> int:
+        return self.task.n
+
+    @property
+    def told(self) -> str:
+        return "then other keys of these, one after another"
+
+    @property
+    def chance(self) -> Fraction:
+        return lookup_chance(self.task.V, self.shift)
+
+    def level(self, probe: str) -> Fraction:
+        """Those of one question where values are independent. Else as `words.drawn` has it. The
+        value behind the nearest key is that of another key: with P the probability that two keys
+        have one value, the answer is it, or each other value, with probability P or (1 - P)/(V -
+        1). Only the smallest key, one of n, may have a value for its nearest, and that is one of
+        those that stand there.
+        """
+        n = self.task.n
+        V = self.task.V
+        if self.task.form == "independent":
+            return self.task.level(probe)
+        if probe == "constant":
+            return self.chance
+        if n < V:
+            one = Fraction(1, n)
+            return one if probe != "nearest key" else one * one + (1 - one) / (V - 1)
+        more = n - V
+        squares = Fraction(V * (V + 2 * more) + more * (V - 1) + more * more, V * n * n)
+        alike = (squares - Fraction(1, n)) * Fraction(n, n - 1)
+        match probe:
+            case "counts":
+                return (1 + (more * share_of_the_mode(more, V) if more else 0)) * Fraction(1, n)
+            case "nearest key":
+                return max(alike, (1 - alike) / (V - 1))
+            case _:
+                return squares
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        n = self.task.n
+        keys = self.task.V + distinct(batch, n, self.task.K, rng)
+        values = self.task.values(batch, rng)
+        which = distinct(batch, self.number, n, rng)
+        pairs = np.stack((keys, values), axis=2).reshape(batch, -1)
+        return self._joined(
+            pairs, np.take_along_axis(keys, which, 1), np.take_along_axis(values, which, 1)
+        )
+
+
+WORDS_OF_SUMS = Words(
+    asks="2-Sum modulo M asked for several values, one after another.",
+    table="""
+        position   0     1     ...   n-1   n        n+1      ...
+        input      x_1   x_2   ...   x_n   q_1      q_2      ...
+        target     .     .     ...   .     0 or 1   0 or 1   ...
+
+        n = 3, M = 11, queries=2:   position   0   1   2   3   4
+                                    input      4   9   1   7   3
+                                    target     .   .   .   1   0
+    """,
+    rules="""
+        Behind the n values stand different values q: k of them with queries=k, n with queries=all.
+        Each is answered 1 when some x_j + q = 0 mod M; the other questions do not count. Taken by
+        form=query without a shift.
+    """,
+    drawn="""
+        As for one question, k times over: k pairs of values that are equal modulo D (of the task)
+        and of 2k different classes, either of a pair as likely the one as the other; the negatives
+        of the first ones are put at different uniform places, and the other x's avoid all of both
+        classes but these negatives. Then a fair coin for each question chooses q: the first of its
+        pair (1) or the second (0). So the x's are independent of all coins, and so are the q's by
+        themselves. M > 4 (k - 1) + 2 + 2D, so that there are as many classes.
+
+        Levels are those of one question, but that the last tokens show an x at the first two
+        questions only.
+    """,
+    counted="Those of the task: any value may be asked for first.",
+    origin="[San23] (Match2) has a question for every token",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums(Lookups):
+    """Whether something cancels each of several different values."""
+
+    words: ClassVar[Words] = WORDS_OF_SUMS
+
+    task: TwoSum
+
+    def __post_init__(self) -> None:
+        if self.task.form != "query" or self.task.shift != PLAIN:
+            raise SizeError(
+                f"{self.task.spec}: queries= asks for values behind the others, drawn without a"
+                " shift; take form=query and leave the shift out"
+            )
+        super().__post_init__()
+        least = 4 * (self.number - 1) + 3 + 2 * hidden(self.task.M)
+        if least > self.task.M:
+            raise SizeError(
+                f"{self.task.spec}: {self.number:,} questions of different classes that say nothing"
+                f" by their residues need a larger M than {self.task.M:,}; ask fewer, or take M ="
+                f" {16 * self.number + 8:,}"
+            )
+
+    @property
+    def most(self) -> int:
+        return self.task.n
+
+    @property
+    def told(self) -> str:
+        return "then other values, one after another, each for the first n"
+
+    def level(self, probe: str) -> Fraction:
+        """Those of the task; "last tokens" as `words.drawn` has it."""
+        one = self.task.level(probe)
+        if probe != "last tokens":
+            return one
+        seen = min(2, self.number)
+        return (seen * one + (self.number - seen) * self.chance) / self.number
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        M = self.task.M
+        k = self.number
+        one, two = self._pairs(batch, rng)
+        tokens = avoiding(M, np.concatenate((one, two, M - two), axis=1), self.task.n, rng)
+        np.put_along_axis(tokens, distinct(batch, k, self.task.n, rng), M - one, axis=1)
+        labels = rng.integers(2, size=(batch, k))
+        return self._joined(tokens, np.where(labels == 1, one, two), labels)
+
+    def _pairs(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+        """Both (batch, k): pairs of values that are alike, all of different classes."""
+        M = self.task.M
+        D = hidden(M)
+        size = (batch, self.number)
+        one, two = (drawn.reshape(size) for drawn in alike(batch * self.number, M, D, rng))
+        while True:
+            classes = np.stack((np.minimum(one, M - one), np.minimum(two, M - two)), axis=2)
+            row, place = repeated(classes.reshape(batch, -1), M)
+            if not len(row):
+                return one, two
+            # of two pairs that share a class the later one is drawn again
+            again = np.unique(row * self.number + place // 2)
+            one.flat[again], two.flat[again] = alike(len(again), M, D, rng)

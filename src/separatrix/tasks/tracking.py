@@ -1,0 +1,596 @@
+"""State tracking: the parity of n bits, their number of ones modulo m, and the product of n
+permutations or elements of a group.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from math import comb, factorial, sqrt
+from typing import ClassVar, Self
+
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.counts import Exact
+from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
+from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.words import Words
+
+MOST_THINGS = 6
+"""Largest k: the table of all products of two permutations has (k!)^2 entries."""
+
+
+@dataclass(frozen=True)
+class Arrangements:
+    """The permutations p of 0..k-1, or the even ones, in lexicographic order of (p(0), ...,
+    p(k-1)). Id r is the r-th of them, counted from 0; the one read first acts first.
+    """
+
+    k: int
+    even: bool
+
+    @cached_property
+    def rows(self) -> Tokens:
+        """(order, k): row r is permutation r."""
+        every = itertools.permutations(range(self.k))
+        return np.array([p for p in every if not (self.even and _inversions(p) % 2)], np.int64)
+
+    @property
+    def order(self) -> int:
+        return factorial(self.k) // (2 if self.even and self.k > 1 else 1)
+
+    def ids(self, permutations: Tokens) -> Tokens:
+        """The ids of permutations (..., k), which must be among these."""
+        # as digits to base k, the first one highest, they stand in the order of the numbers
+        base = self.k ** np.arange(self.k)[::-1]
+        return np.searchsorted(self.rows @ base, permutations @ base)
+
+    @cached_property
+    def table(self) -> Tokens:
+        """(order^2,): entry a order + b is the id of b o a, a acting first."""
+        return np.concatenate([self.ids(self.rows[:, first]) for first in self.rows])
+
+    def product(self, tokens: Tokens) -> Tokens:
+        """The products of rows (batch, n) of ids.
+
+        Neighbours are multiplied, then the products of neighbours, and so on: all pairs of all rows
+        at once.
+        """
+        while tokens.shape[1] > 1:
+            even = tokens.shape[1] // 2 * 2
+            pairs = self.table.take(tokens[:, 0:even:2] * self.order + tokens[:, 1:even:2])
+            tokens = np.concatenate((pairs, tokens[:, even:]), axis=1)
+        return tokens[:, 0]
+
+    def chain(self, tokens: Tokens) -> Tokens:
+        """(batch, n): the products of the first 1, 2, ..., n ids of each row."""
+        chain = np.empty_like(tokens)
+        chain[:, 0] = state = tokens[:, 0]
+        for place in range(1, tokens.shape[1]):
+            chain[:, place] = state = self.table[state * self.order + tokens[:, place]]
+        return chain
+
+    def word(self, token: int) -> str:
+        return f"[{','.join(map(str, self.rows[token].tolist()))}]"
+
+    @property
+    def spelling(self) -> str:
+        return f"A permutation p is written as the arrangement [p(0),...,p({self.k - 1})]."
+
+    @property
+    def reply(self) -> tuple[str, int]:
+        return "arrangement", self.k
+
+
+@lru_cache
+def arrangements(k: int, *, even: bool = False) -> Arrangements:
+    """The permutations of k things, or the even ones. Their tables are made once."""
+    return Arrangements(k, even)
+
+
+def _inversions(p: tuple[int, ...]) -> int:
+    return sum(one > other for one, other in itertools.combinations(p, 2))
+
+
+WORDS_OF_PARITY = Words(
+    asks="Parity: is the number of ones among n bits odd?",
+    table="""
+        n = 5:   position   0   1   2   3   4
+                 input      1   0   1   1   0
+                 target     .   .   .   .   1
+    """,
+    rules="Ids are the bits; the answer is their sum modulo 2.",
+    drawn="""
+        n >= 2 independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no
+        look at fewer than all tells anything.
+
+        The answer is a function of the number of ones: who counts all n exactly has it, so counts
+        may do anything. A threshold on that number alone is right in 2^(n-1) + binom(n-1,
+        floor((n-1)/2)) of the 2^n prompts, which is 0.57 at n = 32.
+    """,
+    counted="""
+        2, for prefixes of any length t from 1 to n - 1: their own parity [here]. Any continuation
+        is answered differently after an even and after an odd prefix.
+    """,
+    origin="""
+        the parity function; for transformers Hahn, arXiv 1906.06755; modular of m = 2 asks the same
+        of a uniform number of ones, group of C2 the same of the same bits
+    """,
+)
+
+_LEVELLED = 4096
+"""Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity(Task):
+    """The parity of n bits."""
+
+    name: ClassVar[str] = "parity"
+    words: ClassVar[Words] = WORDS_OF_PARITY
+    title: ClassVar[str] = "parity: answer 1 if the number of ones among n bits is odd"
+    usage: ClassVar[str] = "n, shift=few"
+    source: ClassVar[str] = "arXiv 1906.06755"
+    shifts: ClassVar[dict[str, str]] = {
+        "few": (
+            "after the first bit, which stays fair, a bit is one with probability 1/sqrt(n): most"
+            " prompts have few ones"
+        )
+    }
+    grid: ClassVar[tuple[str, ...]] = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
+
+    n: int
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE)
+        self._check_shift(self.shift)
+
+    def layout(self) -> Layout:
+        """Two runs: one bit more is a one."""
+        runs = TwoRuns.halves(self.n)
+        return Layout(self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs)
+
+    def family(self) -> Family[Self]:
+        return self._growing("bits", 2)
+
+    def level(self, probe: str) -> Fraction:
+        """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
+        by one like it, so it tells the last bit or that all n are equal: for even n both prompts of
+        equal bits are even, for odd n they differ.
+        """
+        if probe == "counts":
+            return Fraction(1)
+        n = min(self.n, _LEVELLED)
+        gain = 2 - n % 2 if probe == "nearest key" else 0
+        return Fraction((1 << (n - 1)) + gain, 1 << n)
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        shape = (self._batch(batch), self.n)
+        tokens = rng.integers(2, size=shape)
+        if self.shift == "few":
+            ones = rng.random(shape) < 1 / sqrt(self.n)
+            ones[:, 0] = tokens[:, 0]
+            tokens = ones.astype(np.int64)
+        return Batch(tokens, tokens.sum(axis=1) % 2)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return self._checked(tokens).sum(axis=1) % 2
+
+
+WORDS_OF_MODULAR = Words(
+    asks="Modular counting: how many of n bits are ones, modulo m?",
+    table="""
+        n = 6, m = 3:   position   0   1   2   3   4   5
+                        input      1   0   1   1   0   1
+                        target     .   .   .   .   .   1
+    """,
+    rules="Ids are the bits; the answer is the number of ones modulo m. Above: 4 = 1 modulo 3.",
+    drawn="""
+        n >= m >= 2. The number of ones is uniform below C, the largest multiple of m with C <= n +
+        1, so that answers are uniform; the places of the ones are uniform.
+
+        The answer is a function of the number of ones: who counts all n exactly has it. Everything
+        else sees that number roughly. To tell it up to an interval is worth little: whatever
+        intervals of numbers the m answers are guessed on, that is right with probability at most
+        1/m + (m-1)/C, since an interval of k numbers holds at most ceil(k/m) of one residue. That
+        is the level of every probe but exact counts, which are all there is. (With independent bits
+        the number would lie within a few standard deviations, sqrt(n)/2 each, of n/2, and m
+        thresholds on it would be right most of the time.)
+    """,
+    counted="""
+        m, for the first n - 1 bits [here]: their number of ones modulo m. All m occur, and one more
+        bit keeps them apart.
+    """,
+    origin="""
+        the languages of strings whose number of ones is a multiple of m, for which see Merrill,
+        Petty, Sabharwal, arXiv 2404.08819
+    """,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Modular(Task):
+    """The number of ones among n bits, modulo m."""
+
+    name: ClassVar[str] = "modular"
+    words: ClassVar[Words] = WORDS_OF_MODULAR
+    title: ClassVar[str] = "modular counting: how many of n bits are ones, modulo m"
+    usage: ClassVar[str] = "n, m, shift=independent"
+    source: ClassVar[str] = "arXiv 2404.08819"
+    shifts: ClassVar[dict[str, str]] = {
+        "independent": "bits are independent and fair, after the first m - 1, which make the answer"
+        " uniform"
+    }
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=48,m=3",
+        "n=64,m=5",
+        "n=96,m=4",
+        "n=256,m=7",
+        "n=1024,m=16",
+        "n=4096,m=60",
+    )
+
+    n: int
+    m: int
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "m", self.m, 2, LARGEST_SIZE)
+        require(self.name, "n", self.n, self.m, LARGEST_SIZE)
+        self._check_shift(self.shift)
+
+    def layout(self) -> Layout:
+        """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
+        answers = {f"number modulo {self.m}": self.m}
+        runs = TwoRuns.halves(self.n)
+        return Layout(self.n, {"bit": 2}, answers, self.n - 1, Exact(self.m), runs=runs)
+
+    def family(self) -> Family[Self]:
+        """m stays."""
+        return self._growing(f"m = {self.m:,}", self.m)
+
+    @property
+    def numbers(self) -> int:
+        """C: how many numbers of ones are drawn, from 0 on."""
+        return (self.n + 1) // self.m * self.m
+
+    def level(self, probe: str) -> Fraction:
+        """As `words.drawn` derives."""
+        if probe in ("constant", "counts"):
+            return Fraction(1) if probe == "counts" else self.chance
+        return min(Fraction(1), self.chance + Fraction(self.m - 1, self.numbers))
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        tokens = np.empty((batch, self.n), np.int64)
+        if self.shift == PLAIN:
+            ones = rng.integers(self.numbers, size=(batch, 1))
+            tokens[:] = np.arange(self.n) < ones
+            rng.permuted(tokens, axis=1, out=tokens)
+        else:
+            first = self.m - 1
+            tokens[:] = rng.integers(2, size=tokens.shape)
+            tokens[:, :first] = np.arange(first) < rng.integers(self.m, size=(batch, 1))
+            rng.permuted(tokens[:, :first], axis=1, out=tokens[:, :first])
+        return Batch(tokens, tokens.sum(axis=1) % self.m)
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        return self._checked(tokens).sum(axis=1) % self.m
+
+
+WORDS_OF_PERMUTATION = Words(
+    asks="""
+        Permutation composition: where do k things stand after n rearrangements? State tracking over
+        the symmetric group S_k.
+    """,
+    table="""
+        k = 3:   position   0   1   2        position   0     1     ...   n-1
+                 input      1   3   4        input      p_1   p_2   ...   p_n
+                 target     .   .   1        target     .     .     ...   p_n o ... o p_1
+    """,
+    rules="""
+        Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0),
+        ..., p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends
+        j to p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0
+        to 0, 1, 0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
+    """,
+    drawn="""
+        n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
+        chain is that of the products.
+
+        Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
+        what single tokens say, tells anything: neither a table of any place nor a regression on
+        counts. What does tell is the parity: the sign of the product is the product of the signs,
+        and a model that tracks this bit alone is right with probability 2/k!. (Likewise for the
+        images of S_4 in S_3.) It is state tracking of a smaller group, not a way around it, and no
+        sampler over all of S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the
+        sizes below begin with k = 4. (Of fewer than 8 tokens a look at the last three is much
+        of the prompt, and comparing all of them with the last one tells more than chance: for k = 3
+        by 0.05 where n = 3, 0.0002 where n = 7. Where k = 2 the parity is all there is: the answer
+        is whether id 1 occurs an odd number of times.)
+
+        Every shift keeps p_1 uniform and with it the answer.
+    """,
+    counted="""
+        k!, for prefixes of any length t from 1 to n - 1 [here].
+
+        Prefixes with one product have the same answers. Of two with products g != h, any
+        continuation with product c is answered c o g and c o h, which differ. All k! products
+        occur: p_1 can be any permutation and the others the identity.
+    """,
+    origin="""
+        the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
+        theory.md, section 8
+    """,
+)
+
+_LEAST_DRAWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product(Composition, Task):
+    """The product of n elements of a group, independent and uniform, the first acting first."""
+
+    n: int
+
+    @property
+    @abstractmethod
+    def elements(self) -> Arrangements | None:
+        """The elements as permutations, or None where they are numbers that are added."""
+
+    def _laid(self, meaning: str, classes: Exact) -> Layout:
+        """Two runs: one factor is another one; in a group no product stays the same."""
+        ids = {meaning: classes.value}
+        spelling = self.elements.spelling if self.elements else ""
+        runs = TwoRuns.halves(self.n)
+        return Layout(
+            self.n, ids, ids, self.n - 1, classes, runs=runs, steps=self.n, spelling=spelling
+        )
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        batch = self._batch(batch)
+        if self.n < _LEAST_DRAWN:
+            raise SizeError(
+                f"{self.spec}: with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is"
+                f" right too often; draw with n of at least {_LEAST_DRAWN}"
+            )
+        tokens = rng.integers(self.vocabulary, size=(batch, self.n))
+        if len(moves := self._moves()):
+            tokens[:, 1:] = moves[rng.integers(len(moves), size=(batch, self.n - 1))]
+        return Batch(tokens, self.answer(tokens))
+
+    @abstractmethod
+    def _moves(self) -> Tokens:
+        """The elements after the first under the shift; none where they may be any."""
+
+    def intermediate(self, tokens: Tokens) -> Tokens:
+        """The products p_1, p_2 o p_1, ..., all n of them, shape (batch, n). Raises SizeError
+        for tokens that are no instance.
+        """
+        tokens = self._checked(tokens)
+        if self.elements:
+            return self.elements.chain(tokens)
+        return tokens.cumsum(axis=1) % self.vocabulary
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        return self.elements.product(tokens) if self.elements else tokens.sum(1) % self.vocabulary
+
+    def word(self, token: int) -> str:
+        return self.elements.word(token) if self.elements else str(token)
+
+    def answer_word(self, answer: int) -> str:
+        return self.word(answer)
+
+    @property
+    def reply(self) -> tuple[str, int]:
+        return self.elements.reply if self.elements else ("number", self.answers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permutation(Product):
+    """The product of n permutations of k things."""
+
+    name: ClassVar[str] = "permutation"
+    words: ClassVar[Words] = WORDS_OF_PERMUTATION
+    title: ClassVar[str] = (
+        "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
+        " product"
+    )
+    usage: ClassVar[str] = "n, k (things that are permuted), shift=swaps|generators"
+    source: ClassVar[str] = "Barrington 1989; arXiv 2404.08819"
+    shifts: ClassVar[dict[str, str]] = {
+        "swaps": (
+            "after the first, every permutation exchanges two neighbours: a uniform i with i + 1"
+        ),
+        "generators": (
+            "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin"
+        ),
+    }
+    shortcuts: ClassVar[tuple[str, ...]] = ("parities",)
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=16,k=4",
+        "n=32,k=4",
+        "n=16,k=5",
+        "n=64,k=5",
+        "n=256,k=5",
+    )
+
+    k: int
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
+        require(self.name, "k", self.k, 2, MOST_THINGS)
+        self._check_shift(self.shift)
+
+    @property
+    def elements(self) -> Arrangements:
+        return arrangements(self.k)
+
+    def layout(self) -> Layout:
+        order = Exact(factorial(self.k), f"{self.k}!")
+        return self._laid(f"permutation of {self.k} things", order)
+
+    def family(self) -> Family[Self]:
+        """k stays."""
+        return self._growing(f"k = {self.k}", 2)
+
+    def level(self, probe: str) -> Fraction:
+        """Parities tell the sign, and no more: of the groups that S_k has as an image only this
+        one commutes. Else chance, but for k = 2, where the answer is whether id 1 occurs an odd
+        number of times.
+
+        Counts: guessing by whether id 1 occurs more than m times is right in 2^(n-1) +- binom(n-1,
+        m) of the 2^n prompts. For binom(n, 0) - binom(n, 1) + ... up to m is +- binom(n-1, m); the
+        middle m is best. The nearest key: an earlier token unlike the last one is followed by one
+        like it, so it tells the last token or that all n are equal. For even n both prompts of
+        equal tokens have answer 0, and of the others 2^(n-1) have 1: right in 2 + 2^(n-1). For odd
+        n the two differ. Of the others, those that end in b have parity 1 - b in 2^(n-2) cases, one
+        more than parity b: right in 1 + 2^(n-1).
+        """
+        if probe == "parities":
+            return Fraction(2, self.answers)
+        if self.k > 2 or probe not in ("counts", "nearest key"):
+            return self.chance
+        # binom(n-1, m)/2^n falls with n, so that this is no less than the level
+        n = min(self.n, _LEVELLED)
+        gain = comb(n - 1, (n - 1) // 2) if probe == "counts" else 2 - n % 2
+        return Fraction((1 << (n - 1)) + gain, 1 << n)
+
+    def _moves(self) -> Tokens:
+        if self.shift == PLAIN:
+            return np.array([], np.int64)
+        identity = np.tile(np.arange(self.k), (self.k - 1, 1))
+        left = np.arange(self.k - 1)
+        identity[left, left], identity[left, left + 1] = left + 1, left
+        swaps = self.elements.ids(identity)
+        if self.shift == "swaps":
+            return swaps
+        return np.array([swaps[0], self.elements.ids(np.roll(np.arange(self.k), -1))])
+
+
+WORDS_OF_GROUP = Words(
+    asks="""
+        The word problem of a group: what is the product of n of its elements? State tracking over
+        alternating and cyclic groups.
+    """,
+    table="""
+        G = C5:   position   0   1   2   3        position   0     1     ...   n-1
+                  input      3   4   4   0        input      g_1   g_2   ...   g_n
+                  target     .   .   .   1        target     .     .     ...   g_n o ... o g_1
+    """,
+    rules="""
+        Of the cyclic group Cm, id r is the number r, and the product of numbers is their sum modulo
+        m. Of the alternating group Ak, id r is the r-th even permutation of 0..k-1, counted from 0,
+        in lexicographic order of (p(0), ..., p(k-1)). The element read first acts first: the answer
+        sends j to g_n(...g_2(g_1(j))...). In A5, of 60 elements, ids 1 and 3 are (0, 1, 3, 4, 2)
+        and (0, 2, 1, 4, 3); their product is (0, 2, 4, 3, 1), id 5.
+    """,
+    drawn="""
+        n >= 2 elements of A3, A4, A5, A6 or of Cm with 2 <= m <= 720, independent and uniform,
+        drawn for n >= 8; the chain is that of the products.
+
+        Any n - 1 of the tokens leave the product uniform: no table of any place tells anything. In
+        a cyclic group the order does not matter, so the answer is a function of the counts of all
+        elements, and who counts exactly has it; so counts may do anything there. A4 has the
+        quotient C3, and a model that tracks it alone is right with probability 1/4. A5 and A6 have
+        no quotients: there is no smaller group to track.
+    """,
+    counted="""
+        The order of the group, k!/2 or m, for prefixes of any length from 1 to n - 1 [here].
+
+        Prefixes with one product have the same answers, and of two products g != h any continuation
+        with product c is answered c o g and c o h, which differ. All products occur.
+    """,
+    origin="""
+        the word problems of A_5, hard for NC^1 (Barrington 1989), and of cyclic groups, in ACC^0;
+        Merrill, Petty, Sabharwal, arXiv 2404.08819, compare A_5, A_4 x Z_5 and Z_60
+    """,
+)
+
+_GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
+_LARGEST = 720
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Product):
+    """The product of n elements of an alternating or cyclic group."""
+
+    name: ClassVar[str] = "group"
+    words: ClassVar[Words] = WORDS_OF_GROUP
+    title: ClassVar[str] = (
+        "the word problem of a group: g_1, ..., g_n of A_k or a cyclic one, the first acting first;"
+        " answer their product"
+    )
+    usage: ClassVar[str] = "n, G=A3|A4|A5|A6|C2|C3|...|C720, shift=generators"
+    source: ClassVar[str] = "Barrington 1989; arXiv 2404.08819"
+    shifts: ClassVar[dict[str, str]] = {
+        "generators": (
+            "after the first, every element is one of two generators by a fair coin: 0 and 1 of Cm,"
+            " the 3-cycle (0 1 2) and the longest even cycle j -> j + 1 of Ak (of the last k - 1"
+            " things for even k)"
+        )
+    }
+    grid: ClassVar[tuple[str, ...]] = (
+        "n=16,G=C5",
+        "n=24,G=A5",
+        "n=32,G=A4",
+        "n=64,G=A5",
+        "n=64,G=C60",
+        "n=256,G=A5",
+    )
+
+    G: str
+    shift: str = PLAIN
+
+    def __post_init__(self) -> None:
+        require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
+        found = _GROUP.fullmatch(self.G) if isinstance(self.G, str) else None
+        if found is None or (found[2] and not 2 <= int(found[2]) <= _LARGEST):
+            raise SizeError(
+                f"{self.name}: G is {str(self.G)[:24]!r}; it must be A3, A4, A5, A6 or C2 to"
+                f" C{_LARGEST}"
+            )
+        self._check_shift(self.shift)
+
+    @property
+    def degree(self) -> int:
+        """k of A_k; 0 for a cyclic group."""
+        return int(self.G[1:]) if self.G[0] == "A" else 0
+
+    @property
+    def elements(self) -> Arrangements | None:
+        return arrangements(self.degree, even=True) if self.degree else None
+
+    def layout(self) -> Layout:
+        order = self.elements.order if self.elements else int(self.G[1:])
+        return self._laid(f"element of {self.G}", Exact(order))
+
+    def family(self) -> Family[Self]:
+        """G stays."""
+        return self._growing(f"G = {self.G}", 2)
+
+    def level(self, probe: str) -> Fraction:
+        """Chance, but for counts: in a commutative group they are all there is (A_3 is C_3), and of
+        A_4 they tell the quotient C_3, whose classes have four elements.
+        """
+        if probe != "counts" or self.degree > 4:
+            return self.chance
+        return Fraction(1, 4) if self.degree == 4 else Fraction(1)
+
+    def _moves(self) -> Tokens:
+        if self.shift == PLAIN:
+            return np.array([], np.int64)
+        if not self.elements:
+            return np.array([0, 1])
+        k = self.degree
+        still = 1 - k % 2
+        cycle = [*range(still), *range(still + 1, k), still]
+        return self.elements.ids(np.array([[1, 2, 0, *range(3, k)], cycle]))
