@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from separatrix.core.numbers.growth import Growth
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
-from separatrix.stacks.mechanisms.base import CacheItem, Facts, Mechanism, Varied, integer
+from separatrix.stacks.mechanisms.base import Facts, Mechanism, Varied, integer
 from separatrix.stacks.mechanisms.recurrent_state import Stateful
 
 
@@ -40,8 +40,9 @@ class Leak(Stateful, Mechanism):
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"state": "width"}
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.width),)
+    @property
+    def state_numbers(self) -> int:
+        return self.width
 
     def work(self) -> Growth:
         return Growth(2 * self.width)

@@ -8,7 +8,9 @@ from typing import Any
 
 from separatrix.core.errors import UnknownNameError
 from separatrix.stacks.mechanisms.base import (
+    DECLARED,
     LARGEST_SIZE,
+    ROWS,
     CacheItem,
     CacheKind,
     LayerKind,
@@ -93,43 +95,7 @@ __all__ = [
     "mechanism_named",
 ]
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    cls.name: cls
-    for cls in (
-        Full,
-        Fox,
-        Latent,
-        Window,
-        Chunked,
-        Sparse,
-        NSA,
-        MoBA,
-        Indexed,
-        DSA,
-        Compressed,
-        Reused,
-        ReusedWindow,
-        Linear,
-        Lightning,
-        RetNet,
-        GLA,
-        HGRN2,
-        DeltaNet,
-        GatedDeltaNet,
-        DeltaProduct,
-        KDA,
-        MLSTM,
-        RWKV,
-        LogLinear,
-        Mamba,
-        Mamba2,
-        RGLRU,
-        RWKV4,
-        ShortConvolution,
-        Automaton,
-        PositionWise,
-    )
-}
+MECHANISMS: dict[str, type[Mechanism]] = {name: DECLARED[name] for name in ROWS}
 """Name -> class, in the order of tables."""
 
 

@@ -12,10 +12,11 @@ answer here that claims nothing. Nobody else tells mechanisms apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.bits import Bits, sum_bits
@@ -23,6 +24,7 @@ from separatrix.core.numbers.formats import DIGITS, NumberFormat
 from separatrix.core.numbers.growth import NOTHING, Growth, tokens
 from separatrix.core.numbers.rotary import Rotation, check_scaling
 
+T = TypeVar("T")
 CacheKind = Literal["state", "convolution", "window", "kv"]
 LayerKind = Literal["full", "windowed", "indexed", "recurrent", "convolution", "other"]
 ATTENTION: frozenset[LayerKind] = frozenset({"full", "windowed", "indexed"})
@@ -36,9 +38,10 @@ carried as it is.
 """
 
 
-_ROWS: dict[str, dict[str, Any]] = json.loads(
+ROWS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("mechanisms.json").read_text(encoding="utf-8")
 )
+"""Name of a mechanism -> what is constant of it, in the order of tables."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class CacheItem:
 
     kind: CacheKind
     bits: Bits
+
+
+Stores = Mapping[CacheKind, Sequence[tuple[Growth, int]]]
+"""Numbers that are carried, by kind, and how many bits each of them has."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +220,20 @@ def flag(default: bool, text: str, *, alters: bool = False) -> Any:
     return field(default=default, metadata={"text": text, "alters": alters})
 
 
+class Unclaimed(Generic[T]):
+    """What a class says of a question that others ask, unless it has a property of that name."""
+
+    def __init__(self, answer: T) -> None:
+        self.answer = answer
+
+    def __get__(self, mechanism: object, cls: type | None = None) -> T:
+        return self.answer
+
+
+DECLARED: dict[str, type[Mechanism]] = {}
+"""The class of each row."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
     """A token mixer with its sizes. Subclasses are final; sizes are validated on construction
@@ -261,8 +282,9 @@ class Mechanism:
         super().__init_subclass__()
         if not row:
             return
-        constant = dict(_ROWS[row])
+        constant = dict(ROWS[row])
         cls.name = row
+        DECLARED[row] = cls
         cls.facts = Facts(**{f.name: constant.pop(f.name, f.default) for f in fields(Facts)})
         for name, value in constant.items():
             setattr(cls, name, tuple(value) if isinstance(value, list) else value)
@@ -319,9 +341,22 @@ class Mechanism:
         named = (getattr(self, f.name) for f in fields(self) if "format" in f.metadata)
         return frozenset(name or self.format for name in named)
 
+    def stores(self) -> Stores:
+        """What tokens leave to later ones, as it grows."""
+        raise NotImplementedError
+
+    @cached_property
+    def _stores(self) -> Stores:
+        return self.stores()
+
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         """What the first t tokens leave to later ones."""
-        raise NotImplementedError
+        found: list[CacheItem] = []
+        for kind, parts in self._stores.items():
+            bits = [Bits.of(grown.at(t), width) for grown, width in parts]
+            # nearly all kinds have one part, and this is asked very often
+            found.append(CacheItem(kind, bits[0] if len(bits) == 1 else sum_bits(bits)))
+        return tuple(found)
 
     def cache_bits(self, t: int) -> int:
         """Bits of the first t tokens that this mechanism carries to later tokens. Raises
@@ -378,19 +413,17 @@ class Mechanism:
         return self.work()
 
     def kept(self) -> Growth:
-        """What `cache_bits` says, as it grows; here, of a cache that only grows until its short
-        convolution is full.
-        """
-        kernel = self.sizes().get("conv", 0)
-        held = sum(item.bits.total for item in self.cache(1) if item.kind != "convolution")
-        return Growth(held) + self._buffered(kernel)
+        """What `cache_bits` says, as it grows."""
+        parts = (part for several in self._stores.values() for part in several)
+        return sum((grown * width for grown, width in parts), NOTHING)
 
-    def _buffered(self, kernel: int) -> Growth:
-        """Bits of the last inputs of a short convolution."""
-        if kernel < 2:
-            return NOTHING
-        buffers = (item.bits.total for item in self.cache(1) if item.kind == "convolution")
-        return tokens(kernel - 1) * sum(buffers)
+    _channels = Unclaimed(0)
+    """Of its short convolution."""
+
+    @property
+    def _buffer(self) -> Growth:
+        """Numbers of the last K - 1 inputs of its short convolution."""
+        return tokens(max(0, self.sizes().get("conv", 0) - 1)) * self._channels
 
     def fetched(self) -> Growth:
         """Bits of the cache that decoding the t-th token reads, its own entry among them: all that
@@ -413,10 +446,8 @@ class Mechanism:
             if f.metadata.get("alters") and getattr(self, f.name) != f.default
         )
 
-    @property
-    def left_to_right(self) -> bool:
-        """Whether no token sees later ones: all theorems of caches and reads are about such."""
-        return True
+    left_to_right = Unclaimed(True)
+    """Whether no token sees later ones: all theorems of caches and reads are about such."""
 
     @property
     def plain(self) -> bool:
@@ -437,24 +468,18 @@ class Mechanism:
         """
         return self.monotone
 
-    @property
-    def settles_after(self) -> int | None:
-        """c of Theorem P: the most tokens after which its output stands still, once its input does,
-        from any state; None where no such number is known, or where it looks at places.
-        """
-        return None
+    settles_after = Unclaimed[int | None](None)
+    """c of Theorem P: the most tokens after which its output stands still, once its input does,
+    from any state; None where no such number is known, or where it looks at places.
+    """
 
-    @property
-    def inner_width(self) -> int:
-        """Heads times head dimension: the model width the sizes suggest; 0 where they suggest
-        none.
-        """
-        return 0
+    inner_width = Unclaimed(0)
+    """Heads times head dimension: the model width the sizes suggest; 0 where they suggest
+    none.
+    """
 
-    @property
-    def model_width(self) -> int | None:
-        """The width that a model must have to hold it; None where any will do."""
-        return None
+    model_width = Unclaimed[int | None](None)
+    """The width that a model must have to hold it; None where any will do."""
 
     @property
     def head_shape(self) -> HeadShape:
@@ -466,10 +491,8 @@ class Mechanism:
         """What a capability card calls it when it lists layers."""
         return self.title
 
-    @property
-    def cache_stride(self) -> int:
-        """Tokens after which a growing cache has grown by a whole unit, such as a block."""
-        return 1
+    cache_stride = Unclaimed(1)
+    """Tokens after which a growing cache has grown by a whole unit, such as a block."""
 
     def carries(self, bits: int) -> bool:
         """Whether one head can hand that many bits, each as +-1, from one token to the next."""
@@ -482,26 +505,20 @@ class Mechanism:
         """
         return self.sizes().get("conv", 0) >= 2
 
-    @property
-    def brought(self) -> int:
-        """Numbers, 0 or 128, that its short convolution brings a token, each from any of its last
-        `conv` tokens, and that pass all else unrounded; 0 where none are known.
-        """
-        return 0
+    brought = Unclaimed(0)
+    """Numbers, 0 or 128, that its short convolution brings a token, each from any of its last
+    `conv` tokens, and that pass all else unrounded; 0 where none are known.
+    """
 
-    @property
-    def slotted(self) -> int:
-        """Numbers that a token may keep, clear, or overwrite by those of the token before, each as
-        numbers of its own say, exactly; 0 where none are known.
-        """
-        return 0
+    slotted = Unclaimed(0)
+    """Numbers that a token may keep, clear, or overwrite by those of the token before, each as
+    numbers of its own say, exactly; 0 where none are known.
+    """
 
-    @property
-    def counted_bits(self) -> int:
-        """Bits of a count of tokens, started anew where a token says so, that it hands on; 0 where
-        no such count is known (docs/theory.md, "Counting").
-        """
-        return 0
+    counted_bits = Unclaimed(0)
+    """Bits of a count of tokens, started anew where a token says so, that it hands on; 0 where
+    no such count is known (docs/theory.md, "Counting").
+    """
 
     def _counted_bits(self) -> int:
         """The same for a recurrence whose decay can be (nearly) 1 at one token and 0 at another:
@@ -512,50 +529,36 @@ class Mechanism:
             return 0
         return min(DIGITS[self.format], DIGITS["fp32"]) - 2
 
-    @property
-    def _handed_on(self) -> int:
-        """Numbers that one head can hand to the next token as they are; 0 where none is known."""
-        return 0
+    _handed_on = Unclaimed(0)
+    """Numbers that one head can hand to the next token as they are; 0 where none is known."""
 
-    @property
-    def turning(self) -> Turning | None:
-        """Its heads, where tokens can reflect their state exactly; None for all others."""
-        return None
+    turning = Unclaimed[Turning | None](None)
+    """Its heads, where tokens can reflect their state exactly; None for all others."""
 
-    @property
-    def adds_up(self) -> bool:
-        """Whether a head can hand on the plain sum of a number of every token: nothing decays, and
-        nothing is divided.
-        """
-        return False
+    adds_up = Unclaimed(False)
+    """Whether a head can hand on the plain sum of a number of every token: nothing decays, and
+    nothing is divided.
+    """
 
-    @property
-    def machine(self) -> Machine | None:
-        """What its state may be replaced by, where each token may replace it by any other; None
-        where it may not.
-        """
-        return None
+    machine = Unclaimed[Machine | None](None)
+    """What its state may be replaced by, where each token may replace it by any other; None
+    where it may not.
+    """
 
-    @property
-    def slots(self) -> Slots | None:
-        """What one head can keep in places that tokens overwrite; None where none is known."""
-        return None
+    slots = Unclaimed[Slots | None](None)
+    """What one head can keep in places that tokens overwrite; None where none is known."""
 
-    @property
-    def latched(self) -> int:
-        """Numbers of 0 or more that a token may overwrite, in all its heads, while every other
-        token leaves them exactly as they are, whatever convolution, norm or gate stands around; 0
-        where none are known.
-        """
-        return 0
+    latched = Unclaimed(0)
+    """Numbers of 0 or more that a token may overwrite, in all its heads, while every other
+    token leaves them exactly as they are, whatever convolution, norm or gate stands around; 0
+    where none are known.
+    """
 
-    @property
-    def retrieval_head(self) -> Head | None:
-        """One of its heads, where each can find one token among all earlier ones by its key.
+    retrieval_head = Unclaimed[Head | None](None)
+    """One of its heads, where each can find one token among all earlier ones by its key.
 
-        None where heads see less than the whole prefix, or where their scores are not exact.
-        """
-        return None
+    None where heads see less than the whole prefix, or where their scores are not exact.
+    """
 
     @property
     def seen_positions(self) -> str | None:
@@ -564,15 +567,11 @@ class Mechanism:
         """
         return self.sizes().get("positions")
 
-    @property
-    def free_scores(self) -> bool:
-        """Whether weights can make a score as large, and so a lead as clear, as they like."""
-        return True
+    free_scores = Unclaimed(True)
+    """Whether weights can make a score as large, and so a lead as clear, as they like."""
 
-    @property
-    def normed(self) -> bool:
-        """Whether a norm with learned weights scales queries and keys before they meet."""
-        return False
+    normed = Unclaimed(False)
+    """Whether a norm with learned weights scales queries and keys before they meet."""
 
     @property
     def rounded_again(self) -> bool:
@@ -581,22 +580,16 @@ class Mechanism:
         """
         return self.normed
 
-    @property
-    def rotation(self) -> Rotation | None:
-        """What turns its queries and keys by their places; None without a rotation."""
-        return None
+    rotation = Unclaimed[Rotation | None](None)
+    """What turns its queries and keys by their places; None without a rotation."""
 
-    @property
-    def token_choice(self) -> TokenChoice | None:
-        """How an indexer chooses the tokens that are read; None without one, where it chooses
-        blocks, or where its scores are not exact.
-        """
-        return None
+    token_choice = Unclaimed[TokenChoice | None](None)
+    """How an indexer chooses the tokens that are read; None without one, where it chooses
+    blocks, or where its scores are not exact.
+    """
 
-    @property
-    def opened_blocks(self) -> OpenedBlocks | None:
-        """What Theorem II asks of heads that open blocks by messages; None for all others."""
-        return None
+    opened_blocks = Unclaimed[OpenedBlocks | None](None)
+    """What Theorem II asks of heads that open blocks by messages; None for all others."""
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         """What `design` varies of it: the kind of size -> the name of the size."""
@@ -606,12 +599,10 @@ class Mechanism:
         """The mechanism at other sizes."""
         return replace(self, **sizes)
 
-    @property
-    def rounded_to(self) -> str | None:
-        """The format in which tokens leave a sum to later ones, where a parallel form carries it
-        in a wider one; None where both are the same.
-        """
-        return None
+    rounded_to = Unclaimed[str | None](None)
+    """The format in which tokens leave a sum to later ones, where a parallel form carries it
+    in a wider one; None where both are the same.
+    """
 
     def drift(self, t: int) -> str | None:
         """Why decoding, which stores what is declared, may differ after t tokens from the parallel
@@ -628,12 +619,3 @@ class Mechanism:
     def sizes(self) -> dict[str, Any]:
         """Every size by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def _state(self, numbers: int) -> CacheItem:
-        """A recurrent state of that many numbers."""
-        return CacheItem("state", Bits.of(numbers, self.state_p))
-
-
-def convolution(channels: int, kernel: int, t: int, p: int) -> CacheItem:
-    """The last K-1 inputs of a causal convolution (fewer at the start)."""
-    return CacheItem("convolution", Bits.of(channels * min(t, max(kernel - 1, 0)), p))

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import NumberFormat, summed_in
 from separatrix.core.numbers.growth import NOTHING, Growth, tokens
-from separatrix.stacks.mechanisms.base import CacheItem, OpenedBlocks, Varied, choice, flag, integer
+from separatrix.stacks.mechanisms.base import OpenedBlocks, Stores, Varied, choice, flag, integer
 from separatrix.stacks.mechanisms.softmax import Softmax
 
 
@@ -62,13 +61,6 @@ class Sparse(Pooled, row="sparse"):
         " head",
         alters=True,
     )
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        compressed = Bits.of(t // self.block * self.kv_numbers, self.p)
-        return (
-            CacheItem("kv", self._keys_values(t) + compressed),
-            self._convolution(t),
-        )
 
     def read_bits(self) -> int:
         """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the
@@ -130,9 +122,10 @@ class MoBA(Pooled, row="moba"):
 
     topk: int = integer(4, "blocks read in full per head beside its own, k")
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        means = Bits.of(t // self.block * self.kv * self.head_dim, self.p)
-        return (CacheItem("kv", self._keys_values(t) + means), self._convolution(t))
+    def stores(self) -> Stores:
+        whole = super().stores()
+        means = (tokens(every=self.block) * (self.kv * self.head_dim), self.p)
+        return {**whole, "kv": [*whole["kv"], means]}
 
     def read_bits(self) -> int:
         """H k (d_v + 2) p: score, numerators and denominator of the k best blocks of the prefix (a
@@ -162,15 +155,6 @@ class MoBA(Pooled, row="moba"):
     def work(self) -> Growth:
         """And a score per mean key."""
         return super().work() + tokens(every=self.block) * (2 * self.heads * self.head_dim)
-
-    def kept(self) -> Growth:
-        return super().kept() + self._means()
-
-    def fetched(self) -> Growth:
-        return super().fetched() + self._means()
-
-    def _means(self) -> Growth:
-        return tokens(every=self.block) * (self.kv * self.head_dim * self.p)
 
     @property
     def cache_stride(self) -> int:
@@ -224,16 +208,16 @@ class NSA(Pooled, row="nsa"):
 
     def compressed(self, t: int) -> int:
         """Compressed blocks that t tokens have completed."""
-        return max(0, (t - self.block) // self.stride + 1)
+        return self._pooled().at(t)
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        # the window's own, and what waits for its compressed block
-        near = 0 if self.shared else min(t, self.window) + min(t, self.block - 1)
-        return (
-            CacheItem("kv", self._keys_values(t + self.compressed(t))),
-            CacheItem("window", self._keys_values(near)),
-            self._convolution(t),
-        )
+    def stores(self) -> Stores:
+        all_ = (tokens() + self._pooled()) * self.kv_numbers
+        near = ((self._near()) * self.kv_numbers, self.p)
+        return {
+            "kv": [(all_, self.p)],
+            "window": [near],
+            "convolution": [(self._buffer, self.p)],
+        }
 
     @property
     def kv_sets(self) -> int:
@@ -259,20 +243,18 @@ class NSA(Pooled, row="nsa"):
         if self.kv < self.heads:
             return self.cache_bits(t)
         near = self._keys_values(min(t, max(self.block + self.selected - 2, self.window)))
-        own = (
-            Bits()
-            if self.shared
-            else self._keys_values(min(t, self.window) + min(t, self.block - 1))
-        )
-        return (near + own).total
+        return (near + self._keys_values(self._near().at(t))).total
 
     def seen(self) -> Growth:
         """Compressed blocks, the selected ones and the window."""
         return self._pooled() + tokens(self.topk * self.selected) + tokens(self.window)
 
     def held(self) -> Growth:
-        near = NOTHING if self.shared else tokens(self.window) + tokens(self.block - 1)
-        return tokens() + self._pooled() + near
+        return tokens() + self._pooled() + self._near()
+
+    def _near(self) -> Growth:
+        """The window's own, and what waits for its compressed block."""
+        return NOTHING if self.shared else tokens(self.window) + tokens(self.block - 1)
 
     def _pooled(self) -> Growth:
         return tokens(every=self.stride, first=self.block)

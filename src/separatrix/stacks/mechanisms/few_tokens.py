@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.growth import NOTHING, Growth
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
-    CacheItem,
     Machine,
     Mechanism,
-    convolution,
+    Stores,
     integer,
     positions_field,
 )
@@ -35,8 +33,12 @@ class ShortConvolution(Mechanism, row="shortconv"):
     def settles_after(self) -> int | None:
         return self.conv - 1
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (convolution(self.width, self.conv, t, self.p),)
+    @property
+    def _channels(self) -> int:
+        return self.width
+
+    def stores(self) -> Stores:
+        return {"convolution": [(self._buffer, self.p)]}
 
     def work(self) -> Growth:
         return Growth(2 * self.conv * self.width)
@@ -74,8 +76,8 @@ class Automaton(Mechanism, row="automaton"):
     def inner_width(self) -> int:
         return self.bits
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("state", Bits.of(self.bits, 1)),)
+    def stores(self) -> Stores:
+        return {"state": [(Growth(self.bits), 1)]}
 
     def work(self) -> Growth:
         # a product with each rule's key is a map of the input; then one row is looked up
@@ -90,8 +92,8 @@ class PositionWise(Mechanism, row="mlp"):
     def settles_after(self) -> int | None:
         return 0
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return ()
+    def stores(self) -> Stores:
+        return {}
 
     def work(self) -> Growth:
         return NOTHING

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.growth import Growth, tokens
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
-    CacheItem,
+    Stores,
     TokenChoice,
     Varied,
     flag,
@@ -33,11 +32,9 @@ class Indexed(Softmax, row="indexed"):
     topk: int = integer(64, "tokens (or blocks) read")
     block: int = integer(1, "tokens per unit that the indexer chooses; 1: single tokens")
 
-    def _stored(self, tokens: int) -> Bits:
-        return Bits.of(tokens * (self.kv_numbers + self.index_dim), self.p)
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("kv", self._stored(t)), self._convolution(t))
+    def stores(self) -> Stores:
+        whole = super().stores()
+        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
 
     def read_bits(self) -> int:
         """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all
@@ -49,7 +46,7 @@ class Indexed(Softmax, row="indexed"):
         return self.heads * self.topk * (self.dv + 3) * self.accumulator_bits
 
     def open_bits(self, t: int) -> int:
-        return self._stored(min(t, self.block - 1)).total
+        return min(t, self.block - 1) * (self.kv_numbers + self.index_dim) * self.p
 
     def seen(self) -> Growth:
         """The tokens that the indexer chooses."""
@@ -66,12 +63,6 @@ class Indexed(Softmax, row="indexed"):
     def work(self) -> Growth:
         """And the indexer's scores of every token."""
         return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
-
-    def kept(self) -> Growth:
-        return super().kept() + tokens() * (self.index_dim * self.p)
-
-    def fetched(self) -> Growth:
-        return super().fetched() + tokens() * (self.index_dim * self.p)
 
     def assumptions(self) -> tuple[str, ...]:
         who = (
@@ -139,28 +130,14 @@ class Compressed(Accumulating, row="compressed"):
     def inner_width(self) -> int:
         return self.heads * self.head_dim
 
-    def _entries(self, t: int) -> Bits:
-        return Bits.of(t // self.ratio * (self.head_dim + self.index_dim), self.p)
-
-    def _near(self, t: int) -> Bits:
-        """The raw window, and content and gate of the tokens that wait for their entry (twice as
-        wide, and one entry back, with overlap).
-        """
-        waiting = min(t, self._most_waiting)
-        return Bits.of(min(t, self.size) * self.head_dim + waiting * 2 * self._wide, self.p)
-
-    @property
-    def _most_waiting(self) -> int:
-        """Tokens that wait for their entry, at most."""
-        return (2 * self.ratio if self.overlap else self.ratio) - 1
-
-    @property
-    def _wide(self) -> int:
-        """Numbers of the content, or the gate, of a token that waits."""
-        return (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (CacheItem("kv", self._entries(t)), CacheItem("window", self._near(t)))
+    def stores(self) -> Stores:
+        """Entries; the raw window, and content and gate of the tokens that wait for their entry."""
+        entries = self._every() * (self.head_dim + self.index_dim)
+        # twice as wide, and one entry back, with overlap
+        wide = (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
+        waiting = tokens((2 * self.ratio if self.overlap else self.ratio) - 1) * (2 * wide)
+        near = tokens(self.size) * self.head_dim + waiting
+        return {"kv": [(entries, self.p)], "window": [(near, self.p)]}
 
     def read_bits(self) -> int:
         """k (1 + d) numbers, the score at the accumulators' width, where an indexer chooses;
@@ -171,17 +148,12 @@ class Compressed(Accumulating, row="compressed"):
         return self.heads * (self.head_dim + 1 + self.running_max) * self.accumulator_bits
 
     def open_bits(self, t: int) -> int:
-        return self._near(t).total
+        return sum(grown.at(t) * width for grown, width in self._stores["window"])
 
     def work(self) -> Growth:
         """The indexer scores every entry; attention reads the chosen ones and the window."""
         scored = self._every() * (2 * self.index_heads * self.index_dim)
         return scored + self._seen() * (4 * self.heads * self.head_dim)
-
-    def kept(self) -> Growth:
-        entries = self._every() * ((self.head_dim + self.index_dim) * self.p)
-        waiting = tokens(self._most_waiting) * (2 * self._wide * self.p)
-        return entries + waiting + tokens(self.size) * (self.head_dim * self.p)
 
     def fetched(self) -> Growth:
         """The indexer's keys of all entries, the chosen entries and the window; what waits for its

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.growth import Growth, tokens
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
-    CacheItem,
     Head,
+    Stores,
     TokenChoice,
     Varied,
-    convolution,
     flag,
     integer,
     positions_field,
@@ -64,18 +62,16 @@ class LatentCache(Heads, Accumulating):
     def _channels(self) -> int:
         return self.heads * (self.head_dim + self.rope_dim) + self.kv_numbers
 
+    def stores(self) -> Stores:
+        latents = (tokens() * self.kv_numbers, self.p)
+        return {"kv": [latents], "convolution": [(self._buffer, self.p)]}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Latent(LatentCache, row="mla"):
     """MLA: k_j = (W_k c_j, r_j), v_j = W_v c_j from a cached latent c_j and a shared rotated key
     r_j; full causal softmax attention.
     """
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (
-            CacheItem("kv", Bits.of(t * self.kv_numbers, self.p)),
-            convolution(self._channels, self.conv, t, self.p),
-        )
 
     def read_bits(self) -> int:
         """H (max(d_v, latent) + 1) p, or + 2 with a running maximum: kernels accumulate values,
@@ -97,9 +93,6 @@ class Latent(LatentCache, row="mla"):
 
     def _scored(self, numbers: int) -> Growth:
         return tokens() * (2 * self.heads * numbers) + Growth(2 * self.conv * self._channels)
-
-    def kept(self) -> Growth:
-        return tokens() * (self.kv_numbers * self.p) + self._buffered(self.conv)
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -137,11 +130,9 @@ class DSA(LatentCache, row="dsa"):
                 " turns the indexer's keys too"
             )
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (
-            CacheItem("kv", Bits.of(t * (self.kv_numbers + self.index_dim), self.p)),
-            convolution(self._channels, self.conv, t, self.p),
-        )
+    def stores(self) -> Stores:
+        whole = super().stores()
+        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
 
     def read_bits(self) -> int:
         """k (1 + d_c) numbers, scores at the accumulators' width: one choice for all heads
@@ -157,16 +148,9 @@ class DSA(LatentCache, row="dsa"):
         indexed = tokens() * (2 * self.index_heads * self.index_dim)
         return chosen + indexed + Growth(2 * self.conv * self._channels)
 
-    def kept(self) -> Growth:
-        return self._with(tokens())
-
     def fetched(self) -> Growth:
-        return self._with(tokens(self.topk))
-
-    def _with(self, latents: Growth) -> Growth:
-        """Bits of so many latents, of all keys of the indexer, and of the convolution."""
-        keys = tokens() * (self.index_dim * self.p)
-        return latents * (self.kv_numbers * self.p) + keys + self._buffered(self.conv)
+        """Of the latents, only the chosen ones."""
+        return self.kept() + (tokens(self.topk) - tokens()) * (self.kv_numbers * self.p)
 
     @property
     def normed(self) -> bool:

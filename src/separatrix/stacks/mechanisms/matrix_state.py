@@ -8,16 +8,15 @@ from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
-from separatrix.core.numbers.growth import Growth, doublings
+from separatrix.core.numbers.growth import Growth, doublings, tokens
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
-    CacheItem,
     Reach,
     Slots,
+    Stores,
     Turning,
     Varied,
     choice,
-    convolution,
     flag,
     integer,
 )
@@ -33,11 +32,6 @@ NEGATIVE = (
 @dataclass(frozen=True, kw_only=True)
 class MatrixState(Stateful, Heads):
     """A state of d x d_v numbers per head, with an optional short convolution on q, k, v."""
-
-    operations: ClassVar[int] = 5
-    """Operations per number of the state and token: outer product and read 2 each, decay 1,
-    delta rule 2.
-    """
 
     delta_rule: ClassVar[bool] = False
     """Whether a token overwrites what its key finds, as far as its b in [0, 1] says."""
@@ -68,18 +62,11 @@ class MatrixState(Stateful, Heads):
 
     @property
     def state_numbers(self) -> int:
-        """Numbers in the recurrent state."""
         return self.heads * self.head_dim * self.dv
 
     @property
     def _channels(self) -> int:
         return 2 * self.qk * self.head_dim + self.heads * self.dv
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.state_numbers), self._convolution(t))
-
-    def work(self) -> Growth:
-        return Growth(self.operations * self.state_numbers + 2 * self.conv * self._channels)
 
     @property
     def turning(self) -> Turning | None:
@@ -117,9 +104,6 @@ class MatrixState(Stateful, Heads):
         if sizes.get("head_dim", self.head_dim) != self.head_dim:
             sizes = {"value_dim": self.dv} | sizes
         return super().resized(**sizes)
-
-    def _convolution(self, t: int) -> CacheItem:
-        return convolution(self._channels, self.conv, t, self.p)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,11 +335,12 @@ class RWKV(MatrixState, row="rwkv"):
 
     def handed_over(self, t: int) -> Bits:
         # the shifts hold a token, as a convolution does
-        return self._state(self.state_numbers).bits
+        return Bits.of(self.state_numbers, self.state_p)
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        shifted = Bits.of(self.shifts * self.model_width * min(t, 1), self.p)
-        return (CacheItem("state", self.handed_over(t) + shifted), self._convolution(t))
+    def stores(self) -> Stores:
+        whole = super().stores()
+        shifted = (tokens(1) * (self.shifts * self.model_width), self.p)
+        return {**whole, "state": [*whole["state"], shifted]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,9 +368,9 @@ class LogLinear(MatrixState, row="loglinear"):
                 f"loglinear: base={self.base} has no feature map; leave out feature={self.feature}"
             )
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        buckets = t.bit_length()  # floor(log2 t) + 1 for t >= 1
-        return (self._state(buckets * self.state_numbers), self._convolution(t))
+    def stores(self) -> Stores:
+        buckets = (doublings() * self.state_numbers, self.state_p)
+        return {**super().stores(), "state": [buckets]}
 
     def roundings(self, t: int) -> int:
         """A bucket of linear attention is rounded when it merges; one that decays or is
@@ -396,6 +381,3 @@ class LogLinear(MatrixState, row="loglinear"):
     def work(self) -> Growth:
         buckets = doublings() * (self.operations * self.state_numbers)
         return buckets + Growth(2 * self.conv * self._channels)
-
-    def kept(self) -> Growth:
-        return doublings() * (self.state_numbers * self.state_p) + self._buffered(self.conv)

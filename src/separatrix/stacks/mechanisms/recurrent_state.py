@@ -9,15 +9,14 @@ from typing import ClassVar, NamedTuple
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import NumberFormat, summed_in
-from separatrix.core.numbers.growth import Growth
+from separatrix.core.numbers.growth import Growth, tokens
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
-    CacheItem,
     LayerKind,
     Mechanism,
     Reach,
+    Stores,
     Varied,
-    convolution,
     flag,
     integer,
     number_format,
@@ -39,6 +38,10 @@ class Stateful(Mechanism):
     """The number format of a recurrent state, and what rounding to it after every token does."""
 
     group: ClassVar[LayerKind] = "recurrent"
+    operations: ClassVar[int] = 5
+    """Operations per number of the state and token: outer product and read 2 each, decay 1,
+    delta rule 2.
+    """
     stages: ClassVar[int] = 1
     """How many kinds of its numbers stand still one after the other: a running maximum does before
     what it scales.
@@ -49,6 +52,19 @@ class Stateful(Mechanism):
     )
 
     positions: str = positions_field()
+
+    @property
+    def state_numbers(self) -> int:
+        """Numbers in the recurrent state."""
+        raise NotImplementedError
+
+    def stores(self) -> Stores:
+        state = (Growth(self.state_numbers), self.state_p)
+        return {"state": [state], "convolution": [(self._buffer, self.p)]}
+
+    def work(self) -> Growth:
+        conv = self.sizes().get("conv", 0)
+        return Growth(self.operations * self.state_numbers + 2 * conv * self._channels)
 
     @property
     def tokens_mixed(self) -> int:
@@ -127,14 +143,11 @@ class Mamba(Stateful, row="mamba"):
 
     @property
     def state_numbers(self) -> int:
-        """Numbers in the recurrent state."""
         return self.width * self.state
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.state_numbers), convolution(self.width, self.conv, t, self.p))
-
-    def work(self) -> Growth:
-        return Growth(5 * self.state_numbers + 2 * self.conv * self.width)
+    @property
+    def _channels(self) -> int:
+        return self.width
 
     @property
     def counted_bits(self) -> int:
@@ -187,18 +200,11 @@ class Mamba2(Stateful, row="mamba2"):
 
     @property
     def state_numbers(self) -> int:
-        """Numbers in the recurrent state."""
         return self.heads * self.head_dim * self.state
 
     @property
     def _channels(self) -> int:
         return self.heads * self.head_dim + 2 * self.groups * self.state
-
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.state_numbers), convolution(self._channels, self.conv, t, self.p))
-
-    def work(self) -> Growth:
-        return Growth(5 * self.state_numbers + 2 * self.conv * self._channels)
 
     @property
     def counted_bits(self) -> int:
@@ -229,11 +235,13 @@ class RGLRU(Stateful, row="rglru"):
     def inner_width(self) -> int:
         return self.width
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (self._state(self.width), convolution(self.width, self.conv, t, self.p))
+    @property
+    def state_numbers(self) -> int:
+        return self.width
 
-    def work(self) -> Growth:
-        return Growth(3 * self.width + 2 * self.conv * self.width)
+    @property
+    def _channels(self) -> int:
+        return self.width
 
     @property
     def brought(self) -> int:
@@ -283,15 +291,18 @@ class RWKV4(Stateful, row="rwkv4"):
         # the token shift of channel mixing
         return super().reach._replace(after=1)
 
+    @property
+    def state_numbers(self) -> int:
+        """Beside its shifts."""
+        return 3 * self.width
+
     def handed_over(self, t: int) -> Bits:
         # the shifts hold a token, as a convolution does
-        return self._state(3 * self.width).bits
+        return Bits.of(self.state_numbers, self.state_p)
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        shifts = Bits.of(
-            2 * (self.width if self.hidden is None else self.hidden) * min(t, 1), self.p
-        )
-        return (CacheItem("state", self.handed_over(t) + shifts),)
+    def stores(self) -> Stores:
+        shifts = tokens(1) * (2 * (self.width if self.hidden is None else self.hidden))
+        return {"state": [(Growth(self.state_numbers), self.state_p), (shifts, self.p)]}
 
     def work(self) -> Growth:
         return Growth(10 * self.width)

@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import NumberFormat, summed_in
-from separatrix.core.numbers.growth import NOTHING, Growth, tokens
+from separatrix.core.numbers.growth import Growth, tokens
 from separatrix.core.numbers.rotary import SCALINGS, Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     CacheItem,
+    CacheKind,
     Head,
     HeadShape,
     Mechanism,
     Reach,
+    Stores,
     Varied,
     choice,
-    convolution,
     flag,
     integer,
     number_format,
@@ -176,14 +177,14 @@ class Softmax(Heads, Accumulating):
         scored = self.seen() * (2 * self.heads * (self.head_dim + self.dv))
         return scored + Growth(2 * self.conv * self._channels)
 
-    def kept(self) -> Growth:
-        return self.held() * (self.kv_numbers * self.p) + self._buffered(self.conv)
+    def stores(self) -> Stores:
+        kept = (self.held() * self.kv_numbers, self.p)
+        kind: CacheKind = "window" if self.group == "windowed" else "kv"
+        return {kind: [kept], "convolution": [(self._buffer, self.p)]}
 
     def fetched(self) -> Growth:
-        return self.opened() * (self.kv_numbers * self.p) + self._buffered(self.conv)
-
-    def _convolution(self, t: int) -> CacheItem:
-        return convolution(self._channels, self.conv, t, self.p)
+        """Beside what is kept: only those that are opened."""
+        return self.kept() + (self.opened() - self.held()) * (self.kv_numbers * self.p)
 
     def assumptions(self) -> tuple[str, ...]:
         return (self.sums_assumed,)
@@ -260,7 +261,7 @@ class Full(GatedSoftmax, row="full"):
 
     def cache(self, t: int) -> tuple[CacheItem, ...]:
         self._must_be_causal("cache")
-        return (CacheItem("kv", self._keys_values(t)), self._convolution(t))
+        return super().cache(t)
 
     def read_bits(self) -> int:
         """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
@@ -303,12 +304,6 @@ class Window(GatedSoftmax, row="window"):
     def kv_numbers(self) -> int:
         return self.kv * self.head_dim if self.shared else super().kv_numbers
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return (
-            CacheItem("window", self._keys_values(min(t, self.size))),
-            self._convolution(t),
-        )
-
     @property
     def reach(self) -> Reach:
         return Reach(before=max(0, self.conv - 1), window=self.size - 1)
@@ -346,15 +341,6 @@ class Chunked(Softmax, row="chunked"):
 
     size: int = integer(128, "tokens per chunk")
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        """At most a chunk; right after a border fewer tokens matter, but caches are allotted for
-        a whole one.
-        """
-        return (
-            CacheItem("window", self._keys_values(min(t, self.size))),
-            self._convolution(t),
-        )
-
     @property
     def reach(self) -> Reach:
         return Reach(before=max(0, self.conv - 1), chunk=self.size)
@@ -365,7 +351,9 @@ class Chunked(Softmax, row="chunked"):
         return Full(**{name: value for name, value in self.sizes().items() if name != "size"})
 
     def seen(self) -> Growth:
-        """At the end of a chunk, where the most tokens are seen."""
+        """At the end of a chunk, where the most tokens are seen; right after a border fewer
+        matter, but caches are allotted for a whole one.
+        """
         return tokens(self.size)
 
     def varied_sizes(self) -> Mapping[Varied, str]:
@@ -393,9 +381,9 @@ class Fox(GatedSoftmax, row="fox"):
     def formats(self) -> frozenset[str]:
         return super().formats | {self.gate_format or summed_in(self.format)}
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        gates = Bits.of(t * self.heads, self.gate_bits)
-        return (CacheItem("kv", self._keys_values(t) + gates), self._convolution(t))
+    def stores(self) -> Stores:
+        whole = super().stores()
+        return {**whole, "kv": [*whole["kv"], (tokens() * self.heads, self.gate_bits)]}
 
     def read_bits(self) -> int:
         """As full attention, once query and decay are fixed: H (d_v + 2) p."""
@@ -413,12 +401,6 @@ class Fox(GatedSoftmax, row="fox"):
     def work(self) -> Growth:
         """As full attention, and a sum of gates and one addition per score."""
         return super().work() + tokens() * (2 * self.heads)
-
-    def kept(self) -> Growth:
-        return super().kept() + tokens() * (self.heads * self.gate_bits)
-
-    def fetched(self) -> Growth:
-        return self.kept()
 
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -447,8 +429,8 @@ class Reused(GatedSoftmax, row="reused"):
 
     sink: bool = flag(False, SINK, alters=True)
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return ()
+    def stores(self) -> Stores:
+        return {}
 
     def read_bits(self) -> int:
         """As full attention: what one query returns does not depend on who made the keys."""
@@ -457,8 +439,8 @@ class Reused(GatedSoftmax, row="reused"):
     def seen(self) -> Growth:
         return tokens()
 
-    def kept(self) -> Growth:
-        return NOTHING
+    def fetched(self) -> Growth:
+        return self.opened() * (self.kv_numbers * self.p)
 
     @property
     def card_title(self) -> str:
@@ -474,8 +456,8 @@ class ReusedWindow(GatedSoftmax, row="reused_window"):
     size: int = integer(128, "tokens seen, the token itself included")
     sink: bool = flag(False, SINK, alters=True)
 
-    def cache(self, t: int) -> tuple[CacheItem, ...]:
-        return ()
+    def stores(self) -> Stores:
+        return {}
 
     @property
     def reach(self) -> Reach:
@@ -489,8 +471,8 @@ class ReusedWindow(GatedSoftmax, row="reused_window"):
     def seen(self) -> Growth:
         return tokens(self.size)
 
-    def kept(self) -> Growth:
-        return NOTHING
+    def fetched(self) -> Growth:
+        return self.opened() * (self.kv_numbers * self.p)
 
     @property
     def card_title(self) -> str:
