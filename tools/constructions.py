@@ -1,4 +1,5 @@
-"""Derives the table of constructions and writes it into the package and docs/constructions.md.
+"""Derives the table of constructions (builds, proves and runs each), and writes it into the package
+and docs/constructions.md.
 
 .venv/bin/python tools/constructions.py [--only NAME ...]
 
@@ -10,28 +11,171 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from math import prod
 from pathlib import Path
 
-from separatrix.cli.report.constructions.derived import MOST, SECONDS, derived_row
-from separatrix.cli.report.constructions.listing import markdown_table
-from separatrix.cli.report.constructions.recorded import FILE, Recorded, read_recorded
-from separatrix.constructions import CONSTRUCTIONS
-from separatrix.core.errors import SeparatrixError
+import numpy as np
+
+from separatrix.cli.report import constructions as listed
+from separatrix.cli.report.constructions import FILE, FORMATS, Limit, Recorded, Row, read_recorded
+from separatrix.cli.report.meters import metered
+from separatrix.constructions import CONSTRUCTIONS, construct
+from separatrix.constructions.precision import FAMILIES, Family, largest_size
+from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.findings.provenance import commit
+from separatrix.proofs.arithmetic import arithmetic
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
+from separatrix.tasks import Task
+from separatrix.tasks.base.task import Tokens
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "constructions.md"
 BEGIN = "<!-- written by `make constructions` -->\n"
 END = "<!-- end -->\n"
 
 
-def page(text: str, recorded: Recorded) -> str:
+AT = 64
+"""The size at which stacks are described, or the largest one below it that is built."""
+MOST = 1 << 20
+"""The largest size tried."""
+SECONDS = 4.0
+"""Processor time of one proof from which on larger sizes are not tried."""
+MOST_INPUTS = 1 << 14
+"""Inputs up to which every one is run."""
+SMALL = {
+    "match2-bits": Family("twosum:n={},M=6", "n", 1),
+    "pairs": Family("twosum:n={},M=6,form=decision", "n", 1),
+    "neighbour": Family("neighbour:n={},d=3,V=2", "n"),
+    "recall": Family("recall:n={},K=4,V=2", "n"),
+    "carried-recall": Family("recall:n={},K=4,V=2", "n"),
+    "khop": Family("khop:n={},V=2,k=2", "n"),
+    "mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+    "carried-mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+}
+"""Families with fewer inputs at a size, for constructions whose own have too many."""
+_BATCH = 1 << 12
+
+
+def derived_row(name: str, *, most: int = MOST, seconds: float = SECONDS) -> Row:
+    """The row of a construction. Takes up to minutes at the limits given."""
+    family = FAMILIES[name]
+    exhaustive, inputs = every_input(name, family)
+    return replace(
+        described_row(name, _described_at(name, family)),
+        exhaustive=exhaustive,
+        inputs=inputs,
+        proved={one: limit(name, family, one, most=most, seconds=seconds) for one in FORMATS},
+    )
+
+
+def described_row(name: str, task: Task) -> Row:
+    """The row as far as one stack says it: nothing run, nothing looked for."""
+    built = construct(task, kind=name)
+    theorem = CONSTRUCTIONS[name].theorem
+    meters = metered(built.model, built.record, theorem)
+    return Row(
+        name=name,
+        theorem=theorem,
+        task=task.spec,
+        architecture=built.record.architecture,
+        layers=meters.layers,
+        heads=meters.heads,
+        head_dim=max(meters.head_dim, meters.value_dim),
+        width=meters.width,
+        nonzero=meters.nonzero,
+        least_layers=meters.least.layers if meters.least else None,
+        least_head_dim=meters.least.head_dim if meters.least else None,
+        exhaustive="",
+        inputs=0,
+        grows=FAMILIES[name].size,
+        proved={},
+    )
+
+
+def limit(name: str, family: Family, one: str, *, most: int, seconds: float) -> Limit:
+    """The largest size that a format carries, among those whose proofs take no longer than that."""
+    known: dict[int, bool] = {}
+
+    def holds(size: int) -> bool:
+        if size not in known:
+            known[size] = proved_at(name, family, size, one)
+        return known[size]
+
+    # double until proofs take too long, and look no further than there
+    end = family.least
+    # the first proof of all loads modules
+    holds(end)
+    began = time.process_time()
+    while holds(end) and end < most and time.process_time() - began <= seconds:
+        end = min(2 * end, most)
+        began = time.process_time()
+    found = largest_size(holds, family.least, end)
+    return Limit(size=found, capped=found == end)
+
+
+def proved_at(name: str, family: Family, size: int, one: str) -> bool:
+    """Whether weights of a size are built and proved in a number format."""
+    try:
+        construct(family.task(size), None, name, arithmetic(one))
+    except (SizeError, CheckFailed):
+        return False
+    return True
+
+
+def every_input(name: str, family: Family) -> tuple[str, int]:
+    """The largest task of the family of which every input was run, and how many those are. Raises
+    CheckFailed where one is answered wrongly.
+    """
+    best = ("", 0)
+    few = SMALL.get(name, family)
+    for size in range(few.least, few.least + AT):
+        try:
+            task = few.task(size)
+            ids = DERIVATIONS[name].ids(task)
+            if prod(ids) > MOST_INPUTS:
+                break
+            model = construct(task, kind=name).model
+        except SizeError:
+            # some sizes are none of the task's
+            continue
+        number = 0
+        for tokens in all_inputs(name, task):
+            all_right(logits_of(model), task, tokens, at_once(model, task), "")
+            number += len(tokens)
+        best = (task.spec, number)
+    return best
+
+
+def all_inputs(name: str, task: Task) -> Iterator[Tokens]:
+    """Every input that a construction is about, in batches."""
+    derivation = DERIVATIONS[name]
+    ids = derivation.ids(task)
+    for start in range(0, prod(ids), _BATCH):
+        numbers = np.arange(start, min(start + _BATCH, prod(ids)))
+        tokens = np.stack(np.unravel_index(numbers, ids), -1).astype(np.int64)
+        some = tokens if derivation.asked is None else tokens[derivation.asked(task, tokens)]
+        if len(some):
+            yield some
+
+
+def _described_at(name: str, family: Family) -> Task:
+    """The task at the size at which the stack is described."""
+    for size in range(max(AT, family.least), family.least - 1, -1):
+        if proved_at(name, family, size, "fp32"):
+            return family.task(size)
+    raise SizeError(f"{name}: no size up to {AT} is proved in float32")
+
+
+def page(text: str) -> str:
     """The page with what stands between the marks written anew."""
     if BEGIN not in text or END not in text:
         raise SystemExit(f"error: {PAGE.name} lacks the lines {BEGIN.strip()} and {END.strip()}")
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{markdown_table(recorded)}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{listed.page()}\n{END}{rest.partition(END)[2]}"
 
 
 def main() -> None:
@@ -56,7 +200,7 @@ def main() -> None:
             rows=tuple(kept[name] for name in CONSTRUCTIONS if name in kept),
         )
         write_atomic(FILE, recorded.text())
-    write_atomic(PAGE, page(PAGE.read_text(encoding="utf-8"), read_recorded()))
+    write_atomic(PAGE, page(PAGE.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

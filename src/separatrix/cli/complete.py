@@ -32,9 +32,9 @@ def mechanisms(incomplete: str) -> list[str]:
 
 def theorems(incomplete: str) -> list[str]:
     """Keys of theorems, further statements and counts."""
-    from separatrix.cli.report.listing import list_theorems
+    from separatrix.cli.report.theorems import rows
 
-    return _beginning([row["key"] for row in list_theorems()], incomplete)
+    return _beginning([row["key"] for row in rows()], incomplete)
 
 
 def experiments(incomplete: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from separatrix.cards.measured.table import Table
     from separatrix.findings.base import Experiment
     from separatrix.findings.results import Results
-
-
-def experiments() -> list[dict[str, Any]]:
-    """All of them, and what the package holds."""
-    from separatrix.cards.measured.table import read
-    from separatrix.findings import EXPERIMENTS
-
-    rows: list[dict[str, Any]] = []
-    for name, one in EXPERIMENTS.items():
-        table = read(name)
-        trained = 0 if table is None else sum(len(row.every) for row in table.rows)
-        held = "-" if table is None else f"{trained:,} trainings, {table.provenance.date}"
-        rows.append({"experiment": name, "question": one.question, "recorded": held})
-    return rows
 
 
 def show(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -107,14 +106,20 @@ def list_(
         return
     if kind not in KINDS:
         raise UnknownNameError.of("kind", kind[:60], KINDS)
+    own = import_module(f"separatrix.cli.report.{kind}")
     if name is None:
-        only(context, f"list {kind}", ("markdown",) if kind in _PAGES else ())
+        only(context, f"list {kind}", ("markdown",) if hasattr(own, "page") else ())
         if markdown and as_json:
             raise SpecError("--markdown and --json are two forms of the same list; give one")
         if markdown:
-            typer.echo(_PAGES[kind](), nl=False)
+            typer.echo(own.page(), nl=False)
+        elif as_json:
+            print_json(own.rows())
         else:
-            _LISTS[kind](as_json)
+            wide = width() >= WIDE
+            print_rows(own.brief(wide), False)
+            if own.NOTE:
+                print_text(f"\n{own.NOTE}{'' if wide else getattr(own, 'NARROW', '')}")
         return
     if kind == "constructions":
         only(context, "list constructions NAME", PRECISION)
@@ -133,133 +138,4 @@ def list_(
         only(context, f"list {kind} NAME", ())
     from separatrix.cli.report.parts import keyed
 
-    print_description(keyed(_EXPLAINED[kind](name)), as_json)
-
-
-def _mechanisms(as_json: bool) -> None:
-    from separatrix.cli.report.mechanisms import LEGEND, rows, shown
-
-    if as_json:
-        print_json(rows())
-        return
-    narrow = ("symbol", "grows", "elsewhere") if width() < WIDE else ()
-    _table([shown(row) for row in rows()], without=narrow)
-    more = "; a wider terminal also shows how the state grows, and other names" if narrow else ""
-    print_text(f"\n{LEGEND}{more}")
-
-
-def _tasks(as_json: bool) -> None:
-    from separatrix.cli.report.tasks import rows
-
-    if as_json:
-        print_json(rows())
-        return
-    narrow = ("sizes", "source") if width() < WIDE else ()
-    _table(rows(), without=narrow)
-    more = "; a wider terminal lists sizes" if narrow else ""
-    print_text(f"\n`separatrix list tasks NAME` tells sizes, sampler, chance and source{more}")
-
-
-def _table(rows: Iterable[Mapping[str, str]], without: Sequence[str]) -> None:
-    print_rows([{k: v for k, v in row.items() if k not in without} for row in rows], False)
-
-
-def _presets(as_json: bool) -> None:
-    from separatrix.cards.facts import layer_titles
-    from separatrix.stacks.architecture.presets import preset
-    from separatrix.stacks.architecture.released import PRESETS, hub_ids
-
-    models = {name: preset(name) for name in PRESETS}
-    if as_json:
-        print_json(
-            [
-                {
-                    "name": name,
-                    "layers": len(model),
-                    "spec": model.spec,
-                    "source": PRESETS[name]["source"],
-                    "hub_ids": hub_ids(name),
-                }
-                for name, model in models.items()
-            ]
-        )
-        return
-    print_rows(
-        [
-            {
-                "name": name,
-                "layers": "   ".join(f"{n:,} {title}" for n, title in layer_titles(model)),
-                "hub id": " ".join(hub_ids(name)),
-            }
-            for name, model in models.items()
-        ],
-        False,
-    )
-
-
-def _preset(name: str) -> list[tuple[str, str]]:
-    from separatrix.cards.facts import layer_titles
-    from separatrix.stacks.architecture.presets import preset
-    from separatrix.stacks.architecture.released import PRESETS, hub_ids, preset_named
-
-    known = preset_named(name) or name
-    model = preset(known)
-    layers = ", ".join(f"{count:,} {title}" for count, title in layer_titles(model))
-    return [
-        (f"{known}: {len(model):,} layers", layers),
-        ("spec", model.spec),
-        ("hub ids", "\n".join(hub_ids(known))),
-        ("source", PRESETS[known]["source"]),
-    ]
-
-
-def _theorems(as_json: bool) -> None:
-    from separatrix.cli.report.listing import list_theorems
-
-    print_rows(list_theorems(), as_json)
-
-
-def _constructions(as_json: bool) -> None:
-    from separatrix.cli.report.constructions.listing import LEGEND, brief, rows
-    from separatrix.cli.report.constructions.recorded import read_recorded
-
-    recorded = read_recorded()
-    if as_json:
-        print_json(rows(recorded))
-    else:
-        print_rows(brief(recorded), False)
-        print_text(f"\n{LEGEND}")
-
-
-def _experiments(as_json: bool) -> None:
-    from separatrix.cli.commands.experiment import experiments
-
-    print_rows(experiments(), as_json)
-
-
-def _from(place: str) -> Callable[..., Any]:
-    """A function of the report, imported when it is asked for."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"separatrix.cli.report.{module}"), name)
-
-
-_LISTS: dict[str, Callable[[bool], None]] = {
-    "mechanisms": _mechanisms,
-    "tasks": _tasks,
-    "presets": _presets,
-    "theorems": _theorems,
-    "constructions": _constructions,
-    "experiments": _experiments,
-}
-_PAGES: dict[str, Callable[[], str]] = {
-    "mechanisms": lambda: _from("mechanisms:page")(),
-    "tasks": lambda: _from("tasks:page")(),
-    "constructions": lambda: _from("constructions.listing:page")(),
-}
-_EXPLAINED: dict[str, Callable[[str], list[tuple[str, str]]]] = {
-    "mechanisms": lambda name: _from("mechanisms:describe")(name),
-    "tasks": lambda name: _from("tasks:describe")(name),
-    "presets": _preset,
-    "theorems": lambda name: _from("listing:describe_theorem")(name),
-    "constructions": lambda name: _from("constructions.listing:describe")(name),
-}
+    print_description(keyed(own.describe(name)), as_json)

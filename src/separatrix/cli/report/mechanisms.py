@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from separatrix.cli.report.parts import paged, section
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms import ALSO_CALLED, mechanism_named
@@ -43,9 +43,12 @@ def rows() -> list[dict[str, str | int | None]]:
     ]
 
 
-def shown(row: dict[str, str | int | None]) -> dict[str, str]:
-    """A row as people read it."""
-    return {key: _cell(value) for key, value in row.items()}
+def brief(wide: bool) -> list[dict[str, str]]:
+    """The rows as people read them; those of a wide terminal, and of the page, have all columns."""
+    return [
+        {key: _cell(value) for key, value in row.items() if wide or key not in _WIDE}
+        for row in rows()
+    ]
 
 
 def _cell(value: str | int | None) -> str:
@@ -54,11 +57,13 @@ def _cell(value: str | int | None) -> str:
     return format_count(value, shorten_from=1000) if isinstance(value, int) else value
 
 
-LEGEND = (
+_WIDE = ("symbol", "grows", "elsewhere")
+NOTE = (
     f"state: numbers carried after {TOKENS:,} tokens at the default sizes; read: numbers one token"
     f" can take of a prefix; flops: operations to mix token {TOKENS:,}, projections not counted;"
     " mixer: yes where `separatrix` builds, trains and checks it, - where it knows the sizes only"
 )
+NARROW = "; a wider terminal also shows how the state grows, and other names"
 
 
 def describe(name: str) -> list[tuple[str, str]]:
@@ -103,7 +108,7 @@ def describe(name: str) -> list[tuple[str, str]]:
 
 def page() -> str:
     """docs/mechanisms.md."""
-    table = [shown(row) for row in rows()]
+    table = brief(wide=True)
     names = list(table[0])
     lines = [
         "# The mechanisms",
@@ -113,22 +118,15 @@ def page() -> str:
             " mechanism: `separatrix list mechanisms gdn`."
         ),
         "",
-        f"{LEGEND[0].upper()}{LEGEND[1:]}.",
+        f"{NOTE[0].upper()}{NOTE[1:]}.",
         "",
         f"| {' | '.join(names)} |",
         f"|{'---|' * len(names)}",
         *(f"| {' | '.join(row.values())} |" for row in table),
     ]
     for name in MECHANISMS:
-        (title, text), *parts = describe(name)
-        lines += ["", f"## {title}", "", "```text", text, "```", ""]
-        for heading, content in parts:
-            lines += (
-                ["", f"{heading}:", "", "```text", content, "```"]
-                if "\n" in content
-                else [f"- {heading}: {content}"]
-            )
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+        lines += section(describe(name))
+    return paged(lines)
 
 
 def mathematics(name: str) -> str:

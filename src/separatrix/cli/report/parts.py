@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 ABOUT = "about"
@@ -27,3 +28,24 @@ def keyed(pairs: Iterable[tuple[str, str]]) -> list[Part]:
 
 def _key(heading: str) -> str:
     return heading.partition(" (")[0].replace(" ", "_")
+
+
+def section(described: Iterable[tuple[str, str]], wrapped: Callable[[str], str] = str) -> list[str]:
+    """An explanation as a section of a page: its first text in a block, then a list; what has
+    several lines is a block of its own.
+    """
+    (title, text), *parts = described
+    lines = ["", f"## {title}", "", "```text", wrapped(text), "```", ""]
+    for heading, content in parts:
+        if "\n" not in content:
+            lines.append(f"- {heading}: {content}")
+            continue
+        # lines of sizes and shifts stand as they are: one line each is what makes them a list
+        block = wrapped(content) if "\n\n" in content else content
+        lines += ["", f"{heading}:", "", "```text", block, "```"]
+    return lines
+
+
+def paged(lines: Iterable[str]) -> str:
+    """The lines as a file, no two blank ones in a row."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"

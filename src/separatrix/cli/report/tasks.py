@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from separatrix.cli.report.parts import paged, section
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import (
     AUDITED,
@@ -22,6 +23,9 @@ from separatrix.tasks.measured import best_rule, level, measured, rules, stated
 from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
+NOTE = "`separatrix list tasks NAME` tells sizes, sampler, chance and source"
+NARROW = "; a wider terminal lists sizes"
+_WIDE = ("sizes", "source")
 _THOUGHT = "thought-the-chain-of-a-composition-task-value-by-value-then-the-answer"
 """Anchor of the page's last section."""
 _ABOUT = f"""\
@@ -67,6 +71,11 @@ def rows() -> list[dict[str, str]]:
         {"name": name, "asks": cls.title, "sizes": _usage(name), "source": cls.source}
         for name, cls in every().items()
     ]
+
+
+def brief(wide: bool) -> list[dict[str, str]]:
+    """The same, without sizes and sources where a terminal is narrow."""
+    return [{k: v for k, v in row.items() if wide or k not in _WIDE} for row in rows()]
 
 
 def every() -> dict[str, type[Task] | type[TextTask]]:
@@ -172,22 +181,10 @@ def page() -> str:
         *(f"- {probe}: {text}" for probe, text in SHORTCUTS.items()),
     ]
     for name in [*every(), Thought.name]:
-        (title, text), *parts = describe(name)
-        lines += ["", f"## {title}", "", "```text", wrapped(text), "```", ""]
-        for heading, content in parts:
-            lines += _section(heading, content)
+        lines += section(describe(name), wrapped)
         if name != Thought.name:
             lines += ["", *_audit(name)]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
-
-
-def _section(heading: str, content: str) -> list[str]:
-    """A part of a task's description: an item of a list, or a block where it has several lines."""
-    if "\n" not in content:
-        return [f"- {heading}: {content}"]
-    # lines of sizes and shifts stand as they are: one line each is what makes them a list
-    block = wrapped(content) if "\n\n" in content else content
-    return ["", f"{heading}:", "", "```text", block, "```"]
+    return paged(lines)
 
 
 def _audit(name: str) -> list[str]:

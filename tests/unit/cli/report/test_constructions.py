@@ -5,26 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.console import ROOT
+from support.tools import loaded
 
 from separatrix.cli.main import run
-from separatrix.cli.report.constructions.derived import (
-    all_inputs,
-    described_row,
-    every_input,
-    limit,
-    proved_at,
-)
-from separatrix.cli.report.constructions.listing import markdown_table
-from separatrix.cli.report.constructions.recorded import FILE, FORMATS, read_recorded
+from separatrix.cli.report.constructions import FILE, FORMATS, page, read_recorded
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.precision import FAMILIES
 from separatrix.core.errors import EvidenceError
 from separatrix.tasks import parse_task
 
-PAGE = Path(__file__).parents[4] / "docs" / "constructions.md"
+PAGE = ROOT / "docs" / "constructions.md"
+SCRIPT = ROOT / "tools" / "constructions.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
 ROWS = {row.name: row for row in read_recorded().rows}
+derived: Any = loaded("constructions") if SCRIPT.exists() else None
 LONG = ("automaton", "cgram", "encoder", "khop")
 """Whose proofs take longest."""
 
@@ -35,7 +33,7 @@ def test_every_construction_has_a_family_and_a_row() -> None:
 
 
 def test_the_page_holds_what_is_recorded() -> None:
-    assert markdown_table(read_recorded()) in PAGE.read_text(encoding="utf-8")
+    assert page() in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -44,14 +42,14 @@ def test_the_page_holds_what_is_recorded() -> None:
 )
 def test_a_stack_is_as_recorded(name: str) -> None:
     row = ROWS[name]
-    again = described_row(name, parse_task(row.task))
+    again = derived.described_row(name, parse_task(row.task))
     assert again == replace(row, exhaustive="", inputs=0, proved={})
 
 
 @pytest.mark.parametrize("name", ["equality", "parity"])
 def test_a_row_is_derived_again_in_small(name: str) -> None:
     for one, found in ROWS[name].proved.items():
-        again = limit(name, FAMILIES[name], one, most=16, seconds=60)
+        again = derived.limit(name, FAMILIES[name], one, most=16, seconds=60)
         assert again.size == (None if found.size is None else min(found.size, 16))
         assert again.capped == ((found.size or 0) >= 16)
 
@@ -64,22 +62,24 @@ def test_a_row_is_derived_again(name: str) -> None:
     for one, found in row.proved.items():
         if found.size is not None:
             # sizes whose proof takes seconds have tests of their own
-            assert proved_at(name, FAMILIES[name], min(found.size, 1 << 12), one)
+            assert derived.proved_at(name, FAMILIES[name], min(found.size, 1 << 12), one)
         if not found.capped:
             beyond = FAMILIES[name].least if found.size is None else found.size + 1
-            assert not proved_at(name, FAMILIES[name], beyond, one)
+            assert not derived.proved_at(name, FAMILIES[name], beyond, one)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in ROWS if 0 < ROWS[n].inputs <= 1 << 15])
 def test_every_input_is_run_again(name: str) -> None:
     row = ROWS[name]
-    assert every_input(name, FAMILIES[name]) == (row.exhaustive, row.inputs)
+    assert derived.every_input(name, FAMILIES[name]) == (row.exhaustive, row.inputs)
 
 
 def test_all_inputs_are_each_there_once() -> None:
     task = parse_task("equality:n=3")
-    rows = [tuple(row) for tokens in all_inputs("equality", task) for row in tokens.tolist()]
+    rows = [
+        tuple(row) for tokens in derived.all_inputs("equality", task) for row in tokens.tolist()
+    ]
     # two strings of three bits
     assert len(rows) == len(set(rows)) == 64
 

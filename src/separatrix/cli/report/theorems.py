@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
 
+NOTE = ""
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
 
 
-def list_theorems() -> list[dict[str, str]]:
+def rows() -> list[dict[str, str]]:
     """Key, title and source of every theorem, statement and count."""
     from separatrix.theory import THEOREMS
     from separatrix.theory.counts import COUNTS
@@ -24,7 +25,12 @@ def list_theorems() -> list[dict[str, str]]:
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
 
 
-def describe_theorem(key: str) -> list[tuple[str, str]]:
+def brief(wide: bool) -> list[dict[str, str]]:
+    """The same for people."""
+    return rows()
+
+
+def describe(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
     from separatrix.theory import THEOREMS, Theorem
     from separatrix.theory.base import SOLVABLE

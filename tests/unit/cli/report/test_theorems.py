@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import pytest
 
-from separatrix.cli.report.listing import describe_theorem, list_theorems
+from separatrix.cli.report.theorems import describe, rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.theory import THEOREMS
 from separatrix.theory.counts import COUNTS
 from separatrix.theory.statements import KNOWN
 
 
-@pytest.mark.parametrize("key", [row["key"] for row in list_theorems()])
+@pytest.mark.parametrize("key", [row["key"] for row in rows()])
 def test_everything_listed_is_explained(key: str) -> None:
-    parts = dict(describe_theorem(key))
+    parts = dict(describe(key))
     assert next(iter(parts)).startswith(f"{key}: ")
     assert {"proof sketch", "source"} <= set(parts)
     assert all(text or key == "none" for text in parts.values())
@@ -23,7 +23,7 @@ def test_everything_listed_is_explained(key: str) -> None:
 
 
 def test_the_list_is_complete() -> None:
-    keys = [row["key"] for row in list_theorems()]
+    keys = [row["key"] for row in rows()]
     assert keys == [*THEOREMS, *KNOWN, *(f"count:{key}" for key in COUNTS)]
     assert len(set(keys)) == len(keys)
 
@@ -34,6 +34,6 @@ def test_the_list_is_complete() -> None:
 )
 def test_unknown_keys_suggest_the_nearest(key: str, near: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown theorem '{key}'") as caught:
-        describe_theorem(key)
+        describe(key)
     assert near in str(caught.value)
     assert "\n" not in str(caught.value)

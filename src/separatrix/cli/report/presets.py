@@ -1,0 +1,50 @@
+"""Released models known by name, for `list presets`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from separatrix.cards.facts import layer_titles
+from separatrix.stacks.architecture.presets import preset
+from separatrix.stacks.architecture.released import PRESETS, hub_ids, preset_named
+
+NOTE = ""
+
+
+def rows() -> list[dict[str, Any]]:
+    """Every preset as data."""
+    return [
+        {
+            "name": name,
+            "layers": len(preset(name)),
+            "spec": preset(name).spec,
+            "source": PRESETS[name]["source"],
+            "hub_ids": hub_ids(name),
+        }
+        for name in PRESETS
+    ]
+
+
+def brief(wide: bool) -> list[dict[str, str]]:
+    """Layers in words, and ids on the hub."""
+    return [
+        {
+            "name": name,
+            "layers": "   ".join(f"{n:,} {title}" for n, title in layer_titles(preset(name))),
+            "hub id": " ".join(hub_ids(name)),
+        }
+        for name in PRESETS
+    ]
+
+
+def describe(name: str) -> list[tuple[str, str]]:
+    """(heading, text) pairs of one preset. Raises UnknownNameError."""
+    known = preset_named(name) or name
+    model = preset(known)
+    layers = ", ".join(f"{count:,} {title}" for count, title in layer_titles(model))
+    return [
+        (f"{known}: {len(model):,} layers", layers),
+        ("spec", model.spec),
+        ("hub ids", "\n".join(hub_ids(known))),
+        ("source", PRESETS[known]["source"]),
+    ]
