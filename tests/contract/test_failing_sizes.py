@@ -18,8 +18,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.base import Theorem
-from separatrix.theory.fails.i_bounded_caches import TheoremI
-from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
+from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
 from separatrix.theory.fails.r_windows_forget import TheoremR
 

@@ -19,13 +19,12 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge
+from separatrix.theory.counts import KNOWN
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.fails.many_layers import closed_form
-from separatrix.theory.fails.many_prices import Sizes
-from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.statements import KNOWN
+from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
 
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PARTS = ("Statement", "Intuition", "Proof", "Numbers", "Assumed", "Open")

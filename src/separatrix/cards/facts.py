@@ -10,10 +10,17 @@ from dataclasses import dataclass
 
 from separatrix.cards.card import all_lines, values_of
 from separatrix.cards.costs import Costs, Serving, costs
-from separatrix.cards.defaults import taken_by_default
 from separatrix.cards.line import CardLine
-from separatrix.cards.memory import FAR, Row, largest_numbers, layer_counts, rows, symbols
-from separatrix.cards.positions import positions_text
+from separatrix.cards.memory import (
+    FAR,
+    Row,
+    largest_numbers,
+    layer_counts,
+    positions_text,
+    rows,
+    symbols,
+    taken_by_default,
+)
 from separatrix.cards.short import Row as ShortRow
 from separatrix.cards.short import forgets, holds, rows_of
 from separatrix.core.numbers.amounts import check_context

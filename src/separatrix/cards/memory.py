@@ -1,16 +1,18 @@
-"""The memory of an architecture at a context, how it grows, and its layers by kind: the numbers
-that a capability card shows.
+"""What a card shows of layers: their kinds, the memory at a context and how it grows, where tokens
+know their places from, and sizes that nobody gave.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import lcm
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.outline import Outline, Part
+from separatrix.stacks.architecture.spec import parse_sizes
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import ATTENTION
 
@@ -107,3 +109,121 @@ def largest_numbers(architecture: Architecture, kind: str, t: int) -> dict[str, 
         if numbers:
             largest[part.name] = max(numbers, largest.get(part.name, 0))
     return dict(sorted(largest.items()))
+
+
+FORMAT = "format"
+"""Written in specs without its name: "fp32"."""
+_LIKE_HEADS = "kv_heads"
+"""The one size that is another's where it is not given, and that every cache depends on."""
+
+
+def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
+    """Sizes that the text of a spec leaves open, as specs write them: "heads=4", "fp32"; with the
+    mechanism's name where the text gives the same size to another. Empty for models of files.
+    """
+    if not architecture.written:
+        return ()
+    given: set[str] = set()
+    left: dict[str, dict[str, str]] = {}
+    texts = parse_sizes(architecture.written)
+    for heads, layer in zip(texts, architecture.layers, strict=True):
+        for (name, sizes), part in zip(heads, layer, strict=True):
+            given |= set(sizes)
+            for size, value in _open(part, set(sizes)):
+                left.setdefault(size, {})[name] = value
+    return tuple(
+        text
+        for size, values in sorted(left.items(), key=lambda item: item[0] == FORMAT)
+        for text in _texts(size, values, alike=size not in given)
+    )
+
+
+def _open(part: Mechanism, given: set[str]) -> list[tuple[str, str]]:
+    """Sizes of a mechanism that were not given and have their default: what is counted, not what is
+    switched.
+    """
+    found: list[tuple[str, str]] = []
+    turns = part.sizes().get("rope", True)
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if f.name in given or value != f.default or (f.name.startswith("rope_") and not turns):
+            continue
+        if f.name == _LIKE_HEADS:
+            found.append((f.name, "heads"))
+        elif f.name == FORMAT or (type(value) is int and value > 0):
+            found.append((f.name, str(value)))
+    return found
+
+
+def _texts(size: str, values: dict[str, str], *, alike: bool) -> list[str]:
+    """One text for all mechanisms that take the same, else one for each."""
+    if alike and len(set(values.values())) == 1:
+        value = next(iter(values.values()))
+        return [value if size == FORMAT else f"{size}={value}"]
+    return [f"{name}.{size}={value}" for name, value in values.items()]
+
+
+_BESIDE = {
+    "embedded": "learned embeddings",
+    "none": "none",
+    "alibi": "ALiBi: scores fall with distance",
+    "unknown": "not said in the file",
+}
+_UNREAD = "in a way that is read: "
+_KINDS = {"full": "full", "windowed": "windowed", "indexed": "indexed"}
+
+
+def positions_text(architecture: Architecture) -> str:
+    """Rotations by the layers that have them, and what else there is; "" where no layer says."""
+    mixing = [part for layer in architecture for part in layer if part.seen_positions is not None]
+    if not mixing:
+        return ""
+    beside = architecture.positions
+    parts = [part for part in mixing if part.group not in ("recurrent", "convolution")]
+    still = sum(part.rotation is None for part in parts)
+    if still == len(parts):
+        # a note of the file's reader says what it found and did not read
+        why = next(
+            (note.partition(_UNREAD)[2] for note in architecture.notes if _UNREAD in note), ""
+        )
+        return f"not known: {why}" if beside == "unknown" and why else _BESIDE[beside]
+    text = _rotations([part for part in parts if part.rotation is not None], parts)
+    if still:
+        text += f"; {still:,} of {len(parts):,} attention layers without (NoPE)"
+    return text if beside == "none" else f"{text}; {_BESIDE[beside]} besides"
+
+
+def _rotations(rotating: list[Mechanism], parts: list[Mechanism]) -> str:
+    """The rotations, each with the layers that have it where they differ."""
+    counts = Counter((_rotation(part), part.group) for part in rotating)
+    kinds: dict[str, list[str]] = {}
+    for (said, group), number in counts.items():
+        kinds.setdefault(said, []).append(f"{number:,} {_KINDS.get(group, group)}")
+    if len(kinds) > 1:
+        return "rotary: " + "; ".join(
+            f"{said} in {' and '.join(layers)} layers" for said, layers in kinds.items()
+        )
+    (said,) = kinds
+    where = " in the windows" if _all_windows(rotating) else ""
+    if where and not _all_windows(parts):
+        where = " in the windows alone"
+    return f"rotary{where}, {said}"
+
+
+def _all_windows(parts: Iterable[Mechanism]) -> bool:
+    return all(part.group == "windowed" for part in parts)
+
+
+def _rotation(part: Mechanism) -> str:
+    """Base, the part of a head that turns, and scaling of a rotation."""
+    rotation = part.rotation
+    assert rotation is not None
+    words = [f"base {rotation.base:,}"]
+    width = part.sizes().get("head_dim")
+    if rotation.dims != width or part.sizes().get("latent"):
+        words.append(f"{rotation.dims:,} numbers of each head")
+    if rotation.scaling is not None:
+        kind, first, *others = rotation.scaling.split("_")
+        name = kind.removesuffix("exact")
+        words.append(f"scaled {name} x{first}" if others or kind == "linear" else name)
+    return ", ".join(words)

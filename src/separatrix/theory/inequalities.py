@@ -11,8 +11,17 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from separatrix.core.errors import Undecided
 from separatrix.core.numbers.logs import LogSign, log_difference
-from separatrix.theory.search.integers import LARGEST, least_factor, settle
-from separatrix.theory.search.reals import LN2, exp, expm1, ln, log1p, log2
+from separatrix.theory.search.reals import (
+    GIVEN_UP,
+    LN2,
+    exp,
+    expm1,
+    least_factor,
+    ln,
+    log1p,
+    log2,
+    settle,
+)
 
 
 class Number(Protocol):
@@ -96,11 +105,11 @@ class Pigeonhole(Generic[N]):
         return self.bits / gain if gain > 0 else inf
 
     def least_places(self: Pigeonhole[float]) -> float:
-        """The smallest `places` with which it holds, as a float; infinite beyond `LARGEST`."""
+        """The smallest `places` with which it holds, as a float; infinite beyond `GIVEN_UP`."""
         if self.bits == 0 or self.kept <= 1:
             return 1.0
         needed = self.places_needed()
-        return floor(needed) + 1.0 if needed < LARGEST else inf
+        return floor(needed) + 1.0 if needed < GIVEN_UP else inf
 
     def _gain(self: Pigeonhole[float]) -> float:
         """log2(values / (kept - 1)), kept > 1."""
@@ -199,7 +208,7 @@ class Counting(Generic[N]):
         for _ in range(2 if self.more else 1):
             begun = owed + min(self.few, groups) * self.more if self.more else owed
             x = least_factor(self.base, self.r, part, begun)
-            groups = ceil(x / self.g) if x < LARGEST else inf
+            groups = ceil(x / self.g) if x < GIVEN_UP else inf
         # then the number of groups costs nothing, and the first x is final
         constant = not self.more and not self.caches
         for _ in range(0 if constant else rounds):
@@ -208,7 +217,7 @@ class Counting(Generic[N]):
             whole = self._with_groups(owed, float(groups))
             x = max(x, least_factor(self.base, self.r, float(self.each), whole))
             before = groups
-            groups = ceil(x / self.g) if x < LARGEST else inf
+            groups = ceil(x / self.g) if x < GIVEN_UP else inf
             if before == groups:
                 break
         return x

@@ -17,14 +17,12 @@ from separatrix.theory.among import answers_after_thought, answers_at_once, grad
 from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
-from separatrix.theory.fails.i_bounded_caches import TheoremI
-from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
+from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import TheoremII
-from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
+from separatrix.theory.fails.iii_one_reading_layer import TheoremIII, TheoremRDepth
 from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
 from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, TheoremVIIPrime
 from separatrix.theory.fails.p_parity import TheoremP
-from separatrix.theory.fails.r_depth import TheoremRDepth
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.reading_layers import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from separatrix.cards.defaults import taken_by_default
+from separatrix.cards.memory import taken_by_default
 from separatrix.cli.main import run
 from separatrix.stacks.architecture import MECHANISMS, Architecture, mechanism
 from separatrix.stacks.architecture.presets import preset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.cards import card_facts
-from separatrix.cards.positions import positions_text
+from separatrix.cards.memory import positions_text
 from separatrix.cli.report.card import why_document
 from separatrix.cli.report.card_json import card_json
 from separatrix.stacks.architecture import Architecture

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.core.errors import SizeError
-from separatrix.theory.fails import many_prices
+from separatrix.theory.fails import many_proof as many_prices
 
 
 @st.composite

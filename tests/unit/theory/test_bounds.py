@@ -17,8 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import MQAR, Disjointness, Equality, Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.theory import judge, recheck
 from separatrix.theory.fails.asymptotic import Bite
-from separatrix.theory.fails.i_bounded_caches import TheoremI
-from separatrix.theory.fails.i_prime_one_layer import TheoremIPrime
+from separatrix.theory.fails.i_bounded_caches import TheoremI, TheoremIPrime
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
 from separatrix.theory.solves.steps import composable
 

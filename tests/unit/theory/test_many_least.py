@@ -11,7 +11,7 @@ from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.fails.many_layers import closed_form
 from separatrix.theory.fails.many_least import least_entries
-from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import ManyLayersSearch, shortest_of
 from separatrix.theory.judge import THEOREMS
 

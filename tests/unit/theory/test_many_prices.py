@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
-from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
-from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_proof import (
+    Choice,
+    Parameters,
+    Sizes,
+    class_bits,
+    conditions,
+    prices,
+)
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:

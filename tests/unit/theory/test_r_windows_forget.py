@@ -25,8 +25,7 @@ from separatrix.stacks.mechanisms import CacheItem, Mechanism
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.base import SEEN_WHOLE
-from separatrix.theory.fails.iii_one_reading_layer import Parameters
-from separatrix.theory.fails.r_depth import Staggered, TheoremRDepth
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, Staggered, TheoremRDepth
 from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.judge import graded
 

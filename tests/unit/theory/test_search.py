@@ -19,7 +19,7 @@ from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.search.driver import CountingSearch, at_size, shortest
 from separatrix.theory.search.evolve import Grid, Point, descend, evolve
-from separatrix.theory.search.integers import least_factor, settle
+from separatrix.theory.search.reals import least_factor, settle
 
 
 @pytest.mark.parametrize("r", [1, 2, 7, 100])

@@ -7,7 +7,7 @@ import pytest
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
-from separatrix.theory.fails.i_prime_one_layer import sole_full_layer
+from separatrix.theory.fails.i_bounded_caches import sole_full_layer
 from separatrix.theory.fits import built_by
 
 QUERY = TwoSum(n=64, M=128)

@@ -5,11 +5,9 @@ which provably do?
 from __future__ import annotations
 
 from separatrix.cards.design.candidates import Choices, space_of
-from separatrix.cards.design.costs import Cost
 from separatrix.cards.design.explain import Neighbour, Point
-from separatrix.cards.design.ladder import ladder
-from separatrix.cards.design.search import DesignResult, design
-from separatrix.cards.design.space import PLACES, Arrangement, Layout, Place, Space
+from separatrix.cards.design.search import DesignResult, design, ladder
+from separatrix.cards.design.space import PLACES, Arrangement, Cost, Layout, Place, Space
 from separatrix.cards.design.tasks import task_for_context
 
 __all__ = [

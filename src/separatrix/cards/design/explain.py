@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.cards.design.costs import Cost, Costs
-from separatrix.cards.design.space import Arrangement, Layout, Space
+from separatrix.cards.design.space import Arrangement, Cost, Costs, Layout, Space
 from separatrix.cards.design.status import TaskJudge
 from separatrix.core.evidence.records import Status
 from separatrix.theory.judge import THEOREMS, graded

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 
-from separatrix.cards.design.costs import Cost, Costs
 from separatrix.cards.design.explain import Explainer, Point
-from separatrix.cards.design.space import TOLD_APART, Arrangement, Layout, Space
+from separatrix.cards.design.space import TOLD_APART, Arrangement, Cost, Costs, Layout, Space
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cards.design.tasks import check_fits
 from separatrix.core.errors import SizeError
@@ -22,7 +21,7 @@ from separatrix.tasks import SeqComp, Task
 from separatrix.theory.among import solves_at_once
 from separatrix.theory.base import one_token_per_value
 from separatrix.theory.fails.many_layers import ManyLayers
-from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS
 from separatrix.theory.judge import judge as verdicts_on
@@ -293,3 +292,31 @@ def _naturalness(layout: Layout) -> tuple[int, int]:
     """
     order = {"evenly spaced": 0, "at the end": 1, "at the start": 2}
     return order.get(layout.place, 3), layout.arrangement.depth
+
+
+def ladder(result: DesignResult) -> tuple[Point, ...]:
+    """One point for every number of reading layers with which some layout is proved sufficient;
+    least cache first, then fewest operations.
+    """
+    costs = Costs()
+    judges = [TaskJudge(task) for task in result.tasks]
+    costed = [
+        (costs.cost(arrangement, result.context), number, arrangement)
+        for number, arrangement in enumerate(result.space.arrangements())
+    ]
+    costed.sort(key=lambda item: (item[0].reading, item[0]))
+    rungs = (
+        _cheapest(((cost, arrangement) for cost, _, arrangement in same), judges, result)
+        for _, same in groupby(costed, key=lambda item: item[0].reading)
+    )
+    return tuple(rung for rung in rungs if rung is not None)
+
+
+def _cheapest(
+    arrangements: Iterable[tuple[Cost, Arrangement]], judges: list[TaskJudge], result: DesignResult
+) -> Point | None:
+    for cost, arrangement in arrangements:
+        for gaps in arrangement.placements(result.space.places):
+            if all(judge.solvable(arrangement, gaps) for judge in judges):
+                return Point(cost, (Layout(arrangement, gaps),))
+    return None

@@ -8,9 +8,8 @@ from functools import cache
 from typing import Any
 
 from separatrix.cards.table.cell import Found, entry, find
-from separatrix.cards.table.classes import COLUMNS, ROWS
 from separatrix.cards.table.models import DEFAULT_MODELS, Source, model_entry
-from separatrix.cards.table.plan import KINDS, Cell, Kind, cells
+from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind, cells
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Evidence
 

@@ -12,8 +12,7 @@ COUNT = "count:"
 def rows() -> list[dict[str, str]]:
     """Key, title and source of every theorem, statement and count."""
     from separatrix.theory import THEOREMS
-    from separatrix.theory.counts import COUNTS
-    from separatrix.theory.statements import KNOWN
+    from separatrix.theory.counts import COUNTS, KNOWN
 
     found = [
         (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
@@ -34,8 +33,7 @@ def describe(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
     from separatrix.theory import THEOREMS, Theorem
     from separatrix.theory.base import SOLVABLE
-    from separatrix.theory.counts import COUNTS
-    from separatrix.theory.statements import KNOWN
+    from separatrix.theory.counts import COUNTS, KNOWN
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.body import Settings, derive, table_cells
-from separatrix.cards.table.classes import COLUMNS
-from separatrix.cards.table.plan import Cell
+from separatrix.cards.table.plan import COLUMNS, Cell
 from separatrix.cli.reproduce.jobs import Job, runs_of
 from separatrix.cli.reproduce.pool import run_jobs
 from separatrix.core.errors import EvidenceError, SizeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_proof import Sizes
 
 _E_LN_2 = 1_884_169
 """e ln(2) in millionths, rounded down."""

@@ -13,13 +13,18 @@ from math import floor, inf, isfinite
 from typing import ClassVar, TypeVar
 
 from separatrix.core.errors import SizeError
-from separatrix.theory.fails.many_prices import Choice, Sizes, class_bits, prices
-from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_proof import (
+    Choice,
+    Parameters,
+    Sizes,
+    class_bits,
+    conditions,
+    prices,
+)
 from separatrix.theory.inequalities import N, certainly, smaller
 from separatrix.theory.search.driver import Search
 from separatrix.theory.search.evolve import LogGrid, Point
-from separatrix.theory.search.occupancy import share_hit
-from separatrix.theory.search.reals import LN2, Real, dot, exp, ln, real, whole
+from separatrix.theory.search.reals import LN2, Real, dot, exp, ln, real, share_hit, whole
 
 _LONGER = "t/x"
 F = TypeVar("F", float, Real)

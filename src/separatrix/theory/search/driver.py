@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 from separatrix.theory.inequalities import Counting, Inequality, certainly
 from separatrix.theory.search.evolve import Grid, Point, Value, descend, evolve
-from separatrix.theory.search.integers import settle
+from separatrix.theory.search.reals import settle
 
 _ROUNDS = 60
 """In how many rounds the groups of w's last index are counted for a single point."""

@@ -10,10 +10,9 @@ import pytest
 from support.small_table import KIND, small_body, small_settings
 
 from separatrix.cards.table.body import MOST_APART, Settings, derive, table_cells
-from separatrix.cards.table.classes import COLUMNS, ROWS, WIDTH
+from separatrix.cards.table.cell import STORIES
 from separatrix.cards.table.models import Source, model_entry, source
-from separatrix.cards.table.plan import KINDS, Cell
-from separatrix.cards.table.texts import STORIES
+from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, WIDTH, Cell
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import from_envelope
 from separatrix.models.model import build

@@ -9,8 +9,7 @@ import pytest
 from separatrix.cli.report.theorems import describe, rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.theory import THEOREMS
-from separatrix.theory.counts import COUNTS
-from separatrix.theory.statements import KNOWN
+from separatrix.theory.counts import COUNTS, KNOWN
 
 
 @pytest.mark.parametrize("key", [row["key"] for row in rows()])
