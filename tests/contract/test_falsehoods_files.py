@@ -16,7 +16,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.among import solves_after_thought
+from separatrix.theory.base import Theorem
 from separatrix.theory.nothing import NothingKnown
 
 STACK = Architecture.parse("full(running_max=false) + linear @ heads=1, head_dim=1")
@@ -126,7 +126,7 @@ def test_a_chain_of_thought_solves_the_task_with_the_chain() -> None:
     assert {verdict.status for verdict in judge(stack, task)} == {"FAILS"}
     wide = Architecture.parse("full @ head_dim=16, heads=1")
     short = parse_task("seqcomp:L=2,m=32,n_1=1")
-    (written,) = judge(wide, short, among=solves_after_thought)
+    (written,) = judge(wide, short, among=Theorem.solves_after_thought)
     assert (written.status, written.task) == ("SOLVABLE", "seqcomp:L=2,m=32,n_1=1,thought=pairs")
     verify(written, folder=Path())
     assert "another task" in refused(replace(written, task=short.spec))

@@ -15,7 +15,6 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.among import fails_at_once, solves_after_thought, solves_at_once
 from separatrix.theory.base import Theorem, at_most
 from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
@@ -29,7 +28,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
     lines: list[CardLine] = []
     # of known constructions each reading layer takes a step, so that the next one is too many
     near = len(architecture.reading) + 1
-    solved = _most_steps(architecture, context, solves_at_once, near=near)
+    solved = _most_steps(architecture, context, Theorem.solves_at_once, near=near)
     steps = 0
     if solved is not None:
         task, verdict = solved
@@ -43,7 +42,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
     if steps < MOST_STEPS and _fits(context, steps + 1):
         lines += _beyond(architecture, steps + 1, context)
-    written = _most_steps(architecture, context, solves_after_thought, written=True)
+    written = _most_steps(architecture, context, Theorem.solves_after_thought, written=True)
     if written is not None:
         task, verdict = written
         words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
@@ -210,7 +209,7 @@ def _too_long(architecture: Architecture, steps: int, context: int) -> CardLine 
 
 
 def _far(theorem: Theorem, architecture: Architecture, steps: int) -> bool:
-    return fails_at_once(theorem) and theorem.silent_up_to(architecture, steps, LONGEST_CONTEXT)
+    return theorem.fails_at_once() and theorem.silent_up_to(architecture, steps, LONGEST_CONTEXT)
 
 
 def _quick(architecture: Architecture, task: SeqComp) -> Callable[[Theorem], bool]:
@@ -223,7 +222,7 @@ def _quick(architecture: Architecture, task: SeqComp) -> Callable[[Theorem], boo
         if theorem.spares and theorem.judge(architecture, task) is not None
     }
     spared |= {key for key, theorem in THEOREMS.items() if _far(theorem, architecture, task.L)}
-    return lambda theorem: fails_at_once(theorem) and theorem.key not in spared
+    return lambda theorem: theorem.fails_at_once() and theorem.key not in spared
 
 
 def _wrong(steps: int, tokens: str) -> str:

@@ -10,7 +10,7 @@ from separatrix.cards.question import grade
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
-from separatrix.theory.among import fails_at_once
+from separatrix.theory.base import Theorem
 from separatrix.theory.judge import judge
 
 _BEYOND = 5
@@ -72,7 +72,7 @@ def _powers(architectures: Sequence[Architecture]) -> range:
 def _begins(architecture: Architecture) -> int | None:
     """The number of facts from which recall fails; None where no theorem names one."""
     asked = recall(architecture, 2)
-    found = judge(architecture, asked.least or asked.task, among=fails_at_once)
+    found = judge(architecture, asked.least or asked.task, among=Theorem.fails_at_once)
     return next((verdict.n for verdict in found if verdict.n is not None), None)
 
 

@@ -99,6 +99,18 @@ class Theorem(ABC):
     words_after_thought: ClassVar[WordsByTask] = {}
     """The same where the model may write a chain of thought first."""
 
+    def solves_at_once(self) -> bool:
+        """Whether it shows what models can compute that answer without writing anything before."""
+        return self.at_once and "SOLVABLE" in self.shows
+
+    def fails_at_once(self) -> bool:
+        """Whether it shows what such models cannot compute."""
+        return self.at_once and "FAILS" in self.shows
+
+    def solves_after_thought(self) -> bool:
+        """Whether it shows what models can compute that write intermediate steps."""
+        return self.after_thought and "SOLVABLE" in self.shows
+
     @property
     def cited(self) -> str:
         """The theorem as people cite it: "Theorem I", "construction: retrieval"."""
@@ -285,43 +297,13 @@ def first_excess(
             return n
         if n == limit:
             break
-        # floats guess, which spares calls; certified comparisons settle the answer
-        near = _crossing(demand, bits, n + 1, limit)
+        # floats guess, which spares calls: demands grow about as n does
+        near = n
+        for _ in range(6):
+            bits_near = max(float(demand(near).log2_ball()), 1.0)
+            near = min(max(n + 1, int(near * bits / bits_near)), limit)
         n = first_size(exceeds, n + 1, limit=limit, near=near)
     return None
-
-
-def _crossing(demand: Callable[[int], Count], bits: int, start: int, limit: int) -> int:
-    """About the first n with demand(n) > 2^bits, by floats: regula falsi on the logarithms, the
-    side that stays halved (Illinois).
-    """
-
-    def excess(n: int) -> float:
-        return float(demand(n).log2_ball()) - bits
-
-    low = start
-    high = min(2 * start + 64, limit)
-    below = excess(low)
-    above = excess(high)
-    while above < 0 and high < limit:
-        low = high
-        below = above
-        high = min(high * 64, limit)
-        above = excess(high)
-    for _ in range(60):
-        if high - low <= 1 or not below < 0 <= above:
-            break
-        n = min(max(low + round((high - low) * below / (below - above)), low + 1), high - 1)
-        value = excess(n)
-        if value < 0:
-            low = n
-            below = value
-            above = above / 2
-        else:
-            high = n
-            above = value
-            below = below / 2
-    return high
 
 
 def sized(n: int, of: str = "n") -> str:

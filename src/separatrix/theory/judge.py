@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Undecided
 from separatrix.core.evidence.canonical import canonical
@@ -13,7 +14,6 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
-from separatrix.theory.among import answers_after_thought, answers_at_once, grades
 from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
 from separatrix.theory.fails.asymptotic import ChenPengWu, YeEtAl
@@ -155,15 +155,15 @@ def graded(architecture: Architecture, task: Task) -> Verdict | None:
     facts = task.facts()
     if facts is None or facts.among:
         return None
-    found = judge(architecture, task, among=grades)
+    found = judge(architecture, task, among=attrgetter("grades"))
     return min(found, key=lambda verdict: verdict.numbers["ceiling_millionths"], default=None)
 
 
 def _about(task: Task) -> Callable[[Theorem], bool]:
     """The theorems about models that answer the task as it is asked."""
     if isinstance(task, Written):
-        return lambda theorem: answers_after_thought(theorem) or theorem.key == NothingKnown.key
-    return answers_at_once
+        return lambda theorem: theorem.after_thought or theorem.key == NothingKnown.key
+    return attrgetter("at_once")
 
 
 def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
@@ -247,7 +247,7 @@ def _known_now(architecture: Architecture, task: Task, verdict: Verdict) -> str:
     known; "" where none does.
     """
     # a theorem about models that write first leaves open what such models can do
-    among = None if THEOREMS[verdict.theorem].at_once else answers_after_thought
+    among = None if THEOREMS[verdict.theorem].at_once else attrgetter("after_thought")
     for other in judge(architecture, task, among=among):
         told = f"theorem {other.theorem} says {other.status}: {other.statement}"
         if other.status != "OPEN":

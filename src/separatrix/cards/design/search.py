@@ -18,8 +18,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Layer
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.among import solves_at_once
-from separatrix.theory.base import one_token_per_value
+from separatrix.theory.base import Theorem, one_token_per_value
 from separatrix.theory.fails.many_layers import ManyLayers
 from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import MOST_READERS
@@ -71,7 +70,9 @@ class DesignResult:
             text
             for point in proved[:MOST_EXPLAINED]
             for task in self.tasks
-            for verdict in verdicts_on(point.layout.architecture, task, among=solves_at_once)[:1]
+            for verdict in verdicts_on(
+                point.layout.architecture, task, among=Theorem.solves_at_once
+            )[:1]
             for text in verdict.assumptions
             if text.startswith("positions:")
         ]

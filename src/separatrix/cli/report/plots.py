@@ -56,7 +56,7 @@ def fronts(result: DesignResult) -> Drawing:
         dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
         found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
 
-    from separatrix.cards.design import search as ladder
+    from separatrix.cards.design import ladder
 
     for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
         for point in points:
