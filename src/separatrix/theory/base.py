@@ -38,8 +38,6 @@ class Sees(Enum):
     """Every layer and its place. Right for any theorem; a search over stacks is only slow."""
     CACHE = auto()
     """The bits of the whole cache after t tokens, for every t; see `CacheTheorem`."""
-    ONE_MEMORY = auto()
-    """The one layer with memory; the theorem is silent where there are none or several."""
     LAYERS = auto()
     """Which layers there are, wherever and however often they stand."""
     READERS = auto()

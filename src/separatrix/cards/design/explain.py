@@ -164,15 +164,8 @@ class Explainer:
         """The first task and theorem that exclude a layout for where its readers stand; None if
         none does.
         """
-        prefixes: dict[int, list[int]] = {}
-
-        def prefix(arrangement: Arrangement, t: int) -> list[int]:
-            if t not in prefixes:
-                prefixes[t] = self.costs.prefix(arrangement, t)
-            return prefixes[t]
-
         for judge in self.judges:
-            key = judge.placement_fails(layout.arrangement, layout.gaps, prefix)
+            key = judge.placement_fails(layout.arrangement, layout.gaps)
             if key is not None:
                 return judge, key
         return None

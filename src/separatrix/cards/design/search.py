@@ -238,29 +238,17 @@ class _Search:
             self.proved.take(cost, [Layout(arrangement, gap) for gap in solved], within)
         if want_open:
             known = set(solved)
-            prefixes: dict[int, list[int]] = {}
             # what a construction solves no theorem excludes, so none need be asked
             kept = [
                 Layout(arrangement, gap)
                 for gap in gaps
-                if gap in known or not self._fails(arrangement, gap, prefixes, within)
+                if gap in known or not self._fails(arrangement, gap, within)
             ]
             self.open.take(cost, kept, within)
 
-    def _fails(
-        self,
-        arrangement: Arrangement,
-        gap: tuple[int, ...],
-        prefixes: dict[int, list[int]],
-        within: bool,
-    ) -> bool:
-        def prefix(arrangement: Arrangement, t: int) -> list[int]:
-            if t not in prefixes:
-                prefixes[t] = self.costs.prefix(arrangement, t)
-            return prefixes[t]
-
+    def _fails(self, arrangement: Arrangement, gap: tuple[int, ...], within: bool) -> bool:
         for judge in self.judges:
-            theorem = judge.placement_fails(arrangement, gap, prefix)
+            theorem = judge.placement_fails(arrangement, gap)
             if theorem is not None:
                 self._exclude(theorem, judge, 1, within)
                 return True

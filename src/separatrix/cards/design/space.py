@@ -11,7 +11,7 @@ from math import comb
 from typing import Literal
 
 from separatrix.core.errors import SizeError, SpecError
-from separatrix.stacks.architecture import Architecture, Layer, bounded_bits
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.stacks.architecture.spec import MOST_LAYERS
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.theory.words import counted_as
@@ -279,13 +279,6 @@ class Costs:
 
     def cache_bits(self, arrangement: Arrangement, t: int) -> int:
         return self._total(arrangement, t, 0, _cache_bits)
-
-    def prefix(self, arrangement: Arrangement, t: int) -> list[int]:
-        """Bits of the first 0, 1, ... bounded layers at lengths up to t."""
-        sums = [0]
-        for layer in arrangement.filled():
-            sums.append(sums[-1] + self._of(layer, t, 2, bounded_bits))
-        return sums
 
     def _of(self, layer: Layer, t: int, what: int, measure: Callable[[Layer, int], int]) -> int:
         # identity is faster than comparing layers; `_alive` keeps an id from being used again

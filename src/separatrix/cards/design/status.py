@@ -3,7 +3,7 @@ cannot tell apart.
 
 What a theorem looks at of a stack is a trait of its class (`Sees`), and says how often it is asked:
 
-- the cache, the only layer with memory, or how many layers of each kind: once per arrangement;
+- the cache, or how many layers of each kind: once per arrangement;
 - which layers there are, reading layers, or what stands before the second of them: once for these;
 - sizes of groups of layers: once per sizes, and what fails with some sizes fails with smaller ones.
 
@@ -21,19 +21,13 @@ from typing import Any, TypeVar, cast
 from separatrix.cards.design.space import Arrangement, Layout
 from separatrix.core.errors import Undecided
 from separatrix.core.evidence.records import Status, Verdict
-from separatrix.stacks.architecture import Architecture, Group, Layer, bounded_bits
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Family, SeqComp, Task
 from separatrix.theory.base import CacheTheorem, Sees, Theorem
 from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem
 from separatrix.theory.judge import THEOREMS, judge
 
-_LONG = 1 << 20
-
 Answer = TypeVar("Answer")
-Prefix = Callable[[Arrangement, int], list[int]]
-"""Bits of the first 0, 1, ... bounded layers of an arrangement at lengths up to t."""
-
-
 _BySight = list[tuple[Sees, list[Theorem]]]
 
 
@@ -41,45 +35,6 @@ def _by_sight(theorems: Sequence[Theorem], *sights: Sees) -> _BySight:
     """Theorems by what they look at, in that order; those that look at anything else left out."""
     groups = ((sees, [t for t in theorems if t.sees is sees]) for sees in sights)
     return [(sees, alike) for sees, alike in groups if alike]
-
-
-class SummedStack:
-    """A stack as theorems about groups of layers look at it, the bits of its bounded layers summed
-    and no layer written out: see `Architecture` for each name.
-    """
-
-    def __init__(self, arrangement: Arrangement, gaps: tuple[int, ...], prefix: list[int]) -> None:
-        self.arrangement = arrangement
-        self.gaps = gaps
-        self.prefix = prefix
-        self.reading = tuple(range(arrangement.reading))
-        self.layers: dict[int, Layer | None] = dict.fromkeys(self.reading, arrangement.reader)
-
-    def read_bits(self, index: int) -> int:
-        return sum(part.read_bits() for part in self.arrangement.reader or ())
-
-    def groups(self, t: int) -> tuple[Group, ...]:
-        inside, convolution = _reader_bits(self.arrangement.reader or (), t)
-        groups: list[Group] = []
-        start = 0
-        for number, gap in enumerate(self.gaps):
-            between = self.prefix[start + gap] - self.prefix[start]
-            start += gap
-            groups.append(
-                Group(
-                    inside if number else 0,
-                    between + (convolution if number < self.arrangement.reading else 0),
-                )
-            )
-        return tuple(groups)
-
-
-def _reader_bits(reader: Layer, t: int) -> tuple[int, int]:
-    """Bits of a reading layer that join the group after it, and those of its short convolutions,
-    which join the group before it.
-    """
-    alone = Architecture((reader,)).groups(t)
-    return bounded_bits(reader, t), alone[0].between
 
 
 class TaskJudge:
@@ -97,12 +52,10 @@ class TaskJudge:
         ]
         others = [t for t in failing if t not in self._about_depth]
         solving = [t for t in deciding if "SOLVABLE" in t.shows]
-        self._fail_anywhere = _by_sight(others, Sees.ONE_MEMORY, Sees.READERS, Sees.COUNTS)
+        self._fail_anywhere = _by_sight(others, Sees.READERS, Sees.COUNTS)
         self._fail_somewhere = _by_sight(others, Sees.CARRIERS, Sees.STACK)
         # those that are asked about every stack come last
-        self._solve = _by_sight(
-            solving, Sees.ONE_MEMORY, Sees.LAYERS, Sees.READERS, Sees.CARRIERS, Sees.STACK
-        )
+        self._solve = _by_sight(solving, Sees.LAYERS, Sees.READERS, Sees.CARRIERS, Sees.STACK)
 
     def _once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         if key not in self._memo:
@@ -156,9 +109,7 @@ class TaskJudge:
         anywhere = next(arrangement.placements())
         return self._any(self._fail_anywhere, "FAILS", arrangement, anywhere)
 
-    def placement_fails(
-        self, arrangement: Arrangement, gaps: tuple[int, ...], prefix: Prefix
-    ) -> str | None:
+    def placement_fails(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A theorem that says FAILS with the reading layers there, beside those of
         `arrangement_fails`; None if none does.
         """
@@ -167,13 +118,7 @@ class TaskJudge:
                 arrangement.reading, self.task
             ):
                 continue
-            length = self.task.length
-            if theorem.sees is Sees.GROUPS:
-                summed = SummedStack(arrangement, gaps, prefix(arrangement, length))
-                stack = cast(Architecture, summed)
-            else:
-                stack = Layout(arrangement, gaps).architecture
-            sizes = theorem.sizes(stack, length)
+            sizes = theorem.sizes(Layout(arrangement, gaps).architecture, self.task.length)
             if sizes is not None and self._sizes_fail(theorem, sizes):
                 return theorem.key
         return self._any(self._fail_somewhere, "FAILS", arrangement, gaps)
@@ -263,9 +208,6 @@ class TaskJudge:
             carriers = arrangement.fill[:before]
             mark = (carriers, reader, arrangement.reading)
             return mark, (*carriers, *(reader,) * arrangement.reading)
-        if sees is Sees.ONE_MEMORY:
-            one = self._with_memory(arrangement) == 1
-            return (arrangement, Layout(arrangement, gaps).layers) if one else None
         layout = Layout(arrangement, gaps)
         # wherever they stand, the layers are the same
         return arrangement if sees is Sees.COUNTS else layout, layout.layers
@@ -293,17 +235,7 @@ class TaskJudge:
         counts = any(part.counted_bits for layer in arrangement.fill for part in layer)
         return alone == "none" and counts
 
-    def _with_memory(self, arrangement: Arrangement) -> int:
-        """How many layers have memory; 2 stands for several."""
-        if arrangement.reading > 1:
-            return 2
-        remembering = sum(self._remembers(layer) for layer in arrangement.filled())
-        return min(2, arrangement.reading + remembering)
-
     def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
         """What `judge` hears of one theorem about one stack."""
         found = judge(stack, self.task, among=lambda other: other is theorem)
         return found[0] if found else None
-
-    def _remembers(self, layer: Layer) -> bool:
-        return self._once(("memory", layer), lambda: any(part.cache_bits(_LONG) for part in layer))

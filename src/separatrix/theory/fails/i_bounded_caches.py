@@ -203,7 +203,7 @@ class TheoremIPrime(Theorem):
         " same answer for every B."
     )
     shows = FAILS
-    sees = Sees.ONE_MEMORY
+    sees = Sees.COUNTS
     # h does not change with n, and a family's first parts only gain contents
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {

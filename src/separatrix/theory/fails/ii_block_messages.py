@@ -110,7 +110,7 @@ class TheoremII(Theorem):
         " twin that has it: same messages, same choice, same output, another answer."
     )
     shows = FAILS
-    sees = Sees.ONE_MEMORY
+    sees = Sees.COUNTS
     # see `sizes`: T and N grow with n, so does u_1, and g grows with both
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {
