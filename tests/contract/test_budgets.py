@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (11_285, 6_200),
     "checks": (3_247, 2_600),
     "training": (8_477, 3_800),
-    "findings": (2_033, 1_800),
+    "findings": (2_063, 1_800),
     "cli": (9_939, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

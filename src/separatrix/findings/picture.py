@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 from separatrix.cards.measured.table import Table
 from separatrix.core.document.plot import (
     DASHED,
+    DOTTED,
     FAILS,
     MUTED,
     SOLVES,
@@ -31,6 +33,7 @@ KINDS = {
 }
 """What a seed may be -> a shape beside a colour, so that it is seen without colours as well."""
 _ROW = 24
+_LINES = ((SOLVES, ""), (FAILS, DASHED), (MUTED, DOTTED))
 
 
 def picture(one: Picture, results: Results) -> Drawing:
@@ -66,14 +69,13 @@ def _steps(one: Picture, cells: list[Cell], results: Results) -> Drawing:
 
 def _curves(one: Picture, cells: list[Cell]) -> Drawing:
     marks: list[Mark] = []
-    # the first in one colour, the others in another, dashed
-    looks = {cell.name: (FAILS, DASHED) if row else (SOLVES, "") for row, cell in enumerate(cells)}
+    looks = dict(zip((cell.name for cell in cells), cycle(_LINES), strict=False))
     for cell in cells:
         colour, dash = looks[cell.name]
         for seed in cell.seeds:
             marks.append(Stroke(seed.curve, colour, dash, 1.4, f"{cell.name}, seed {seed.seed}"))
     most = max((step for cell in cells for seed in cell.seeds for step, _ in seed.curve), default=1)
-    dashes = {"": "whole lines", DASHED: "dashed"}
+    dashes = {"": "whole lines", DASHED: "dashed", DOTTED: "dotted"}
     return Drawing(
         x=linear_axis("steps", most * 1.02),
         y=share_axis("running accuracy"),

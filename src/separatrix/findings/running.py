@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from separatrix.cards.measured.table import Longer, Rate, Rounded, Row, Table, Trial
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import SCALE, Experiment, Planned
+from separatrix.findings.results import Cell, Results
 from separatrix.training.flops import forward_flops
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine
@@ -78,6 +80,24 @@ def run(
     with Store.read(store) as kept:
         rows = {row.key: row for row in kept.rows(sweep_name(experiment))}
     return tabled(experiment, cells, rows, cores=workers or cores(), device=device)
+
+
+def with_curves(experiment: Experiment, results: Results, store: Path) -> Results:
+    """The cells with the running accuracies of every seed, as a store keeps them."""
+    found: list[Cell] = []
+    with Store.read(store) as kept:
+        for planned in experiment.cells():
+            cell = results.cells.get(str(planned.labels["cell"]))
+            if cell is None:
+                continue
+            keys = {run.seed: run.key for run in planned.runs if run.learning_rate == cell.rate}
+            curves = {
+                seed: tuple((one.step, one.accuracy) for one in kept.metrics(key))
+                for seed, key in keys.items()
+            }
+            seeds = tuple(one._replace(curve=curves[one.seed]) for one in cell.seeds)
+            found.append(replace(cell, seeds=seeds))
+    return Results.of(found)
 
 
 def tabled(

@@ -16,7 +16,7 @@ from typing import Any
 
 from separatrix.cards.measured.table import Row, Table
 from separatrix.core.errors import SizeError, SpecError
-from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment
+from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.results import Results, of_rates
 from separatrix.findings.running import run, runs_of
 from separatrix.findings.scaling import WIDTH, left_out, scaled
@@ -114,7 +114,15 @@ class Trial:
             for name, one in self.small.items()
         }
         found = self._experiment("trial", layouts, self.steps, range(self.seeds), {})
-        return replace(found, contrasts=tuple(Contrast(*two) for two in combinations(layouts, 2)))
+        names = tuple(layouts)
+        return replace(
+            found,
+            contrasts=tuple(Contrast(*two) for two in combinations(names, 2)),
+            pictures={
+                "": Picture(self.task.spec, names),
+                "curves": Picture(self.task.spec, names, curves=True),
+            },
+        )
 
     def _experiment(
         self,

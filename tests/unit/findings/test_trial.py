@@ -15,7 +15,7 @@ from separatrix.cards.measured.table import Trial as Seen
 from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.findings.page import contrasts
 from separatrix.findings.results import of_table
-from separatrix.findings.running import runs_of
+from separatrix.findings.running import runs_of, with_curves
 from separatrix.findings.trial import Trial, chosen
 from separatrix.findings.trial import trial as made
 from separatrix.stacks.architecture import Architecture
@@ -146,13 +146,15 @@ def test_what_the_rows_do_not_show_is_said() -> None:
 
 
 def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
-    found = trial(task="eva:n=2,V=2", seeds=2, steps=8)
+    found = trial(task="eva:n=2,V=2", seeds=2, steps=20)
 
     def train(store: str) -> list[object]:
         engine = InPlace(work, 1)
         experiment, table = found.train(store=tmp_path / store, engine=engine, show=False)
         assert table.provenance.command.startswith("separatrix trial gdn full --task eva:n=2,V=2")
         assert contrasts(experiment.contrasts, of_table(table))[0].said.startswith("open: ")
+        drawn = with_curves(experiment, of_table(table), tmp_path / store)
+        assert [seed.curve[-1][0] for one in drawn.cells.values() for seed in one.seeds] == [20] * 4
         rows = [replace(one, rates=()) for one in table.rows]
         return [rows, [(x.seed, x.right, x.steps) for one in table.rows for x in one.every]]
 

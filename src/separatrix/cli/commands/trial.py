@@ -39,7 +39,7 @@ def trial(
     device: Device = "cpu",
     dry_run: DryRun = False,
     out: Annotated[
-        Path | None, typer.Option(help="New folder for the page, its picture and the rows.")
+        Path | None, typer.Option(help="New folder for the page, its pictures and the rows.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -53,6 +53,7 @@ def trial(
     from separatrix.findings.page import data
     from separatrix.findings.picture import write_out
     from separatrix.findings.results import of_table
+    from separatrix.findings.running import with_curves
     from separatrix.findings.trial import trial as scaled
     from separatrix.stacks.architecture.resolve import resolve
 
@@ -87,7 +88,7 @@ def trial(
         raise stopped(store) from None
     results = of_table(table)
     if out is not None:
-        write_out(experiment, table, results, out)
+        write_out(experiment, table, with_curves(experiment, results, store), out)
     if as_json:
         said = {"rules": found.rules(), "remarks": found.remarks(table, results)}
         print_json({**data(experiment, table, results), **said})
