@@ -13,57 +13,15 @@ from typing import Any
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.fields import Fields, shown
+from separatrix.stacks.architecture.hf.fields import FIELDS, Fields, one_of, shown
 
-_ENCODERS = frozenset(
-    (
-        *("albert", "bert", "big_bird", "camembert", "convbert", "data2vec-text", "deberta"),
-        *("deberta-v2", "distilbert", "electra", "ernie", "ernie_m", "esm", "esmc", "eurobert"),
-        *("flaubert", "fnet", "funnel", "ibert", "jina_embeddings_v3", "layoutlm", "layoutlmv2"),
-        *("layoutlmv3", "lilt", "longformer", "luke", "markuplm", "megatron-bert", "mobilebert"),
-        *("modernbert", "modernvbert", "mpnet", "mra", "neomme", "neobert", "new", "nezha"),
-        *("nomic_bert", "nystromformer", "openai_privacy_filter", "perceiver", "qdqbert"),
-        *("rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "splinter"),
-        *("squeezebert", "tapas", "visual_bert", "xlm", "xlm-roberta", "xlm-roberta-xl", "xmod"),
-        *("yoso", "canine", "gte", "llama_bidirec", "mistral_bidirec", "gemma_bidirec"),
-    )
-)
-"""Model types that see the whole text, unless the file says `is_decoder: true`."""
-_ENCODER_DECODERS = frozenset(
-    (
-        *("bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "canary", "cohere_asr"),
-        *("dia", "encoder-decoder", "florence2", "fsmt", "led", "longt5", "m2m_100", "marian"),
-        *("mbart", "moonshine", "moonshine_streaming", "mt5", "musicgen", "musicgen_melody"),
-        *("mvp", "nllb-moe", "pegasus", "pegasus_x", "pix2struct", "plbart", "pop2piano"),
-        *("pp_formulanet", "prophetnet", "rag", "seamless_m4t", "seamless_m4t_v2"),
-        *("speech-encoder-decoder", "speech_to_text", "speecht5", "switch_transformers", "t5"),
-        *("t5gemma", "t5gemma2", "udop", "umt5", "vision-encoder-decoder", "whisper", "nougat"),
-        *("xlm-prophetnet", "t5_gemma_module", "t5gemma2_decoder", "t5gemma2_encoder", "byt5"),
-        *("canary_decoder", "dia_decoder", "dia_encoder", "trocr", "t5gemma2_text", "donut"),
-    )
-)
-_PREFIX = frozenset(("cpmant", "gpt_cpm", "glm-130b", "unilm"))
-"""Model types whose prompt is seen whole, and read left to right from its end on."""
-_OTHER_INPUT = re.compile(
-    r"(^|[_-])(vision|visual|image|audio|speech|encoder|ctc|asr_streaming_encoder)([_-]|$)"
-    r"|clip|siglip|^(vit|deit|beit|dinov|dpt|detr|yolos|swin|sam[23]?$|sam_|wav2vec|hubert|wavlm)"
-    r"|convnext|segformer|timesfm|patchts|lightglue|superpoint|resnet|timm|^(align|owlv|mimi|encodec)"
-    r"|^(aimv2|hiera|ijepa|vjepa|videomae|vivit|timesformer|unispeech|sew|data2vec|dac)"
-)
-"""Encoders of images, sound and series."""
-_DIFFUSION = re.compile(
-    r"diffusion|llada|dream|sdar|(^|[_-])dlm|mdlm|bd3|sedd|block_diff|fast_?dllm|dllm|plaid|trado"
-    r"|dcoder|diffcoder|diffu|sdlm|dflash|^a2d|lladamoe|wedlm|rnd1|mmada|tess",
-    re.IGNORECASE,
-)
-_CLASSES = re.compile(
-    r"ForMasked|Bidirec|BiModel|ForCTC|VisionModel|VisionTransformer|MaskGen|EncoderModel"
-    r"|TextEncoding|EncoderDecoder"
-)
-_FALSE = re.compile(r"(^|_)(is_)?caus(al|ality)(_|$)|unidirectional|autoregressive|left_to_right")
-_TRUE = re.compile(r"bidir|bi_direction|non_?causal|prefix_?lm|encoder_only|is_encoder$|is_mdlm")
-_WHOLE_TEXT = re.compile(r"bidir|(^|[_-])bert|bert$|_bi$|sentence_?transformer", re.IGNORECASE)
-"""Model types whose name says that they see the whole text."""
+_KINDS = FIELDS["not_causal"]
+_OTHER_INPUT = re.compile(one_of("other_input"))
+_DIFFUSION = re.compile(one_of("diffusion"), re.IGNORECASE)
+_CLASSES = re.compile(one_of("whole_text_classes"))
+_FALSE = re.compile(one_of("false"))
+_TRUE = re.compile(one_of("true"))
+_WHOLE_TEXT = re.compile(one_of("whole_text"), re.IGNORECASE)
 _ANY_ORDER = "a diffusion model, which fills in tokens in any order"
 _REMEDY = "only models that read left to right are judged"
 
@@ -86,11 +44,11 @@ def _by_type(level: Mapping[Any, Any]) -> str | None:
         said = f"'model_type' is {shown(kind)}"
         if _DIFFUSION.search(kind):
             return f"{said}, {_ANY_ORDER}"
-        if kind in _PREFIX:
+        if kind in _KINDS["prefix"]:
             return f"{said}, a prefix LM, whose prompt sees the tokens after it"
-        if kind in _ENCODER_DECODERS:
+        if kind in _KINDS["encoder_decoders"]:
             return f"{said}, an encoder-decoder"
-        whole = kind in _ENCODERS or _WHOLE_TEXT.search(kind) is not None
+        whole = kind in _KINDS["encoders"] or _WHOLE_TEXT.search(kind) is not None
         if whole and level.get("is_decoder") is not True:
             return f"{said}, an encoder, which sees the whole text ('is_decoder' is not true)"
         if _OTHER_INPUT.search(kind) and not _holds_text(level):
@@ -148,7 +106,7 @@ def _switch(value: Any) -> bool | None:
     return bool(value) if type(value) in (bool, int, float) and value in (0, 1) else None
 
 
-_CONTRASTIVE = re.compile(r"clip|siglip|align|owl|flava|clap|groupvit")
+_CONTRASTIVE = re.compile(one_of("contrastive"))
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "decoder_config")
 _INNER = ("attn_config", "attn_cfg", "attn", "attention_config", "model_args", "transformer_config")
 _BOTH = (

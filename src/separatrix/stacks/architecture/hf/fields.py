@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import difflib
 import reprlib
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import ConfigError
@@ -17,6 +19,10 @@ from separatrix.stacks.architecture.hf.draft import Size, Unknown
 LARGEST = 10**9
 MOST_LAYERS = 10_000
 
+FIELDS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("fields.toml").read_text(encoding="utf-8")
+)
+"""Names that are known, by what is known of them."""
 FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
 _PATTERNS = (
@@ -49,6 +55,11 @@ def shown(value: Any) -> str:
         return _short.repr(value)
     except ValueError:  # Python does not print integers of more than 4,300 digits
         return f"a value of type {type(value).__name__} too large to print"
+
+
+def one_of(words: str) -> str:
+    """A regular expression for any of these words of fields.toml."""
+    return "|".join(FIELDS["words"][words])
 
 
 @dataclass(frozen=True)

@@ -12,33 +12,12 @@ from collections.abc import Iterable
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.stacks.architecture.hf.draft import Reading
-from separatrix.stacks.architecture.hf.fields import Fields, shown
+from separatrix.stacks.architecture.hf.fields import FIELDS, Fields, shown
 from separatrix.stacks.architecture.hf.interpreter import read
 from separatrix.stacks.architecture.hf.layers import finished, kinds_of
 from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN
 
 _RECURRENT = ("recurrent", "attention and recurrence")
-
-_OTHERS = (
-    *("block_types", "_block_types", "attn_layer_indices", "full_attn_idxs", "attn_layer_idx"),
-    "global_attn_idx",
-    *("attn_layer_period", "full_attention_interval", "global_attn_every_n_layers"),
-    *("no_rope_layers", "no_rope_layer_interval"),
-)
-"""Fields that tell layers apart, of which only the model's code knows how."""
-
-_ODD = (
-    *("attn", "attn_mode", "ssm_cfg", "state_size", "d_state", "conv_kernel", "conv_L_cache"),
-    *("use_short_conv", "short_conv_kernel_size"),
-    *("sparse_config", "sparse_attention_config", "nsa_config", "moba_config"),
-    *("attention_types", "attn_config", "use_mla"),
-    *("global_head_dim", "num_global_key_value_heads", "swa_head_dim"),
-    *("swa_num_attention_heads", "swa_num_key_value_heads"),
-    *("attention_other_setting", "num_sliding_attention_heads"),
-)
-"""Fields of recurrent or sparse mixers, or of layers with heads of their own: a file with one of
-them is no usual decoder.
-"""
 
 
 def probe(fields: Fields, known: Iterable[str]) -> Reading:
@@ -103,8 +82,8 @@ def _told(fields: Fields) -> Reading:
 
 def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:
     """Raises ConfigError for fields that a usual decoder does not have."""
-    typed = fields.has("layer_types")
-    for name in (*(() if typed else _OTHERS), *_ODD):
+    typed, unusual = fields.has("layer_types"), FIELDS["unusual"]
+    for name in [*unusual["mixers"]] if typed else [*unusual["layers"], *unusual["mixers"]]:
         if fields.has(name) and name not in but:
             raise fields.error(
                 f"'{name}' is there, and only the model's code tells what it means for the layers;"

@@ -16,69 +16,37 @@ from typing import Any
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.draft import Draft, Reading, Unknown
-from separatrix.stacks.architecture.hf.fields import Fields, shown
-from separatrix.stacks.architecture.hf.harmless import AROUND, WHOLE, harmless
+from separatrix.stacks.architecture.hf.fields import FIELDS, Fields, one_of, shown
 from separatrix.stacks.architecture.hf.kv_format import STATED
 from separatrix.stacks.mechanisms.base import ATTENTION
 
-_SPEAKS = re.compile(
-    r"attn|attention|head|layer|window|cache|block|loop|pass(?!word)|cycle|shar(e|ing)|spars|kv|qkv"
-    r"|quer|mask|caus|direction|encoder|decoder|recur|depth|repeat|stride|compress|latent|lora_rank"
-    r"|topk|top_k|index|chunk|local|global|group|dilat|segment|sink|memor|mamba|ssm|lightning|rwkv"
-    r"|lru|linear_|conv(?!ersation)|reuse|iter|prefix|diffus|cross|hybrid|interleav|swa|mla$|mla_|gqa|mqa|nsa"
-    r"|moba|(^|_)cla($|_)|yoco|span|state|unroll|horizon|keep_|evict|sliding|period|pattern|every"
-    r"|interval|(^|_)(ut|act)_|ponder|(^|_)key|(^|_)value|v_heads|skip|exit|retain|landmark"
-    r"|hash|lsh|kv_channels|bucket|random|early_exit|rounds|(^|_)stages?($|_)|expand"
-    r"|d_inner|d_state|dt_rank|(^|_)slots?($|_)|rank_kv|rope|rotary|alibi|relative|pool|rnn"
-    r"|gru|lstm|token_shift|short|meta_tokens|(^|_)([kqv]|qk|kq|vo)_?(dim|size|rank|width|proj)"
-    r"|(dim|d)_([kqv]|kv|c|qk)($|_)|rank($|_)|(^|_)mems?($|_)|look_?(back|ahead)|receptive|future"
-    r"|autoregress|timestep|denois|noise_sched|mlm|multi_?quer|(^|_)tied?_([kv]|layer|across)"
-    r"|prelude|coda|recycl|think|reason|refine|univers|adaptive_comp|halting|effective_|unique"
-    r"|(^|_)(copies|times|reps|steps)($|_)|merg|register|virtual_tok|selective|budget|bandwidth"
-    r"|stripe|strided|downsampl|upsampl|token_reduc|compan|tree|sampling_steps|h2o|streaming"
-    r"|bidir|retent|mixer|mixing|token_mix|operator|variant|backbone_type|selected|(^|_)meta_len|hyena"
-    r"|performer|favor|linformer|nystr|toeplitz|fourier|spectral|(^|_)ema_|neighbo|natten|radius"
-    r"|feature_map|nb_features|(^|_)band_|pyramid|funnel|titans|(^|_)ttt"
-)
-"""Names that speak of attention, layers, heads, windows, caches, loops, sharing or blocks."""
-_OFF_BY_FALSE = (
-    *("use_cache_quantization", "use_cache_kernel", "use_quantized_cache", "pre_allocate_kv_cache"),
-    *("enable_cache_quantization", "cache_quantization"),
-)
-_MIXERS = re.compile(
-    r"attention|attn|mamba|ssm|rwkv|retnet|retention|deltanet|hyena|recurren|sparse|sliding|window"
-    r"|bidirec|causal|diffusion|prefix|hybrid|linear_att|lstm|s4d?$"
-)
-_OFF_BY_ONE = ("compression_ratio", "rotary_scaling_factor", "full_attn_mod")
-"""Factors and periods that change nothing where they are one."""
-_SENSE = re.compile(
-    r"caus|full|dense|mask(?!ed_softmax)|decoder|global|cache|direction|separate|independent|own_"
-    r"|distinct|untie|per_(layer|head)|rotary$|(^|_)rope$|use_(rope|rotary)|autoregress|left_to_right"
-)
-"""Flags that may mean something by being false."""
+_SPEAKS = re.compile(one_of("speaks"))
+_MIXERS = re.compile(one_of("mixers"))
+_SENSE = re.compile(one_of("sense"))
 
 _OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|latent|lora_rank")
 _DEEPEST = 8
 """Objects within objects that are looked into."""
-_SAME: dict[str, tuple[str, ...]] = {
-    "heads": (
-        *("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads", "num_head"),
-        *("decoder_attention_heads", "encoder_attention_heads", "num_q_heads"),
-    ),
-    "kv_heads": (
-        *("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads"),
-        *("num_query_groups", "multi_query_group_num", "num_attention_groups"),
-    ),
-    "head_dim": (
-        *("head_dim", "kv_channels", "attention_head_dim", "d_head", "d_kv", "head_size"),
-        *("attention_head_size", "dim_head", "v_head_dim", "qk_head_dim", "head_width"),
-    ),
-}
+_NAMES = FIELDS["harmless"]
+_HARMLESS = frozenset((*_NAMES["heads"], *_NAMES["elsewhere"], *_NAMES["silent"]))
+_SAME: dict[str, list[str]] = {k: v for k, v in FIELDS["same"].items() if k != "depth"}
 """Size -> spellings that are harmless where they say what was read under another one."""
-_DEPTHS = (
-    *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers", "decoder_layers"),
-    *("num_blocks", "num_decoder_layers", "depth", "encoder_layers"),
-)
+
+_STRONG = re.compile(one_of("strong"))
+_USUAL = re.compile(rf"(^|_)({one_of('usual')})($|_)")
+_POSITIONWISE = re.compile(rf"(^|_)({one_of('positionwise')})($|_)")
+_MODES = re.compile(rf"^({one_of('modes')})_")
+
+
+def _harmless(name: str) -> bool:
+    """Whether a field of that name, in a file of any family, is known to be harmless."""
+    low = name.lower()
+    return (
+        low in _HARMLESS
+        or _USUAL.search(low) is not None
+        or _MODES.search(low) is not None
+        or (_STRONG.search(low) is None and _POSITIONWISE.search(low) is not None)
+    )
 
 
 def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str, Any]]) -> None:
@@ -90,7 +58,7 @@ def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str,
             raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
-    unasked.harmless(*STATED, *AROUND)
+    unasked.harmless(*STATED, *_NAMES["around"])
     for level in outer:
         for name, value in _unknown(level, unasked, ""):
             # some files repeat the language model's fields around it
@@ -104,7 +72,11 @@ def unknown_note(fields: Fields) -> list[str]:
         str(name)
         for name, value in fields.data.items()
         if str(name) not in fields.read
-        and not (str(name) in WHOLE or harmless(str(name)) or _SPEAKS.search(str(name).lower()))
+        and not (
+            str(name) in _NAMES["whole"]
+            or _harmless(str(name))
+            or _SPEAKS.search(str(name).lower())
+        )
         # switches, factors and words name no size
         and not (value is None or isinstance(value, bool | float | str))
         and value not in ([], {}, 0, 1)
@@ -155,18 +127,20 @@ def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[t
         if prefix.count(".") > _DEEPEST:
             yield name, value
             return
-        if _off(own, value) or own in WHOLE or name == "architectures":
+        if _off(own, value) or own in _NAMES["whole"] or name == "architectures":
             continue
         known = name in fields.read
         inner = json_object(value)
         entries = json_list(value)
-        passed = known or harmless(own) or not _SPEAKS.search(own.lower())
+        passed = known or _harmless(own) or not _SPEAKS.search(own.lower())
         if inner is not None and passed:
             yield from _unknown(inner, fields, f"{name}.")
         elif entries is not None and passed:
             for i, entry in enumerate(entries):
                 yield from _unknown(json_object(entry) or {}, fields, f"{name}[{i}].")
-        elif not known and not harmless(own) and (_SPEAKS.search(own.lower()) or _says(own, value)):
+        elif (
+            not known and not _harmless(own) and (_SPEAKS.search(own.lower()) or _says(own, value))
+        ):
             yield name, value
 
 
@@ -182,8 +156,8 @@ def _says(name: str, value: Any) -> bool:
 def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
-        return _SENSE.search(name.lower()) is None or name in _OFF_BY_FALSE
-    if name in _OFF_BY_ONE:
+        return _SENSE.search(name.lower()) is None or name in _NAMES["off_by_false"]
+    if name in _NAMES["off_by_one"]:
         return type(value) in (int, float) and value == 1
     return value is None or value in ("", [], {})
 
@@ -192,7 +166,7 @@ def _confirmed(name: str, value: Any, reading: Reading) -> bool:
     """Whether a field repeats, in another spelling, what was read."""
     if type(value) is not int:
         return False
-    if name in _DEPTHS:
+    if name in FIELDS["same"]["depth"]:
         return value == len(reading.layers)
     for size, spellings in _SAME.items():
         if name in spellings:
