@@ -117,8 +117,7 @@ def machine(task: Task, ids: list[int], architecture: Architecture | None) -> Mo
     """
     quotient = Quotient.of(task, ids)
     rules = sum(ids)
-    if architecture is None:
-        architecture = stack([Automaton(bits=quotient.bits, rules=rules)])
+    architecture = architecture or stack([Automaton(bits=quotient.bits, rules=rules)])
     place = first_of(
         task,
         architecture,

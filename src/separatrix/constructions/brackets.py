@@ -56,12 +56,7 @@ from separatrix.theory.solves.states import Needed, stacked
     ),
 )
 def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in a linear layer without normaliser and two
-    delta-rule layers behind it (default: a stack of just those).
-
-    Raises SizeError when the architecture lacks one of them, and for more tokens than float32
-    counts.
-    """
+    """A linear layer without normaliser and two delta-rule layers behind it."""
     needed = Needed.of(task)
     if architecture is None:
         architecture = stack(

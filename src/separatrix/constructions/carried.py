@@ -65,12 +65,7 @@ class Placed:
     rounded=True,
 )
 def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in L full layers and one bounded layer before the
-    second of them (default: a stack of just those, a linear layer first).
-
-    Raises SizeError when the architecture lacks the full layers, or a bounded layer that is known
-    to hand on the bits of z_0 or i_1, and for an n that float32 cannot be bounded for.
-    """
+    """L full layers and a bounded one before the second of them (default: a linear one first)."""
     fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)

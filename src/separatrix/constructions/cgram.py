@@ -30,10 +30,10 @@ from separatrix.constructions.parts.placement import (
     empty_model,
     fits,
     mlp_after,
-    softmax_head,
 )
+from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -52,11 +52,7 @@ from separatrix.tasks import CGram
     ),
 )
 def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in a short convolution and one plain full layer
-    (default: a stack of just these).
-
-    Raises SizeError where no layers hold them, or float32 does not bear out the proof.
-    """
+    """A short convolution and one plain full layer."""
     fits(task, arithmetic)
     bits = bits_for(task.V)
     dims = task.c * bits
@@ -74,12 +70,13 @@ def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic
     before = [slice(start + bits * back, start + bits * (back + 1)) for back in range(task.c)]
     moved = [Moved(space["letter"], target, back) for back, target in enumerate(before, 1)]
     write_taps(model, tap, space["one"], moved)
-    mixer = softmax_head(model, place)
-    scale = float(SCALE)
-    pick(mixer.q.weight, [(one, scale) for one in (space["letter"], *before[:-1])])
-    pick(mixer.k.weight, [(one, scale) for one in before])
-    pick(mixer.v.weight, [(space["letter"], 1.0)])
-    put(mixer.o.weight, space["fetched"])
+    Reader(place).write(
+        model,
+        query=[(one, SCALE) for one in (space["letter"], *before[:-1])],
+        key=[(one, SCALE) for one in before],
+        value=[(space["letter"], 1.0)],
+        target=space["fetched"],
+    )
     threshold(mlp_after(model, place), space["fetched"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.answers, bits)
     return model

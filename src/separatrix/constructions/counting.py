@@ -66,17 +66,11 @@ MOST_COUNTED = 1 << 18
     ),
 )
 def counting(task: Counting, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in one full layer of `architecture` (default: a
-    single layer that just holds it), by a start token; no positions.
-
-    Raises SizeError where no full layer is wide enough, and for an n beyond what the arithmetic
-    tells apart.
-    """
+    """One full layer, by a start token; no positions."""
     if task.n > MOST_COUNTED:
         raise SizeError(f"{task.spec}: at most n = {MOST_COUNTED:,} is counted; use a smaller n")
     bits = bits_for(task.V)
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)])
+    architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)])
     (place,) = last_full(task, architecture, 1, head_dim=bits + 1, value_dim=1)
     longer = arithmetic.digits > FP32.digits
     scale = LARGER if longer else SCALE

@@ -78,12 +78,7 @@ SCALE = 8
     ),
 )
 def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in 1 + ceil(log2(L+1)) full layers that are not
-    causal (default: a stack of just those).
-
-    Raises SizeError when there are too few such layers that are wide enough, or n is beyond what
-    float32 can be bounded for.
-    """
+    """1 + ceil(log2(L+1)) full layers that are not causal."""
     fits(task, arithmetic)
     rounds = bits_for(task.L + 1)
     space = spaces(task)

@@ -94,18 +94,11 @@ _HALF_STEP = 2.0
     ),
 )
 def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` (per query) in one full layer of `architecture`
-    (default: a single layer that just holds it).
-
-    Raises SizeError for the decision form, when no full layer is wide enough, and for an n that the
-    arithmetic cannot be bounded for.
-    Source: theory.md, section 6 (Match2, "beyond, the bit code").
-    """
+    """One full layer. Source: theory.md, section 6 (Match2, "beyond, the bit code")."""
     if task.form != "query":
         raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
     keys = counting_keys(task)
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)])
+    architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)])
     reader = last_comparing(task, architecture, keys=keys, values=1)
     space = Spaces(**counting_spaces(task))
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
@@ -128,18 +121,11 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
     ),
 )
 def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` (as a decision) in two full layers of
-    `architecture` (default: a stack of just those).
-
-    Raises SizeError for the query form, when there are too few full layers that are wide enough,
-    and for an n that the arithmetic cannot be bounded for.
-    Source: [San23] for Match2; theory.md, section 6.
-    """
+    """Two full layers. Source: [San23] for Match2; theory.md, section 6."""
     if task.form != "decision":
         raise SizeError(f"{task.spec}: two layers decide over all pairs; use form=decision")
     keys = counting_keys(task)
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
+    architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
     first, second = two_comparing(task, architecture, keys=keys)
     space = Spaces(**counting_spaces(task), flag=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=2, bos=True, placed=False)
@@ -213,17 +199,10 @@ def write_looking(model: Model, space: Spaces, reader: Reader, *, one: str, flag
     takes=("two full layers, the first with ceil(log2 n) + 1 key dimensions"),
 )
 def equality(task: Equality, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in two full layers of `architecture` (default: a
-    stack of just those).
-
-    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
-    float32 can be bounded for.
-    Source: [Bha24], in the form of theory.md, section 6.
-    """
+    """Two full layers. Source: [Bha24], in the form of theory.md, section 6."""
     fits(task, arithmetic)
     bits = bits_for(task.n)
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
+    architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
     first, second = two_comparing(task, architecture, keys=bits + 1)
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=4)

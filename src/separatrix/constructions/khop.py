@@ -87,12 +87,7 @@ SCALE = 8
     ),
 )
 def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every prompt of `task` in floor(log2 k) + 2 full layers of `architecture`
-    (default: a stack of just those), the first with a head for each bit of a place.
-
-    Raises SizeError where there are too few layers, heads or dimensions, or for an n that float32
-    cannot be bounded for.
-    """
+    """floor(log2 k) + 2 full layers, the first with a head for each bit of a place."""
     bits = bits_for(task.n + 1)
     letters = bits_for(task.V)
     depth = task.k.bit_length() + 1

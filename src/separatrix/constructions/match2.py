@@ -74,13 +74,7 @@ _START = slice(0, 1)
     ),
 )
 def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` (per query) in one full layer of `architecture`
-    (default: a single layer that just holds it).
-
-    Raises SizeError for the decision form, for M > 5,754 (more in formats wider than float32), for
-    an n that the format cannot be bounded for, and when no full layer is wide enough.
-    Source: [San23]; theory.md, section 6.
-    """
+    """One full layer; M up to 5,754, more in formats wider than float32. Source: [San23]."""
     if task.form != "query":
         raise SizeError(
             f"{task.spec}: no construction for the decision form is built yet; use form=query"
@@ -92,8 +86,7 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
             f"{task.spec}: in {title} the circle code tells at most M = {most:,} values"
             " apart; use a smaller M"
         )
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=3, value_dim=1)])
+    architecture = architecture or stack([Full(heads=1, head_dim=3, value_dim=1)])
     # a norm would scale cosines, and round them; an offset finds no match
     (reader,) = last_readers(
         task,

@@ -35,14 +35,13 @@ from separatrix.constructions.parts.placement import (
     empty_model,
     fits,
     mlp_after,
-    softmax_head,
 )
 from separatrix.constructions.parts.readers import two_comparing
 from separatrix.constructions.parts.recipe import recipe
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Neighbour
 
@@ -57,13 +56,7 @@ from separatrix.tasks import Neighbour
     ),
 )
 def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in two full layers of `architecture` (default: a
-    stack of just those).
-
-    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
-    float32 can be bounded for.
-    Source: [Bha24]: labelled vectors and a query, in two layers; the weights are ours.
-    """
+    """Two full layers. Source: [Bha24] for labelled vectors and a query; the weights are ours."""
     fits(task, arithmetic)
     pair = bits_for(task.n + 1)
     labels = bits_for(task.V)
@@ -91,8 +84,22 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
     )
     model = empty_model(task, architecture, width=space.width, hidden=2 * max(task.d, labels))
     _write_embeddings(task, model, space)
-    _write_fetch(model, space, first.place)
-    _write_search(task, model, space, second.place)
+    first.write(
+        model,
+        query=[(space["pair"], SCALE), (space["one"], SCALE)],
+        key=[(space["pair"], SCALE), (space["leads"], SCALE)],
+        value=[(space["bits"], 1.0)],
+        target=space["fetched"],
+    )
+    threshold(mlp_after(model, first.place), space["fetched"], space["near"])
+    second.write(
+        model,
+        query=[(space["bits"], SCALE), (space["one"], SCALE)],
+        key=[(space["near"], SCALE), (space["tag"], SCALE * (task.d + 1))],
+        value=[(space["label"], 1.0)],
+        target=space["read"],
+    )
+    threshold(mlp_after(model, second.place), space["read"], space["answer"])
     model.head.weight[:, space["answer"]] = signs(task.V, labels)
 
     return model
@@ -110,23 +117,3 @@ def _write_embeddings(task: Neighbour, model: Model, space: Spaces) -> None:
     embed[: task.strings, space["tag"]] = -1.0
     embed[task.strings :, space["tag"]] = 1.0
     embed[task.strings :, space["label"]] = signs(task.V, bits_for(task.V))
-
-
-def _write_fetch(model: Model, space: Spaces, place: Place) -> None:
-    """Layer 1."""
-    head = softmax_head(model, place)
-    pick(head.q.weight, [(space["pair"], SCALE), (space["one"], SCALE)])
-    pick(head.k.weight, [(space["pair"], SCALE), (space["leads"], SCALE)])
-    pick(head.v.weight, [(space["bits"], 1.0)])
-    put(head.o.weight, space["fetched"])
-    threshold(mlp_after(model, place), space["fetched"], space["near"])
-
-
-def _write_search(task: Neighbour, model: Model, space: Spaces, place: Place) -> None:
-    """Layer 2."""
-    head = softmax_head(model, place)
-    pick(head.q.weight, [(space["bits"], SCALE), (space["one"], SCALE)])
-    pick(head.k.weight, [(space["near"], SCALE), (space["tag"], SCALE * (task.d + 1))])
-    pick(head.v.weight, [(space["label"], 1.0)])
-    put(head.o.weight, space["read"])
-    threshold(mlp_after(model, place), space["read"], space["answer"])

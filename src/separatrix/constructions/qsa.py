@@ -48,6 +48,7 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
     wide_enough,
 )
+from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
@@ -71,12 +72,7 @@ MOST_READ = 1 << 24
     ),
 )
 def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every question of every input of `task` in two full layers of
-    `architecture` (default: a stack of just those).
-
-    Raises SizeError where there are no two that are wide enough, and for sizes that the arithmetic
-    cannot be bounded for.
-    """
+    """Two full layers."""
     fits(task, arithmetic)
     if task.q * task.V**2 > MOST_READ:
         raise SizeError(
@@ -102,11 +98,13 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
     wraps = task.q * (task.V - 1) // task.V
     model = empty_model(task, architecture, width=space.width, hidden=2 * max(code, wraps))
     write_embeddings(task, model, space)
-    head = softmax_head(model, first)
-    pick(head.q.weight, [(space["argument"], SCALE), (space["memory"], -SCALE)])
-    pick(head.k.weight, [(space["address"], SCALE), (space["memory"], SCALE)])
-    pick(head.v.weight, [(space["value"], 1.0)])
-    put(head.o.weight, space["fetched"])
+    Reader(first).write(
+        model,
+        query=[(space["argument"], SCALE), (space["memory"], -SCALE)],
+        key=[(space["address"], SCALE), (space["memory"], SCALE)],
+        value=[(space["value"], 1.0)],
+        target=space["fetched"],
+    )
     threshold(mlp_after(model, first), space["fetched"], space["clean"])
     head = softmax_head(model, second)
     # sums of ones are exact where others weigh less than the last digit of 1

@@ -113,9 +113,8 @@ def _retrieved(
     """`arguments`: the ids that ask for places 0, 1, ..."""
     fits(task, arithmetic)
     keys, values = _head_sizes(task)
-    if architecture is None:
-        # keys as wide as values run in the fused kernel
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))])
+    # keys as wide as values run in the fused kernel
+    architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     (reader,) = last_readers(
         task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
     )

@@ -56,19 +56,12 @@ from separatrix.tasks import SeqComp
     rounded=True,
 )
 def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights that answer every input of `task` in L+1 full layers of `architecture` (default: a
-    stack of just those).
-
-    Raises SizeError when there are too few full layers that are wide enough, or n is beyond what
-    float32 can be bounded for.
-    Source: [CPW]; theory.md, section 6.
-    """
+    """L+1 full layers. Source: [CPW]; theory.md, section 6."""
     fits(task, arithmetic)
     keys = key_width(task)
     values = bits_for(task.answers)
-    if architecture is None:
-        # keys as wide as values run in the fused kernel
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
+    # keys as wide as values run in the fused kernel
+    architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
     readers = last_readers(
         task, architecture, task.L + 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
     )

@@ -72,20 +72,13 @@ from separatrix.tasks import SeqComp, Thought
     ),
 )
 def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
-    """Weights with which one full layer of `architecture` (default: a stack of just that) writes
-    every pair of `task`, token by token, and then answers.
-
-    Raises SizeError for another task or form, where no full layer is wide enough, and for an n that
-    float32 cannot be bounded for.
-    Source: [CPW]; theory.md, section 6.
-    """
+    """One full layer that writes every pair, token by token, and answers. Source: [CPW]."""
     inner = composed(task)
     fits(task, arithmetic)
     space = spaces(inner)
     keys = sum(space.widths()[name] for name in asked_with(inner))
     values = bits_for(inner.answers)
-    if architecture is None:
-        architecture = stack([Full(heads=1, head_dim=max(keys, values))])
+    architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
     (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
     model = empty_model(task, architecture, width=space.width, hidden=2 * values)
     write_positions(inner, model, space)

@@ -210,8 +210,9 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
 
 def _flip(task: Task, moved: Tracked, architecture: Architecture | None) -> Model:
     """k = 1, v = 1/2, and b = 2 for tokens that exchange the two things."""
-    if architecture is None:
-        architecture = stack([DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)])
+    architecture = architecture or stack(
+        [DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)]
+    )
     place = turning_place(task, architecture, "flip", "head_dim >= 1")
     tokens, answers = moved.tables
     changes = Exchanges.of(tokens, 1)

@@ -11,7 +11,6 @@ from typing import Any
 
 from separatrix.proofs.balls import down, up
 from separatrix.proofs.exact import NAMES
-from separatrix.proofs.softmax import Match
 
 
 def construction_statement(
@@ -73,229 +72,53 @@ def _used(sizes: Mapping[str, int]) -> str:
     return " and ".join(f"{count} {noun}{'s' * (count > 1)}" for count, noun in parts if count)
 
 
-def fetch_entry(
-    place: tuple[int, int],
-    *,
-    fetches: str,
-    queries: int,
-    keys: int,
-    score_gap: float,
-    score_error: float,
-    mass: Fraction,
-    left: Left,
-) -> dict[str, Any]:
-    """The proof of one softmax head. Gap and threshold are rounded down, errors and masses up."""
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "fetches": fetches,
-        "queries": queries,
-        "keys": keys,
-        "score_gap": down(Fraction(score_gap)),
-        "score_error": up(Fraction(score_error)),
-        "off_target_mass": up(mass),
-    } | left.entry()
+_ROUNDED = {
+    # leads, before rounding errors: of keys, of blocks, of an indexer's tokens, of an automaton's
+    # rules, of matches over a blank key and of that over the rest
+    "score_gap": down,
+    "block_gap": down,
+    "index_gap": down,
+    "rule_lead": down,
+    "match_over_blank": down,
+    "blank_over_rest": down,
+    # how far a score, a gate or a weight may be off
+    "score_error": up,
+    "index_error": up,
+    "gate_error": up,
+    "weight_error": up,
+    # what all keys weigh together that are not asked for
+    "off_target_mass": up,
+    # what is computed, at most without what is looked for and at least with it; or, of the weight
+    # of a key that ties with matches, at least without one and at most with one
+    "output_without_match": up,
+    "output_with_match": down,
+    "output_without_flag": up,
+    "output_with_flag": down,
+    "weight_without_match": down,
+    "weight_with_match": up,
+    "weight_with_own": down,
+    "weight_with_own_and_match": up,
+    # how far a number may move before it counts as another, and what a layer leaves
+    "threshold": down,
+    "threshold_margin": down,
+    "fetch_error": up,
+    "clean_error": up,
+}
+"""The numbers of entries that are rounded, each to the side on which it claims less."""
 
 
-def carry_entry(
-    place: tuple[int, int], *, fetches: str, mechanism: str, keys: int, mass: Fraction, left: Left
-) -> dict[str, Any]:
-    """The proof of a bounded layer that carries one value to the last token."""
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "carries": fetches,
-        "mechanism": mechanism,
-        "keys": keys,
-        "off_target_mass": up(mass),
-    } | left.entry()
-
-
-def tap_entry(
-    place: tuple[int, int], *, brings: str, mechanism: str, back: int, taps: int
-) -> dict[str, Any]:
-    """The proof of a short convolution that hands so many numbers on from at most `back` tokens
-    back, each of them unrounded.
+def entry(place: tuple[int, int], left: Left | None = None, **found: Any) -> dict[str, Any]:
+    """The proof of one layer: at which place of the stack, what it does, in words, its numbers, and
+    what it leaves.
     """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "carries": brings,
-        "mechanism": mechanism,
-        "back": back,
-        "numbers": taps,
-        "fetch_error": "0",
-    }
+    left_behind = {} if left is None else vars(left)
+    return {"layer": place[0], "part": place[1]} | rounded(**found, **left_behind)
 
 
-def block_entry(
-    entry: dict[str, Any], *, block_gap: float | None, gate_error: float
-) -> dict[str, Any]:
-    """The proof of a sparse head: that of the softmax over the tokens it reads, and the lead of
-    the right block (None: one block or none).
-    """
-    return entry | {
-        "block_gap": None if block_gap is None else down(Fraction(block_gap)),
-        "gate_error": up(Fraction(gate_error)),
-    }
-
-
-def index_entry(
-    entry: dict[str, Any], *, topk: int, index_gap: float, index_error: float
-) -> dict[str, Any]:
-    """The proof of an indexed head: that of the softmax over the tokens it reads, and the lead of
-    the right token in the indexer's scores.
-    """
-    return entry | {
-        "topk": topk,
-        "index_gap": down(Fraction(index_gap)),
-        "index_error": up(Fraction(index_error)),
-    }
-
-
-def match_entry(place: tuple[int, int], *, match: Match, threshold: Fraction) -> dict[str, Any]:
-    """The proof of a Match2 head. Gaps are scores of the weights before rounding errors; outputs
-    bound what is computed.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "keys": match.earlier + 2,
-        "match_over_blank": down(match.match_over_blank),
-        "blank_over_rest": down(match.blank_over_rest),
-        "score_error": up(match.score_error),
-        "output_without_match": up(match.without()),
-        "output_with_match": down(match.with_match()),
-        "threshold": down(threshold),
-    }
-
-
-def count_entry(
-    place: tuple[int, int],
-    *,
-    queries: int,
-    keys: int,
-    score_gap: float,
-    mass: Fraction,
-    without: Fraction,
-    with_match: Fraction,
-    own_alone: Fraction | None,
-    own_and_another: Fraction | None,
-) -> dict[str, Any]:
-    """The proof of a head in which a start token ties with every match: its computed weight, at
-    least without a match and at most with one; and the same where the token that asks is itself
-    one, if any is. Scores that tie are not rounded.
-    """
-    own = {}
-    if own_alone is not None and own_and_another is not None:
-        own = {"weight_with_own": down(own_alone), "weight_with_own_and_match": up(own_and_another)}
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "counts": "tokens that cancel the one that asks",
-        "queries": queries,
-        "keys": keys,
-        "score_gap": down(Fraction(score_gap)),
-        "score_error": "0",
-        "off_target_mass": up(mass),
-        "weight_without_match": down(without),
-        "weight_with_match": up(with_match),
-    } | own
-
-
-def tally_entry(
-    place: tuple[int, int],
-    *,
-    queries: int,
-    keys: int,
-    score_gap: float,
-    mass: Fraction,
-    weight_error: float,
-    closest: int,
-) -> dict[str, Any]:
-    """The proof of a head in which a start token ties with every match: the relative error of its
-    computed weight, whatever the count, and the count whose logit leads least.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "counts": "tokens that are the one asked for",
-        "queries": queries,
-        "keys": keys,
-        "score_gap": down(Fraction(score_gap)),
-        "score_error": "0",
-        "off_target_mass": up(mass),
-        "weight_error": up(Fraction(weight_error)),
-        "closest_count": closest,
-    }
-
-
-def flag_entry(
-    place: tuple[int, int],
-    *,
-    keys: int,
-    score_gap: float,
-    score_error: float,
-    mass: Fraction,
-    without: float,
-    with_flag: float,
-) -> dict[str, Any]:
-    """The proof of a head that looks for a flag: what it writes, in the coordinate that tells most,
-    at most without a flag and at least with one.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "looks_for": "a flagged token",
-        "keys": keys,
-        "score_gap": down(Fraction(score_gap)),
-        "score_error": up(Fraction(score_error)),
-        "off_target_mass": up(mass),
-        "output_without_flag": up(Fraction(without)),
-        "output_with_flag": down(Fraction(with_flag)),
-    }
-
-
-def tracking_entry(
-    place: tuple[int, int],
-    *,
-    mechanism: str,
-    reflections: int,
-    states: Sequence[int],
-    digits: int,
-    summed_digits: int,
-    chunk: int,
-) -> dict[str, Any]:
-    """The proof of a layer whose tokens reflect its state: how many states prompts lead to, a
-    number for each head, and the binary digits that hold every number and partial sum: of the
-    weights' format, and of float32 for sums over keys and, in parallel, over chunks of updates.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "mechanism": mechanism,
-        "reflections": reflections,
-        "states": " and ".join(f"{count}" for count in states),
-        "digits": digits,
-        "float32_digits": summed_digits,
-        "chunk": chunk,
-    }
-
-
-def machine_entry(
-    place: tuple[int, int], *, states: int, bits: int, rules: int, rule_lead: Fraction
-) -> dict[str, Any]:
-    """The proof of an automaton: the most states that prefixes of one length lead to, and the lead
-    of the rule that a token follows.
-    """
-    return {
-        "layer": place[0],
-        "part": place[1],
-        "states": states,
-        "bits": bits,
-        "rules": rules,
-        "rule_lead": down(rule_lead),
-    }
+def rounded(**found: Any) -> dict[str, Any]:
+    """Further numbers of an entry; None stays, where there is none."""
+    some = {name for name, number in found.items() if name in _ROUNDED and number is not None}
+    return found | {name: _ROUNDED[name](Fraction(found[name])) for name in some}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,10 +130,3 @@ class Left:
     fetch_error: float
     threshold: float
     clean_error: float
-
-    def entry(self) -> dict[str, str]:
-        return {
-            "fetch_error": up(Fraction(self.fetch_error)),
-            "threshold": down(Fraction(self.threshold)),
-            "clean_error": up(Fraction(self.clean_error)),
-        }

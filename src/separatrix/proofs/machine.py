@@ -35,6 +35,7 @@ TINY = FP32.tiny
 _OURS = 1 + 2.0**-40
 """Enlarges a radius by more than the few roundings of float64 in which it was computed."""
 _ZERO_BIT = 1 << 20
+RESIDUAL = "the residual stream"
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,21 @@ class Enclosure:
         rad = np.where(columns, self.spread, 0.0)
         return self.like(np.where(columns, self.mid, 0.0), np.broadcast_to(rad, self.mid.shape))
 
+    def within(self, row: Enclosure) -> Enclosure:
+        """The rows within another row, or row by row within others, as well. Raises CheckFailed
+        where nothing is.
+        """
+        low = np.maximum(self.low, row.low)
+        high = np.minimum(self.high, row.high)
+        if (low > high).any():
+            raise CheckFailed("no token can hold what is proved of it")
+        return self.spanning(low, high)
+
+    def repeated(self, count: int) -> Enclosure:
+        """A row as often as asked for."""
+        shape = (count, self.mid.shape[1])
+        return self.like(np.broadcast_to(self.mid, shape), np.broadcast_to(self.rad, shape))
+
     def wider(self, by: Array) -> Enclosure:
         return self.like(self.mid, (self.rad + by) * _OURS)
 
@@ -182,6 +198,20 @@ def limited(size: Array, what: str, arithmetic: Arithmetic = FP32, *, summed: bo
     most = arithmetic.summed_large if summed else arithmetic.large
     if size.size and not bool((size <= most).all()):
         raise CheckFailed(f"{what}: a number may overflow {arithmetic.name}")
+
+
+def stacked(*parts: Enclosure) -> Enclosure:
+    """The rows of all of them, one table after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return parts[0].like(
+        np.concatenate([part.mid for part in parts]), np.concatenate([part.rad for part in parts])
+    )
+
+
+def hull(*parts: Enclosure) -> Enclosure:
+    """One row that encloses all rows of several tables."""
+    return stacked(*(part.hull() for part in parts)).hull()
 
 
 def shared(x: Enclosure, y: Enclosure) -> Arithmetic:

@@ -133,5 +133,5 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(SizeError, match="rules >= 12"):
         construct(Eva(n=3, V=3), Architecture.parse("automaton(bits=8, rules=11)"), "automaton")
     model = construct(Eva(n=3, V=3)).model
-    with pytest.raises(CheckFailed, match="one automaton"):
+    with pytest.raises(CheckFailed, match="an MLP"):
         derive_machine(Eva(n=3, V=3), model, [3, 3, 3, 3], FP32)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.ops.softmax import fused_softmax, softmax
 from separatrix.proofs.arithmetic import Arithmetic, arithmetic
-from separatrix.proofs.derivations.parts.softmax import averaged
+from separatrix.proofs.derivations.parts.reading import averaged
 from separatrix.proofs.machine import Array, Enclosure, Scores, add, linear, mlp
 from separatrix.proofs.softmax import off_target
 

@@ -15,10 +15,10 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import array, live_parts
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.retrieval import ids
-from separatrix.proofs.entries import machine_entry
+from separatrix.proofs.entries import entry
 from separatrix.proofs.exact import Columns, Digits, linear
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Eva, Task
@@ -37,14 +37,10 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     """
     if prod(ids) > MOST_INPUTS:
         raise CheckFailed(f"{task.spec}: its {prod(ids):,} inputs are too many to be followed")
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
-    live = live_parts(model)
-    if len(live) != 1 or not isinstance(live[0].mixer, AutomatonMixer):
-        raise CheckFailed("this construction is one automaton")
-    part, mixer = live[0], live[0].mixer
-    if any(tensor.any() for tensor in part.mlp.values()):
-        raise CheckFailed(f"{part.where}: its MLP is not part of the construction")
+    (part,) = live_of(model, 1, mlp=False)
+    mixer = part.mixer
+    if not isinstance(mixer, AutomatonMixer):
+        raise part.other("an automaton")
     digits = Digits()
     embed, position = array(model.embed.weight), array(model.position.weight)
     both = Columns.of(embed).plus(Columns.of(position), digits, "the residual stream")
@@ -70,7 +66,7 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
         model, mixer, embed[: ids[-1]] + position[len(ids) - 1], states, answers, digits, part.where
     )
     digits.hold(arithmetic)
-    entry = machine_entry(
+    said = entry(
         part.place, states=most, bits=mixer.bits, rules=len(weight), rule_lead=Fraction(lead)
     )
 
@@ -79,14 +75,7 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
         return np.array([np.unravel_index(worst, ids)], np.int64)
 
     used = {"carriers": 1, "head_dim": int(weight.any(0).sum()), "value_dim": mixer.bits}
-    return Derived(
-        [entry],
-        Fraction(margin),
-        used,
-        closest,
-        arithmetic=arithmetic.said,
-        formats=(arithmetic.name,),
-    )
+    return derived(arithmetic, [said], Fraction(margin), used, closest)
 
 
 def _lead(scores: Array, rule: Tokens) -> float:

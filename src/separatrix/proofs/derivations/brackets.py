@@ -33,29 +33,23 @@ from separatrix.mixers.linear import LinearMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.exact import Integers
-from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_parts
-from separatrix.proofs.derivations.parts.slots import Moves, moves
+from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
+from separatrix.proofs.derivations.parts.slots import Integers, Moves, delta_head, moves
+from separatrix.proofs.entries import entry
 from separatrix.proofs.exact import ARITHMETIC
-from separatrix.proofs.machine import Array
+from separatrix.proofs.machine import RESIDUAL, Array
 from separatrix.tasks import Dyck
 from separatrix.tasks.base.task import Tokens
 
 _EMBEDDING = "the embedding"
-STREAM = "the residual stream"
 
 
 def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """Raises CheckFailed, naming the part, where the weights do not bear the proof out."""
-    live = live_parts(model, placed=False)
-    if len(live) != 3 or model.config.bos:
-        raise CheckFailed(
-            f"{task.spec} takes three layers and no start token, but {len(live)} layers write"
-        )
+    counter, holder, flag = live_of(model, 3, placed=False)
     whole = Integers()
     for name, tensor in model.state_dict().items():
         whole.kept(array(tensor), name)
-    counter, holder, flag = live
     cases = Cases(task, model, counter, holder, flag, whole)
     for token in range(2 * task.k):
         cases.check_stack(token)
@@ -82,8 +76,7 @@ def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
 
 
 def _entry(part: Live, **said: Any) -> dict[str, Any]:
-    place = {"layer": part.layer, "part": part.part}
-    return place | {"mechanism": part.mixer.mechanism.name} | said
+    return entry(part.place, mechanism=part.mixer.mechanism.name, **said)
 
 
 @dataclass(frozen=True)
@@ -126,8 +119,10 @@ class Cases:
     def step(self) -> Array:
         """(w,): what the counter leaves for each open bracket."""
         where = self.counter.where
-        mixer, head = self.counter.linear_head()
-        _check_plain_sum(mixer, where)
+        head, mixer = self.counter.head(LinearMixer, "linear attention"), self.counter.mixer
+        assert isinstance(mixer, LinearMixer)
+        if mixer.normaliser or mixer.feature not in ("identity", "relu"):
+            raise CheckFailed(f"{where}: it does not add up plainly")
         rows = self.embedded
         keys = self.whole.mapped(rows, head.k, what=f"{where}, k")
         queries = self.whole.mapped(rows, head.q, what=f"{where}, q")
@@ -149,7 +144,7 @@ class Cases:
     def counted(self, token: int) -> Array:
         """(counts, w): a token after the counter and its MLP."""
         left = self.whole.summed(
-            self.embedded[token : token + 1], self.counts[:, None] * self.step[None], STREAM
+            self.embedded[token : token + 1], self.counts[:, None] * self.step[None], RESIDUAL
         )
         rows, hidden = self.whole.after_mlp(self.counter, left)
         self._check_affine(hidden, np.arange(len(self.counts)), self.counter)
@@ -214,7 +209,7 @@ class Cases:
         self._check_ends(found, place, self.flag)
         right = self._check_flag(token, place, content, found)
         raised = self.whole.mapped(
-            self.raised[1], self.flag.delta_head()[1].o, what=f"{self.flag.where}, o"
+            self.raised[1], delta_head(self.flag).o, what=f"{self.flag.where}, o"
         )
         leads = (
             self._lead(rows[right], place[right], 0 * raised, self.counts[place[right]] == 0),
@@ -278,8 +273,8 @@ class Cases:
         """(cases, w): a token after the stack and its MLP."""
         place, content = self._met(token)
         where = self.holder.where
-        read = self.whole.mapped(self.contents, self.holder.delta_head()[1].o, what=f"{where}, o")
-        rows = self.whole.summed(self.counted(token)[place], read[content], STREAM)
+        read = self.whole.mapped(self.contents, delta_head(self.holder).o, what=f"{where}, o")
+        rows = self.whole.summed(self.counted(token)[place], read[content], RESIDUAL)
         rows, hidden = self.whole.after_mlp(self.holder, rows)
         self._check_affine(hidden, place, self.holder)
         return rows
@@ -288,7 +283,7 @@ class Cases:
         self, rows: Array, place: NDArray[np.int64], flag: Array, balanced: NDArray[np.bool_]
     ) -> float:
         """By how much the right logit leads at least, at the last token."""
-        final, hidden = self.whole.after_mlp(self.flag, self.whole.summed(rows, flag, STREAM))
+        final, hidden = self.whole.after_mlp(self.flag, self.whole.summed(rows, flag, RESIDUAL))
         self._check_affine(hidden, place, self.flag)
         head = self.model.head
         logits = self.whole.mapped(final, array(head.weight), array(head.bias), what="the head")
@@ -313,11 +308,6 @@ class Cases:
                 raise CheckFailed(
                     f"{part.where}, MLP: a hidden unit switches beyond the depths of a stack"
                 )
-
-
-def _check_plain_sum(mixer: LinearMixer, where: str) -> None:
-    if mixer.normaliser or mixer.feature not in ("identity", "relu"):
-        raise CheckFailed(f"{where}: it does not add up plainly")
 
 
 def closest(task: Dyck, rng: np.random.Generator) -> Tokens:

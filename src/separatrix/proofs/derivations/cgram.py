@@ -9,8 +9,6 @@ the same c letters leads over all others by the smallest of these leads.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
@@ -18,46 +16,40 @@ from torch import nn
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.lookups import sum_error
-from separatrix.proofs.derivations.parts.chain import left_by
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, array, live_parts
-from separatrix.proofs.derivations.parts.position_wise import prove_readout
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted
-from separatrix.proofs.derivations.parts.softmax import averaged
+from separatrix.proofs.derivations.lookups import answered, sum_error
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
+from separatrix.proofs.derivations.parts.reading import Reading
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps
-from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.machine import Array, Enclosure, Scores, linear
-from separatrix.proofs.softmax import off_target
 from separatrix.tasks import CGram
 from separatrix.tasks.base.task import Tokens
 
 
 def derive(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
     if isinstance(model.position, nn.Embedding) and model.position.weight.any():
         raise CheckFailed("positions are not part of this construction, but are not all zero")
-    live = live_parts(model, placed=False)
-    if len(live) != 2:
-        raise CheckFailed(f"{len(live)} layers write; this construction is two")
-    taps = exact_taps(model, live[0], task.length)
-    part = live[1]
+    first, part = live_of(model, 2, placed=False)
+    taps = exact_taps(model, first, task.length)
     where = part.where
     head = part.full_head()
     letters = Enclosure.point(array(model.embed.weight), arithmetic)
     if head.v[:, taps.target].any():
         raise CheckFailed(f"{where}: values read what was brought to their token")
     compared = _compared(taps, head.q, head.k, task.c, where)
-    gap, error = _lead(letters, compared, part)
-    least = gap - 2 * error * (1 + 2.0**-40)
-    if least <= 0:
-        raise CheckFailed(f"{where}: another context may score no less, by rounding")
-    mass = off_target(task.length - 1, Fraction(least), arithmetic)
-    read = linear(letters, head.v, what=f"{where}, v")
-    seen = read.hull()
+    values = head.values(letters, where)
+    reading = Reading.of(
+        part,
+        head,
+        _lead(letters, compared, part),
+        values.hull(),
+        queries=task.V,
+        keys=task.length,
+        key_numbers=int(np.any([(q != 0.0).any(1) for q, _ in compared], axis=0).sum()),
+    )
     stream = Stream(
         by_place=letters.hull(),
         by_token=letters,
@@ -66,37 +58,19 @@ def derive(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         parts=np.zeros(1, np.int64),
         ends=True,
     )
-    fetched = averaged(read, seen, task.length, mass, where)
-    anywhere = averaged(seen, seen, task.length, Fraction(0), where)
-    after = stream.after(
-        part,
-        linear(fetched, head.o, what=f"{where}, o"),
-        linear(anywhere, head.o, what=f"{where}, o"),
-    )
-    entry = fetch_entry(
-        part.place,
-        fetches="what followed the context, letter by letter",
-        queries=task.V,
-        keys=task.length,
-        score_gap=gap,
-        score_error=error,
-        mass=mass,
-        left=left_by(part, fetched, after),
-    )
-    readout = prove_readout(model, after.stream)
-    used = np.any([(q != 0.0).any(1) for q, _ in compared], axis=0)
-    return Derived(
-        [taps.entry(f"{task.c} tokens before"), entry],
-        readout.margin,
+    fetches = "what followed the context, letter by letter"
+    found, margin = answered(model, reading, stream, values, fetches)
+    return derived(
+        arithmetic,
+        [taps.entry(f"{task.c} tokens before"), found],
+        margin,
         {
             "carriers": 1,
             "layers": 1,
-            "head_dim": int(used.sum()),
-            "value_dim": int((head.v != 0.0).any(1).sum()),
+            "head_dim": reading.key_numbers,
+            "value_dim": reading.value_numbers,
         },
         lambda rng: _closest(task, rng),
-        arithmetic=arithmetic.said,
-        formats=(arithmetic.name,),
     )
 
 
@@ -115,10 +89,8 @@ def _compared(taps: Taps, q: Array, k: Array, c: int, where: str) -> list[tuple[
     return [(queries[g - 1], keys[g]) for g in range(1, c + 1)]
 
 
-def _lead(
-    letters: Enclosure, compared: list[tuple[Array, Array]], part: Live
-) -> tuple[float, float]:
-    """By how much the context asked for leads, and how far a computed score may be off."""
+def _lead(letters: Enclosure, compared: list[tuple[Array, Array]], part: Live) -> Lead:
+    """By how much the context asked for leads."""
     where = part.where
     count = len(letters.mid)
     own = Wanted("", count, np.arange(count), lambda letter, _: letter)
@@ -140,7 +112,10 @@ def _lead(
     if min(gaps) <= 0:
         raise CheckFailed(f"{where}: a context with another letter scores no less for some query")
     error = sum_error(whole_query, whole_key, letters.arithmetic.inner, where)
-    return min(gaps), error
+    least = min(gaps) - 2 * error * (1 + 2.0**-40)
+    if least <= 0:
+        raise CheckFailed(f"{where}: another context may score no less, by rounding")
+    return Lead(min(gaps), error, least, 0, 0, 0)
 
 
 def _closest(task: CGram, rng: np.random.Generator) -> Tokens:

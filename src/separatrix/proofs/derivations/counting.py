@@ -24,14 +24,20 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import unrounded
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.flagged import stacked
-from separatrix.proofs.derivations.parts.live_parts import Head, array, live_parts
-from separatrix.proofs.derivations.parts.partners import code_lead
-from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.stream import RESIDUAL
-from separatrix.proofs.entries import tally_entry
-from separatrix.proofs.machine import Array, Enclosure, Scores, add, limited, linear, roundings
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Head, array, live_of
+from separatrix.proofs.derivations.parts.queries import Lead, code_lead
+from separatrix.proofs.derivations.parts.reading import numbers
+from separatrix.proofs.entries import entry
+from separatrix.proofs.machine import (
+    RESIDUAL,
+    Array,
+    Enclosure,
+    add,
+    limited,
+    roundings,
+    stacked,
+)
 from separatrix.proofs.ties import exact_share
 from separatrix.tasks import Counting
 from separatrix.tasks.base.task import Tokens
@@ -42,22 +48,16 @@ _OURS = 2.0**-48
 
 def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
-    live = live_parts(model, placed=False)
-    if not model.config.bos or len(live) != 1 or any(t.any() for t in live[0].mlp.values()):
-        raise CheckFailed(
-            f"{len(live)} layers write, or one has an MLP, or there is no start token; this"
-            " construction is one head without an MLP"
-        )
-    (part,) = live
+    (part,) = live_of(model, 1, placed=False, start=True, mlp=False)
     where = part.where
     head = part.full_head()
     embed = Enclosure.point(array(model.embed.weight), arithmetic)
     position = Enclosure.point(array(model.position.weight)[: task.length + 1], arithmetic)
     tokens = add(embed.rows(slice(0, task.V)), position.rows(slice(1, None)).hull(), RESIDUAL)
     start = add(embed.rows(slice(task.V, task.V + 1)), position.rows(slice(0, 1)), RESIDUAL)
-    queries = linear(tokens, head.q, what=f"{where}, q")
-    keys = linear(tokens, head.k, what=f"{where}, k")
-    of_start = linear(start, head.k, what=f"{where}, k")
+    queries = head.asked(tokens, None, where)
+    keys = head.keys(tokens, None, where)
+    of_start = head.keys(start, None, where)
     if not unrounded(queries, stacked(keys, of_start)):
         raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
     queried = task.form == "queried"
@@ -68,10 +68,9 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     if (queries.mid @ of_start.mid[0] != (queries.mid * keys.mid[right]).sum(1)).any():
         raise CheckFailed(f"{where}: the start token does not tie with a match")
     # the start token sees itself alone: its score need only be a number
-    own = linear(start, head.q, what=f"{where}, q")
-    Scores(of_start, own.used, f"{where}, scores").errors(own)
-    value = linear(start, head.v, what=f"{where}, v")
-    if linear(tokens, head.v, what=f"{where}, v").size.any() or value.rad.any():
+    numbers(head, of_start, where, start)
+    value = head.values(start, where)
+    if head.values(tokens, where).size.any() or value.rad.any():
         raise CheckFailed(f"{where}: the value is not an exact one of the start token alone")
     share = exact_share(task.length + 1, Fraction(lead.least), arithmetic)
     output = _Output.of(head, value.mid[0], task.length + 1, arithmetic, where)
@@ -83,23 +82,25 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
         raise CheckFailed(
             f"the head: {worst:,} may be answered otherwise: by {leads[worst]:g} at worst"
         )
-    entry = tally_entry(
+    said = entry(
         part.place,
+        counts="tokens that are the one asked for",
         queries=task.V,
         keys=task.length + 1,
         score_gap=lead.gap,
-        mass=share.mass,
+        score_error=0,
+        off_target_mass=share.mass,
         weight_error=share.off,
-        closest=worst,
+        closest_count=worst,
     )
     used = int((queries.used & stacked(keys, of_start).used).sum())
-    return Derived(
-        [entry],
+    return derived(
+        arithmetic,
+        [said],
         Fraction(float(leads[worst])),
-        {"layers": 1, "head_dim": used, "value_dim": int((head.v != 0.0).any(1).sum())},
+        {"layers": 1, "head_dim": used, "value_dim": head.value_numbers},
         lambda rng: _closest(task, worst, lead, rng),
-        arithmetic=f"{arithmetic.said}; exp(0) = 1",
-        formats=(arithmetic.name,),
+        ("exp(0) = 1",),
     )
 
 

@@ -6,32 +6,20 @@ bit of its partner, the MLP flags a difference, and the last token looks for a f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
-
 import numpy as np
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.balls import down
 from separatrix.proofs.derivations.parts.counted import Counted, closest_pairs, count, reads
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.flagged import (
-    Kinds,
-    Looked,
-    after_mlp,
-    lead_of,
-    look,
-    said,
-    stacked,
-    threshold_margin,
-)
-from separatrix.proofs.derivations.parts.live_parts import Live, live_parts
-from separatrix.proofs.derivations.parts.partners import Partners, fetch_partners, left_in
-from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
-from separatrix.proofs.machine import add
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, look
+from separatrix.proofs.derivations.parts.live_parts import live_of
+from separatrix.proofs.derivations.parts.partners import fetch_partners, left_in
+from separatrix.proofs.derivations.parts.reading import Reading, lead_of
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.entries import rounded
+from separatrix.proofs.machine import RESIDUAL, add, stacked
 from separatrix.tasks import Equality, TwoSum
 from separatrix.tasks.base.task import Tokens
 
@@ -41,49 +29,53 @@ _FETCHES = "the bit at the same place of the first string"
 
 def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
-    if not model.config.bos or task.form != "query":
-        raise CheckFailed("this construction answers the query form and has a start token")
-    (part,) = _live(model, 1, placed=False)
+    if task.form != "query":
+        raise CheckFailed("this construction answers the query form")
+    (part,) = live_of(model, 1, placed=False, start=True)
     counted = count(task, model, part, reads(model, mlp=part), arithmetic)
-    after_mlp(part, counted.start)
+    part.after_mlp(counted.start)
     margins = [
-        lead_of(model, after_mlp(part, rows), answer)
+        lead_of(model, part.after_mlp(rows), answer)
         for answer, rows in enumerate((counted.alone, counted.met))
     ]
-    return Derived(
+    return derived(
+        arithmetic,
         [counted.entry],
         min(margins),
         {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
         lambda rng: closest_queries(task, counted, rng),
-        arithmetic=said(arithmetic, counted.assumes),
-        formats=(arithmetic.name,),
+        counted.assumes,
     )
 
 
 def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
-    if not model.config.bos or task.form != "decision":
-        raise CheckFailed("this construction answers the decision form and has a start token")
-    first, second = _live(model, 2, placed=False)
+    if task.form != "decision":
+        raise CheckFailed("this construction answers the decision form")
+    first, second = live_of(model, 2, placed=False, start=True)
     counted = count(task, model, first, reads(model, second, mlp=first), arithmetic)
-    alone = after_mlp(first, counted.alone)
-    met = after_mlp(first, counted.met)
-    start = after_mlp(first, counted.start)
+    alone = first.after_mlp(counted.alone)
+    met = first.after_mlp(counted.met)
+    start = first.after_mlp(counted.start)
     last = Kinds(plain=alone, flagged=met)
     tokens = Kinds(plain=stacked(alone, start), flagged=met)
     looked = look(model, second, tokens, last, task.length + 1, (0, 1))
-    margin = threshold_margin(first, stacked(counted.alone, counted.met, counted.start))
-    entry = counted.entry | {"threshold_margin": down(Fraction(margin))}
-    return _both(
-        entry, counted, looked, lambda rng: closest_decisions(task, counted, rng), arithmetic
+    margin = first.threshold_margin(stacked(counted.alone, counted.met, counted.start))
+    entry = counted.entry | rounded(threshold_margin=margin)
+    return derived(
+        arithmetic,
+        [entry, looked.entry],
+        looked.margin,
+        _used(counted, looked),
+        lambda rng: closest_decisions(task, counted, rng),
+        counted.assumes,
+        looked.assumes,
     )
 
 
 def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
-    first, second = _live(model, 2)
+    first, second = live_of(model, 2)
     stream = Stream.of(model, task.length, _BITS, arithmetic)
     # a place of the first string is its own partner
     partner = np.arange(task.length) % task.n
@@ -91,44 +83,27 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     # a token at any place, and what it has fetched: the same bit, or the other
     bit, other = (grid.ravel() for grid in np.indices((_BITS, _BITS)))
     rows = add(stream.by_token.rows(bit), fetched.written.rows(other), RESIDUAL)
-    after = after_mlp(first, rows)
+    after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked = look(model, second, kinds, kinds, task.length, (1, 0))
-    entry = fetched.entry(first, _FETCHES, left_in(first, fetched.written, rows, after))
-    near = fetched.lead
+    reading, near = fetched.reading, fetched.reading.lead
     places = (near.token % task.n, near.rival % task.n)
-    return _both(entry, fetched, looked, lambda rng: closest_strings(task, places, rng), arithmetic)
-
-
-def _live(model: Model, layers: int, *, placed: bool = True) -> list[Live]:
-    """The layers that write. Raises CheckFailed where they are not so many."""
-    live = live_parts(model, placed=placed)
-    if len(live) != layers:
-        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
-    return live
-
-
-def _both(
-    entry: dict[str, Any],
-    first: Counted | Partners,
-    looked: Looked,
-    closest: Callable[[np.random.Generator], Tokens],
-    arithmetic: Arithmetic,
-) -> Derived:
-    """The proof of two layers."""
-    used = {
-        "layers": 2,
-        "head_dim": max(first.key_numbers, looked.key_numbers),
-        "value_dim": max(first.value_numbers, looked.value_numbers),
-    }
-    return Derived(
-        [entry, looked.entry],
+    return derived(
+        arithmetic,
+        [reading.entry(_FETCHES, left_in(first, fetched.written, rows, after)), looked.entry],
         looked.margin,
-        used,
-        closest,
-        arithmetic=said(arithmetic, first.assumes, looked.assumes),
-        formats=(arithmetic.name,),
+        _used(reading, looked),
+        lambda rng: closest_strings(task, places, rng),
+        reading.assumes,
+        looked.assumes,
     )
+
+
+def _used(first: Counted | Reading, looked: Looked) -> dict[str, int]:
+    """Of two layers."""
+    keys = max(first.key_numbers, looked.key_numbers)
+    values = max(first.value_numbers, looked.value_numbers)
+    return {"layers": 2, "head_dim": keys, "value_dim": values}
 
 
 def closest_queries(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:

@@ -23,31 +23,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
+from separatrix.mixers.full import FullMixer
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import left_by
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.latest import exactly
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
-from separatrix.proofs.derivations.parts.position_wise import prove_readout
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted
-from separatrix.proofs.derivations.parts.softmax import averaged
-from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
+from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
+from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
-from separatrix.proofs.entries import fetch_entry
 from separatrix.proofs.machine import (
+    RESIDUAL,
     Array,
     Enclosure,
     Scores,
     add,
     limited,
-    linear,
     lowest_bits,
     roundings,
     slack,
+    stacked,
 )
-from separatrix.proofs.softmax import off_target
 from separatrix.tasks import MQAR, Recall
 from separatrix.tasks.base.task import NO_ANSWER, Tokens
 from separatrix.tasks.recall import PROMISED
@@ -74,26 +72,12 @@ class Pairs:
     """Whether keys may be written again; the last value counts."""
 
 
-@dataclass(frozen=True)
-class LookedUp:
-    """What the layer leaves behind: its proof, the stream after it, numbers used."""
-
-    entry: dict[str, Any]
-    stream: Stream
-    key_numbers: int
-    value_numbers: int
-
-
 def look_up(
-    model: Model,
-    part: Live,
-    pairs: Pairs,
-    arithmetic: Arithmetic = FP32,
-    *,
-    taps: Taps | None = None,
-) -> LookedUp:
-    """One head at every place that asks; `taps`: what brings it the token before, where it has no
-    convolution of its own. Raises CheckFailed where another token may win.
+    model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic, *, taps: Taps | None = None
+) -> tuple[Reading, dict[str, Any], Fraction]:
+    """One head at every place that asks: what it reads, its proof, and the lead of the right
+    logit; `taps`: what brings it the token before, where it has no convolution of its own. Raises
+    CheckFailed where another token may win.
     """
     where = part.where
     head = shifted_head(part) if taps is None else head_behind(taps, part)
@@ -101,8 +85,9 @@ def look_up(
     position = Enclosure.point(array(model.position.weight)[: pairs.length], arithmetic)
     keys = slice(pairs.keys.start, pairs.keys.stop)
     asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
+    every = add(embed.hull(), position.hull(), RESIDUAL)
     if taps is not None:
-        asking = taps.beside(asking, add(embed.hull(), position.hull(), RESIDUAL))
+        asking = taps.beside(asking, every)
     stream = Stream(
         by_place=add(embed.hull(), position, RESIDUAL),
         by_token=add(embed, position.hull(), RESIDUAL),
@@ -112,45 +97,55 @@ def look_up(
         ends=True,
     )
     content, placed = _apart(head, embed, position, where)
-    queries = linear(asking, head.q, what=f"{where}, q")
+    queries = head.asked(asking, None, where)
     if queries.rad.any():
         raise CheckFailed(f"{where}: queries of a lookup are not exact in its format")
-    _any_score(stream, head, where)
+    seen_keys = head.keys(stream.by_place.hull(), None, where)
+    zero = seen_keys.spanning(np.minimum(seen_keys.low, 0.0), np.maximum(seen_keys.high, 0.0))
+    numbers(head, zero, where, stream.by_place.hull(), stream.last.hull())
     scores = _Scores.of(queries, content, placed, pairs, where)
-    gaps = scores.gaps()
-    error = scores.error
-    least = min(gaps) - 2 * error * (1 + 2.0**-40)
-    if min(gaps) <= 0 or least <= 0:
-        raise CheckFailed(
-            f"{where}: for some query a key that was not asked for"
-            f" {'scores' if min(gaps) <= 0 else 'may score, by rounding,'} no less than the one to"
-            " be read"
-        )
-    mass = off_target(pairs.length - 1, Fraction(least), arithmetic)
-    fetched, anywhere = _averages(embed, position, head, pairs, mass, where)
-    after = stream.after(
+    reading = Reading.of(
         part,
-        linear(fetched, head.o, what=f"{where}, o"),
-        linear(anywhere, head.o, what=f"{where}, o"),
-    )
-    entry = fetch_entry(
-        part.place,
-        fetches="the value of the key",
+        head,
+        scores.least_lead(where),
+        head.values(every, where),
         queries=len(queries.mid),
         keys=pairs.length,
-        score_gap=min(gaps),
-        score_error=error,
-        mass=mass,
-        left=left_by(part, fetched, after),
+        key_numbers=int(scores.used.sum()),
     )
-    return LookedUp(entry, after.stream, int(scores.used.sum()), int((head.v != 0.0).any(1).sum()))
+    values = slice(pairs.values.start, pairs.values.stop)
+    read = head.values(add(embed.rows(values), position.rows(pairs.at + 1).hull(), RESIDUAL), where)
+    if pairs.absent:
+        # a key stands first
+        first = add(embed.rows(keys).hull(), position.rows(slice(0, 1)), RESIDUAL)
+        read = stacked(read, head.values(first, where))
+    return reading, *answered(model, reading, stream, read, "the value of the key")
+
+
+def answered(
+    model: Model, reading: Reading, stream: Stream, values: Enclosure, fetches: str
+) -> tuple[dict[str, Any], Fraction]:
+    """The proof of a head that reads one of these values, a row for each answer, and the lead of
+    the right logit.
+    """
+    part, where = reading.part, reading.part.where
+    fetched = reading.read(values)
+    at = stream.last.hull()
+    after = stream.after(part, reading.head.written(fetched, at, where), reading.anywhere(at))
+    left = after.left(part, fetched)
+    return reading.entry(fetches, left), prove_readout(model, after.stream)[0]
 
 
 def shifted_head(part: Live) -> Head:
     """The live head, whose keys are made of the token before and whose queries and values of the
     token itself. Raises CheckFailed where its convolution does anything else.
     """
-    head = part.convolved_head()
+    head = part.head(
+        FullMixer,
+        "full attention behind a short convolution",
+        "conv.weight",
+        options=frozenset({"conv"}),
+    )
     convolution = part.mixer.get_submodule("conv")
     assert isinstance(convolution, Convolution)
     taps = array(convolution.weight)
@@ -186,15 +181,6 @@ def _apart(
     if (head.k[:, mixed] != 0.0).any():
         raise CheckFailed(f"{what}: it reads a number that tokens and places both write")
     return by_token, by_place
-
-
-def _any_score(stream: Stream, head: Head, where: str) -> None:
-    """Raises CheckFailed unless every score, of any position, is a number."""
-    keys = linear(stream.by_place.hull(), head.k, what=f"{where}, k")
-    zero = keys.spanning(np.minimum(keys.low, 0.0), np.maximum(keys.high, 0.0))
-    for rows in (stream.by_place.hull(), stream.last.hull()):
-        queries = linear(rows, head.q, what=f"{where}, q")
-        Scores(zero, queries.used, f"{where}, scores").errors(queries)
 
 
 @dataclass(frozen=True)
@@ -251,6 +237,18 @@ class _Scores:
             error=sum_error(queries.mid[:, used], keyed, queries.arithmetic.inner, where),
         )
 
+    def least_lead(self, where: str) -> Lead:
+        """Raises CheckFailed where a key that was not asked for may win."""
+        gap = min(self.gaps())
+        least = gap - 2 * self.error * (1 + 2.0**-40)
+        if gap <= 0 or least <= 0:
+            raise CheckFailed(
+                f"{where}: for some query a key that was not asked for"
+                f" {'scores' if gap <= 0 else 'may score, by rounding,'} no less than the one to be"
+                " read"
+            )
+        return Lead(gap, self.error, least, 0, 0, 0)
+
     def gaps(self) -> list[float]:
         """Every lead of the key that is to be read over what is not. The first place has no token
         before it, and so a score of exactly 0.
@@ -284,29 +282,6 @@ def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float
     return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
 
 
-def _averages(
-    embed: Enclosure, position: Enclosure, head: Head, pairs: Pairs, mass: Fraction, where: str
-) -> tuple[Enclosure, Enclosure]:
-    """What the softmax gives where it asks, a row for each answer, and anywhere, one row."""
-    values = slice(pairs.values.start, pairs.values.stop)
-    what = f"{where}, v"
-    rows = add(embed.rows(values), position.rows(pairs.at + 1).hull(), RESIDUAL)
-    read = linear(rows, head.v, what=what)
-    if pairs.absent:
-        # a key stands first
-        keys = embed.rows(slice(pairs.keys.start, pairs.keys.stop)).hull()
-        blank = linear(add(keys, position.rows(slice(0, 1)), RESIDUAL), head.v, what=what)
-        read = read.like(
-            np.concatenate([read.mid, blank.mid]), np.concatenate([read.rad, blank.rad])
-        )
-    seen = linear(add(embed.hull(), position.hull(), RESIDUAL), head.v, what=what)
-    count = pairs.length
-    return (
-        averaged(read, seen, count, mass, where),
-        averaged(seen, seen, count, Fraction(0), where),
-    )
-
-
 def derive_lookup(
     model: Model,
     pairs: Pairs,
@@ -319,35 +294,17 @@ def derive_lookup(
     brings it the token before. Raises CheckFailed, naming the part, where the weights do not bear
     it out.
     """
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
     *first, last = live_of(model, 1 + carried)
     taps = exact_taps(model, first[0], pairs.length) if carried else None
-    found = look_up(model, last, pairs, arithmetic, taps=taps)
+    reading, found, margin = look_up(model, last, pairs, arithmetic, taps=taps)
     brought = [] if taps is None else [taps.entry("the token before")]
-    readout = prove_readout(model, found.stream)
     sizes = {
         **({"carriers": 1} if carried else {}),
         "layers": 1,
-        "head_dim": found.key_numbers,
-        "value_dim": found.value_numbers,
+        "head_dim": reading.key_numbers,
+        "value_dim": reading.value_numbers,
     }
-    return Derived(
-        [*brought, found.entry],
-        readout.margin,
-        sizes,
-        closest,
-        arithmetic=arithmetic.said,
-        formats=(arithmetic.name,),
-    )
-
-
-def live_of(model: Model, layers: int) -> list[Live]:
-    """The layers that write. Raises CheckFailed where they are not so many."""
-    live = live_parts(model)
-    if len(live) != layers:
-        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
-    return live
+    return derived(arithmetic, [*brought, found], margin, sizes, closest)
 
 
 def recall_pairs(task: Recall) -> Pairs:

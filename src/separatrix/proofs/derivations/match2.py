@@ -14,17 +14,18 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
-from separatrix.proofs.entries import match_entry
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
+from separatrix.proofs.derivations.parts.reading import lead_of, numbers
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
+    RESIDUAL,
     Array,
     Enclosure,
-    Scores,
     above,
     add,
+    hull,
     limited,
-    linear,
     lowest_bits,
     roundings,
     slack,
@@ -41,15 +42,9 @@ _TABLE = 5754
 
 def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of the one layer. Raises CheckFailed where the weights do not bear it out."""
-    if not model.config.bos or task.form != "query":
-        raise CheckFailed("this construction answers the query form and has a start token")
-    live = live_parts(model)
-    if len(live) != 1 or any(tensor.any() for tensor in live[0].mlp.values()):
-        raise CheckFailed(
-            f"{len(live)} layers write, or one has an MLP; this construction is one head without"
-            " an MLP"
-        )
-    (part,) = live
+    if task.form != "query":
+        raise CheckFailed("this construction answers the query form")
+    (part,) = live_of(model, 1, start=True, mlp=False)
     head = part.softmax_head()
     prompt = Prompt.of(model, task, arithmetic)
     # tokens that match may stand at any place
@@ -57,7 +52,8 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     keys = head.keys(prompt.earlier, None, part.where)
     own = head.keys(prompt.last, None, part.where)
     blank = head.keys(prompt.start, None, part.where)
-    _every_score(part, head, prompt, (keys, own, blank))
+    for table in (keys, own, blank):
+        numbers(head, table, part.where, prompt.everywhere)
     if not (np.array_equal(own.mid, keys.mid) and np.array_equal(own.rad, keys.rad)):
         raise CheckFailed("the key of the last token is not that of the token elsewhere")
     gaps = _gaps(queries, keys, blank, head.rivals)
@@ -72,15 +68,20 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
     margin, threshold = _margin(model, part, head, prompt, match)
     # numbers of a key that some score really uses
     used = int((queries.used & (keys.used | blank.used)).sum())
-    values = int((head.v != 0.0).any(1).sum())
-    sizes = {"layers": 1, "head_dim": used, "value_dim": values}
-    return Derived(
-        [match_entry(part.place, match=match, threshold=threshold)],
-        margin,
-        sizes,
-        lambda rng: _closest(task, gaps, rng),
-        arithmetic="; ".join((arithmetic.said, *head.assumes)),
-        formats=(arithmetic.name,),
+    # gaps are those of the weights before rounding errors; outputs bound what is computed
+    said = entry(
+        part.place,
+        keys=match.earlier + 2,
+        match_over_blank=match.match_over_blank,
+        blank_over_rest=match.blank_over_rest,
+        score_error=match.score_error,
+        output_without_match=match.without(),
+        output_with_match=match.with_match(),
+        threshold=threshold,
+    )
+    sizes = {"layers": 1, "head_dim": used, "value_dim": head.value_numbers}
+    return derived(
+        arithmetic, [said], margin, sizes, lambda rng: _closest(task, gaps, rng), head.assumes
     )
 
 
@@ -100,24 +101,11 @@ class Prompt:
         embed = Enclosure.point(array(model.embed.weight), arithmetic)
         position = Enclosure.point(array(model.position.weight)[: task.n + 2], arithmetic)
         tokens = embed.rows(slice(0, task.M))
-        what = "the residual stream"
         between = position.rows(slice(1, task.n + 1)).hull()
-        start = add(embed.rows(slice(task.M, task.M + 1)), position.rows(slice(0, 1)), what)
-        earlier = add(tokens, between, what)
-        last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), what)
-        parts = (start, earlier.hull(), last.hull())
-        rows = start.like(
-            np.concatenate([part.mid for part in parts]),
-            np.concatenate([part.rad for part in parts]),
-        )
-        return cls(start, earlier, last, rows.hull())
-
-
-def _every_score(part: Live, head: Head, prompt: Prompt, tables: tuple[Enclosure, ...]) -> None:
-    """Raises CheckFailed unless every score, of any position, is a number."""
-    queries = head.asked(prompt.everywhere, None, part.where)
-    for keys in tables:
-        Scores(keys, queries.used, f"{part.where}, scores").errors(queries)
+        start = add(embed.rows(slice(task.M, task.M + 1)), position.rows(slice(0, 1)), RESIDUAL)
+        earlier = add(tokens, between, RESIDUAL)
+        last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), RESIDUAL)
+        return cls(start, earlier, last, hull(start, earlier, last))
 
 
 @dataclass(frozen=True)
@@ -260,7 +248,7 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
             rest = float(under.min())
             worst = int(under.argmin())
             highest = (int(rows[worst]), int(scores[worst].argmax()))
-    # `_every_score` has found that none of these overflows
+    # `numbers` has found that none of these overflows
     size = products * (1 + slack(dims))
     # our own sums and differences are off, too, by no more than this
     error = (
@@ -316,11 +304,8 @@ def _margin(
         output = output.stored()
         written = head.written(output, prompt.last.hull(), part.where)
         # one row for every last token
-        x = add(prompt.last, written, "the residual stream")
-        logits = linear(x, weight, bias, what="the head")
-        lead = np.nextafter(logits.low[:, answer] - logits.high[:, 1 - answer], -np.inf)
-        leads.append(float(lead.min()))
-    margin = Fraction(min(leads))
+        leads.append(lead_of(model, add(prompt.last, written, RESIDUAL), answer))
+    margin = min(leads)
     whole_value = head.written(value, prompt.last.hull(), part.where)
     slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
     if slope <= 0:

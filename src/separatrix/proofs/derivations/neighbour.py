@@ -2,14 +2,14 @@
 those of all strings at once.
 
 Neither the 2^d strings nor their pairs are gone through one by one: every number of a key or query
-depends on one bit alone (parts/bitwise.py), so that a score is a sum over bits of one of four
-numbers each.
+depends on one bit alone, so that two strings, without and with all bits, tell what every string
+does, and a score is a sum over bits of one of four numbers each. Maps and MLPs hand dependence on:
+of what reads coordinates of two bits nothing is claimed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,14 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts import bitwise
-from separatrix.proofs.derivations.parts.bitwise import Bits
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.flagged import (
-    after_layer,
-    after_mlp,
-    grouped,
-    lead_of,
-    stacked,
-)
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_parts
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.partners import Partners, fetch_partners, left_in
-from separatrix.proofs.derivations.parts.softmax import averaged
-from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
-from separatrix.proofs.entries import Left, fetch_entry
-from separatrix.proofs.machine import Array, Enclosure, Scores, add, linear
-from separatrix.proofs.softmax import off_target
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.reading import Reading, grouped, lead_of, numbers
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.entries import Left
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
 from separatrix.tasks import Neighbour
 from separatrix.tasks.base.task import Tokens
 
@@ -41,63 +32,46 @@ _FETCHES = "the string before each label"
 _FINDS = "the label of the nearest string"
 
 
+Bits = NDArray[np.bool_]
+"""(coordinates, d): which bits each coordinate may depend on."""
+
+
 def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
-    live = live_parts(model)
-    if len(live) != 2:
-        raise CheckFailed(f"{len(live)} layers write; this construction is two")
-    first, second = live
+    first, second = live_of(model, 2)
     stream = Stream.of(model, task.length, task.strings, arithmetic)
     # what the two strings without and with all bits do is what every string does, bit by bit
     ends = np.array([0, task.strings - 1])
     fetched = fetch_partners(stream, first, np.arange(task.length) // 2 * 2, ends)
     tokens = _Tokens.of(task, model, stream, first, fetched)
-    keys = task.length
     head = second.full_head()
-    found = _compared(tokens, head, second, task.d)
-    mass = off_target(keys - 1, Fraction(found.least), arithmetic)
-    values = linear(tokens.labels, head.v, what=f"{second.where}, v")
-    others = linear(tokens.strings, head.v, what=f"{second.where}, v")
-    seen = stacked(values, others).hull()
-    # several may be nearest, with one label
-    read = grouped(values, seen, keys, mass, second.where)
-    written = linear(read, head.o, what=f"{second.where}, o")
-    anywhere = averaged(seen, seen, keys, Fraction(0), second.where)
-    after_layer(
-        second,
-        stacked(tokens.labels, tokens.strings),
-        linear(anywhere, head.o, what=f"{second.where}, o"),
+    where = second.where
+    values = head.values(tokens.labels, where)
+    seen = stacked(values, head.values(tokens.strings, where)).hull()
+    lead, terms = _lead(tokens, head, second, task.d)
+    reading = Reading.of(
+        second, head, lead, seen, queries=task.strings, keys=task.length, key_numbers=terms
     )
+    # several may be nearest, with one label
+    read = grouped(values, seen, task.length, reading.mass, where)
+    written = head.written(read, tokens.last, where)
+    every = stacked(tokens.labels, tokens.strings)
+    second.after(every, reading.anywhere(every.hull()))
     before = add(tokens.last, written, RESIDUAL)
-    after = after_mlp(second, before)
-    entries = [
-        fetched.entry(first, _FETCHES, tokens.left),
-        fetch_entry(
-            second.place,
-            fetches=_FINDS,
-            queries=task.strings,
-            keys=keys,
-            score_gap=found.gap,
-            score_error=found.error,
-            mass=mass,
-            left=left_in(second, written, before, after),
-        ),
-    ]
-    used = {
-        "layers": 2,
-        "head_dim": max(fetched.key_numbers, found.key_numbers),
-        "value_dim": max(fetched.value_numbers, int((head.v != 0.0).any(1).sum())),
-    }
-    margin = lead_of(model, after, np.arange(task.V))
-    return Derived(
-        entries,
-        margin,
-        used,
+    after = second.after_mlp(before)
+    return derived(
+        arithmetic,
+        [
+            fetched.reading.entry(_FETCHES, tokens.left),
+            reading.entry(_FINDS, left_in(second, written, before, after)),
+        ],
+        lead_of(model, after, np.arange(task.V)),
+        {
+            "layers": 2,
+            "head_dim": max(fetched.reading.key_numbers, terms),
+            "value_dim": max(fetched.reading.value_numbers, head.value_numbers),
+        },
         lambda rng: closest(task, rng),
-        arithmetic=arithmetic.said,
-        formats=(arithmetic.name,),
     )
 
 
@@ -130,46 +104,36 @@ class _Tokens:
         strings = stream.by_token.rows(slice(0, task.strings)).hull()
         written = fetched.written
         before = add(labels.hull(), written, RESIDUAL)
-        near = after_mlp(part, before)
-        embedded = bitwise.of_columns(model.embed.weight[: task.strings].numpy(), task.d)
-        brought = bitwise.through(head.o, bitwise.through(head.v, embedded))
+        near = part.after_mlp(before)
+        embedded = _bits_of(model.embed.weight[: task.strings].numpy(), task.d)
+        brought = _through(head.o, _through(head.v, embedded))
         ends = np.array([0, task.strings - 1])
         return cls(
-            labels=after_layer(part, labels, written.hull()),
+            labels=part.after(labels, written.hull()),
             near=near,
-            strings=after_layer(part, strings, written),
-            query=after_layer(part, stream.last.rows(ends), written.hull()),
-            last=after_layer(part, stream.last.hull(), written.hull()),
-            near_bits=bitwise.after_mlp(part, brought),
-            query_bits=bitwise.after_mlp(part, embedded),
+            strings=part.after(strings, written),
+            query=part.after(stream.last.rows(ends), written.hull()),
+            last=part.after(stream.last.hull(), written.hull()),
+            near_bits=_bits_after_mlp(part, brought),
+            query_bits=_bits_after_mlp(part, embedded),
             left=left_in(part, written, before, near),
         )
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """The smallest lead of a label with the nearest string, before and after rounding."""
-
-    gap: float
-    error: float
-    least: float
-    key_numbers: int
-
-
-def _compared(tokens: _Tokens, head: Head, part: Live, bits: int) -> _Compared:
-    """Raises CheckFailed where a bit that differs need not cost what any other costs, or where a
-    string may outscore a label.
+def _lead(tokens: _Tokens, head: Head, part: Live, bits: int) -> tuple[Lead, int]:
+    """The smallest lead of a label with the nearest string, and the numbers of a key in use. Raises
+    CheckFailed where a bit that differs need not cost what any other costs, or where a string may
+    outscore a label.
     """
     where = part.where
-    keys = linear(tokens.near, head.k, what=f"{where}, k")
-    others = linear(tokens.strings, head.k, what=f"{where}, k")
-    queries = linear(tokens.query, head.q, what=f"{where}, q")
-    scores = Scores(stacked(keys, others), queries.used, f"{where}, scores")
-    for rows in (tokens.labels, tokens.strings):
-        asking = linear(rows, head.q, what=f"{where}, q")
-        Scores(stacked(keys, others), asking.used, f"{where}, scores").errors(asking)
-    of_key = _only_bit(bitwise.through(head.k, tokens.near_bits), f"{where}, k")
-    of_query = _only_bit(bitwise.through(head.q, tokens.query_bits), f"{where}, q")
+    keys = head.keys(tokens.near, None, where)
+    others = head.keys(tokens.strings, None, where)
+    queries = head.asked(tokens.query, None, where)
+    every = stacked(keys, others)
+    scores = Scores(every, queries.used, f"{where}, scores")
+    numbers(head, every, where, tokens.labels, tokens.strings)
+    of_key = _only_bit(_through(head.k, tokens.near_bits), f"{where}, k")
+    of_query = _only_bit(_through(head.q, tokens.query_bits), f"{where}, q")
     losses = _losses(queries.mid, keys.mid, of_query, of_key, bits, where)
     least, most = float(losses.min()), float(losses.max())
     # h + 1 bits or more against h, of which d - 1 at most differ
@@ -182,7 +146,33 @@ def _compared(tokens: _Tokens, head: Head, part: Live, bits: int) -> _Compared:
         raise CheckFailed(
             f"{where}: a string that is not the nearest may score no less than one that is"
         )
-    return _Compared(gap, error, computed, scores.terms)
+    return Lead(gap, error, computed, 0, 0, 0), scores.terms
+
+
+def _bits_of(table: NDArray[np.float32], bits: int) -> Bits:
+    """Of each column of a table with a row for every id below 2^bits."""
+    found = np.zeros((table.shape[1], bits), np.bool_)
+    ids = np.arange(1 << bits)
+    for number, column in enumerate(table.T):
+        one = [bit for bit in range(bits) if column[1 << bit] != column[0]]
+        right = np.full(len(column), column[0])
+        if len(one) == 1:
+            right = np.where(ids >> one[0] & 1, column[1 << one[0]], column[0])
+        # of a column that is no function of one bit nothing is known
+        found[number, one if (column == right).all() else slice(None)] = True
+    return found
+
+
+def _through(weight: Array, bits: Bits) -> Bits:
+    """Of each output of a map, from its inputs."""
+    return ((weight != 0.0).astype(np.int64) @ bits.astype(np.int64)) > 0
+
+
+def _bits_after_mlp(part: Live, bits: Bits) -> Bits:
+    """Of the residual stream after the MLP of a layer."""
+    if not part.mlp:
+        return bits
+    return bits | _through(part.mlp["down.weight"], _through(part.mlp["up.weight"], bits))
 
 
 def _only_bit(bits: Bits, what: str) -> NDArray[np.int64]:

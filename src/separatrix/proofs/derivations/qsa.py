@@ -13,17 +13,25 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Wanted, left_by
+from separatrix.proofs.derivations.parts.chain import Wanted
 from separatrix.proofs.derivations.parts.counted import unrounded
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.flagged import stacked
-from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_parts
-from separatrix.proofs.derivations.parts.partners import code_lead
-from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.softmax import any_scores, full_fetch
-from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
-from separatrix.proofs.entries import fetch_entry
-from separatrix.proofs.machine import Enclosure, above, add, limited, linear, roundings, slack
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
+from separatrix.proofs.derivations.parts.queries import Lead, code_lead
+from separatrix.proofs.derivations.parts.reading import any_scores
+from separatrix.proofs.derivations.parts.softmax import full_fetch
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.entries import entry
+from separatrix.proofs.machine import (
+    RESIDUAL,
+    Enclosure,
+    above,
+    add,
+    limited,
+    roundings,
+    slack,
+    stacked,
+)
 from separatrix.proofs.softmax import growth
 from separatrix.proofs.ties import exact_share
 from separatrix.tasks import QSA
@@ -35,35 +43,28 @@ _ONCE = 1 << 20
 
 def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
-    live = live_parts(model)
-    if model.config.bos or len(live) != 2:
-        raise CheckFailed(
-            f"{len(live)} layers write, or there is a start token; this construction is two layers"
-            " without one"
-        )
-    first, second = live
-    for part in live:
-        # options are not evaluated here
-        part.full_head()
+    first, second = live_of(model, 2)
+    # options are not evaluated here
+    first.full_head()
+    head = second.full_head()
     hop = Wanted("z_p", task.V, np.arange(task.n), lambda p, before: p, first=task.V)
     fetched = full_fetch(_before(task, model, arithmetic), first, hop)
-    head = second.full_head()
     stream = fetched.stream
     lead = _same_set(task, stream, head, second)
     share = exact_share(task.length, Fraction(lead.least), arithmetic)
     means = _means(task, stream, head, second, share.off, share.mass)
-    written = linear(means, head.o, what=f"{second.where}, o")
+    written = head.written(means, stream.at_last(), second.where)
     after = replace(stream, ends=True).after(second, written, written.hull())
     margin = _readout(model, after.stream, task)
-    entry = fetch_entry(
+    averages = entry(
         second.place,
+        after.left(second, written),
         fetches="the mean of a set",
         queries=task.sets,
         keys=task.length,
         score_gap=lead.gap,
         score_error=lead.error,
-        mass=share.mass,
-        left=left_by(second, written, after),
+        off_target_mass=share.mass,
     )
     used = int(((head.q != 0.0).any(1) & (head.k != 0.0).any(1)).sum())
     sizes = {
@@ -71,13 +72,9 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         "head_dim": max(fetched.key_numbers, used),
         "value_dim": max(fetched.value_numbers, 1),
     }
-    return Derived(
-        [fetched.entry, entry],
-        margin,
-        sizes,
-        lambda rng: _closest(task, rng),
-        arithmetic=f"{arithmetic.said}; exp(0) = 1",
-        formats=(arithmetic.name,),
+    said = ("exp(0) = 1",)
+    return derived(
+        arithmetic, [fetched.entry, averages], margin, sizes, lambda rng: _closest(task, rng), said
     )
 
 

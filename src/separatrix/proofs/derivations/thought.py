@@ -17,15 +17,15 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.chain import Fetched, Wanted
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import array, live_parts
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.nearest import Near, nearest
-from separatrix.proofs.derivations.parts.position_wise import CHUNK
+from separatrix.proofs.derivations.parts.reading import CHUNK
 from separatrix.proofs.derivations.parts.softmax import full_fetch
-from separatrix.proofs.derivations.parts.stream import RESIDUAL, Stream
+from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition
-from separatrix.proofs.machine import Enclosure, add, linear
+from separatrix.proofs.machine import RESIDUAL, Enclosure, add, linear
 from separatrix.tasks import SeqComp, Thought
 from separatrix.tasks.base.task import Tokens
 
@@ -66,18 +66,13 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     inner = task.task
     if not isinstance(inner, SeqComp) or task.form != "pairs":
         raise CheckFailed(f"{task.spec}: the proof is about pairs of a composition")
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
-    live = live_parts(model)
-    if len(live) != 1:
-        raise CheckFailed(f"{len(live)} layers write; this construction is one")
+    (part,) = live_of(model, 1)
     done: list[Fetched] = []
     near: list[Near] = []
-    margin: Fraction | None = None
+    leads: list[Fraction] = []
     for number, step in enumerate(steps(task, inner)):
-        fetched = full_fetch(
-            _before(model, step, inner.length + number, arithmetic), live[0], step.hop
-        )
+        before = _before(model, step, inner.length + number, arithmetic)
+        fetched = full_fetch(before, part, step.hop)
         done.append(fetched)
         for found in fetched.near:
             # the lead names a row of the step's tokens
@@ -92,12 +87,12 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
                 )
             )
         lead, value = _named(model, step, fetched.stream)
-        margin = lead if margin is None else min(margin, lead)
+        leads.append(lead)
         near.append(Near(hop=number, answer=value))
-    assert margin is not None
-    return Derived(
+    return derived(
+        arithmetic,
         [hop.entry for hop in done],
-        margin,
+        min(leads),
         {
             "layers": 1,
             "written": inner.L,
@@ -105,8 +100,7 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
             "value_dim": max(hop.value_numbers for hop in done),
         },
         lambda rng: nearest(inner, hops(inner), near, ids_of_composition(inner), rng),
-        arithmetic=arithmetic.said,
-        formats=(arithmetic.name,),
+        *(hop.assumes for hop in done),
     )
 
 

@@ -19,7 +19,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_parts
+from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
 from separatrix.proofs.derivations.parts.reflections import (
     Followed,
     Reached,
@@ -30,7 +30,7 @@ from separatrix.proofs.derivations.parts.reflections import (
     updates_of,
     used_numbers,
 )
-from separatrix.proofs.entries import tracking_entry
+from separatrix.proofs.entries import entry
 from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
@@ -88,12 +88,7 @@ def derive_tracking(
     """The proof of one layer that follows what the task asks. Raises CheckFailed, naming the part,
     where the weights do not bear it out.
     """
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
-    live = live_parts(model, placed=False)
-    if len(live) != 1:
-        raise CheckFailed(f"{len(live)} layers write; this construction is one")
-    (part,) = live
+    (part,) = live_of(model, 1, placed=False)
     digits = Digits()
     for name, tensor in model.state_dict().items():
         digits.numbers(array(tensor), name)
@@ -132,14 +127,16 @@ def derive_tracking(
     margin, worst = _read_out(model, part, inputs, tracking, reached, written, digits)
     formats = exact_formats(part, digits)
     digits.hold(arithmetic)
-    mechanism = mixer.mechanism
-    entry = tracking_entry(
+    # how many states prompts lead to, a number for each head; the binary digits that hold every
+    # number and partial sum: of the weights' format, and of float32 for sums over keys and, in
+    # parallel, over chunks of updates
+    said = entry(
         part.place,
-        mechanism=mechanism.name,
+        mechanism=mixer.mechanism.name,
         reflections=used,
-        states=[len(found.states) for found in reached],
+        states=" and ".join(f"{len(found.states)}" for found in reached),
         digits=digits.own,
-        summed_digits=digits.summed,
+        float32_digits=digits.summed,
         chunk=mixer.chunk,
     )
     sizes = {
@@ -149,7 +146,7 @@ def derive_tracking(
         "value_dim": max(found.states.shape[2] for found in reached),
     }
     return Derived(
-        [entry],
+        [said],
         margin,
         sizes,
         lambda rng: _closest(task, tracking, worst, rng),

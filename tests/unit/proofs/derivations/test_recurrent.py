@@ -18,12 +18,12 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations.parts.arriving import Written, arrived
+from separatrix.proofs.derivations.parts.gates import unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.recurrent import arrival as arrives_at
 from separatrix.proofs.derivations.parts.recurrent import carry
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.sums import Sums, features
-from separatrix.proofs.derivations.parts.unit import unit
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.machine import Enclosure
 from separatrix.stacks.architecture import Architecture

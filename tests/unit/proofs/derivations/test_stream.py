@@ -16,10 +16,10 @@ from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import seqcomp
 from separatrix.proofs.derivations.parts.live_parts import live_parts
-from separatrix.proofs.derivations.parts.position_wise import prove_readout
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.reading import averaged, prove_readout
 from separatrix.proofs.derivations.parts.recurrent import carry
-from separatrix.proofs.derivations.parts.softmax import averaged, full_fetch
+from separatrix.proofs.derivations.parts.softmax import full_fetch
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.proofs.softmax import mixing
@@ -142,7 +142,7 @@ def readout(built: Built, off: float, other: float) -> float:
         field=field,
         parts=np.zeros(1, np.int64),
     )
-    return float(prove_readout(built.model, stream).margin)
+    return float(prove_readout(built.model, stream)[0])
 
 
 @pytest.mark.parametrize(("off", "other", "margin"), [(0.0, 0.0, 2.0), (0.125, 0.0, 1.5)])

@@ -13,22 +13,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derived
-from separatrix.proofs.derivations.parts.live_parts import Live, live_parts
+from separatrix.proofs.derivations.parts.derivation import Derived, derived
+from separatrix.proofs.derivations.parts.live_parts import Live, live_of
 from separatrix.proofs.derivations.parts.nearest import Near, nearest
-from separatrix.proofs.derivations.parts.position_wise import prove_readout
 from separatrix.proofs.derivations.parts.queries import Wanted
-from separatrix.proofs.derivations.parts.stream import After, Stream
-from separatrix.proofs.entries import Left
-from separatrix.proofs.machine import Enclosure
+from separatrix.proofs.derivations.parts.reading import prove_readout
+from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.tasks import Task
 
-__all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain", "left_by"]
+__all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +62,8 @@ def derive_chain(
 
     Raises CheckFailed, naming the part, where the weights do not bear it out.
     """
-    if model.config.bos:
-        raise CheckFailed("this construction has no start token")
     # whatever finds places, the score of the right key leads by it
-    live = live_parts(model, placed=False)
-    if len(live) != len(hops):
-        raise CheckFailed(f"{task.spec} takes {len(hops)} fetches, but {len(live)} layers write")
+    live = live_of(model, len(hops), placed=False)
     stream = Stream.of(model, task.length, len(hops[0].part), arithmetic, first=hops[0].first)
     done: list[Fetched] = []
     near: list[Near] = []
@@ -83,37 +74,17 @@ def derive_chain(
         near.extend(found.at(number) for found in fetched.near)
         done.append(fetched)
         stream = fetched.stream
-    readout = prove_readout(model, stream)
-    near.append(Near(hop=len(hops) - 1, answer=readout.answer))
+    margin, answer = prove_readout(model, stream)
+    near.append(Near(hop=len(hops) - 1, answer=answer))
     numbers = {
         "head_dim": max(hop.key_numbers for hop in done),
         "value_dim": max(hop.value_numbers for hop in done),
     }
-    return Derived(
+    return derived(
+        arithmetic,
         [hop.entry for hop in done],
-        readout.margin,
+        margin,
         Counter(h.kind for h in done) | numbers,
         lambda rng: nearest(task, hops if asked is None else asked, near, ids, rng),
-        arithmetic="; ".join(
-            dict.fromkeys([arithmetic.said, *(a for hop in done for a in hop.assumes)])
-        ),
-        formats=(arithmetic.name,),
-    )
-
-
-def left_by(part: Live, fetched: Enclosure, after: After) -> Left:
-    """How far off a fetch and what the MLP made of it may be. Raises CheckFailed where the MLP
-    does not clean it.
-    """
-    error = float(fetched.rad.max(initial=0.0))
-    if not part.mlp or error >= after.room:
-        raise CheckFailed(
-            f"{part.where}: what is fetched may be {error:g} off, and the MLP is constant only"
-            f" within {after.room:g}: use a smaller n"
-        )
-    clean = after.stream.field.only(after.cleaned)
-    return Left(
-        fetch_error=error,
-        threshold=after.room,
-        clean_error=float(np.max(clean.rad, initial=0.0)),
+        *(hop.assumes for hop in done),
     )

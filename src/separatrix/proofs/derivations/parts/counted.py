@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.flagged import stacked
 from separatrix.proofs.derivations.parts.live_parts import Head, Live
-from separatrix.proofs.derivations.parts.partners import code_lead
-from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.queries import Lead, code_lead
 from separatrix.proofs.derivations.parts.steps import Kind, Rows
-from separatrix.proofs.derivations.parts.stream import RESIDUAL
-from separatrix.proofs.entries import count_entry
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
+    RESIDUAL,
     Array,
     Enclosure,
     Scores,
@@ -33,6 +31,7 @@ from separatrix.proofs.machine import (
     limited,
     linear,
     lowest_bits,
+    stacked,
     whole,
 )
 from separatrix.proofs.ties import Tie
@@ -109,17 +108,22 @@ def count(
         return add(base, head.written(output, base.hull(), where), RESIDUAL)
 
     matches = itself.astype(np.int64)
+    also: dict[str, Any] = {}
+    if cancels.any():
+        # where the token that asks is itself a match
+        also = {"weight_with_own": tie.least(1), "weight_with_own_and_match": tie.most(2)}
     return Counted(
-        entry=count_entry(
+        entry=entry(
             part.place,
+            counts="tokens that cancel the one that asks",
             queries=task.M,
             keys=keys,
             score_gap=lead.gap,
-            mass=tie.mass,
-            without=tie.least(0),
-            with_match=tie.most(1),
-            own_alone=tie.least(1) if cancels.any() else None,
-            own_and_another=tie.most(2) if cancels.any() else None,
+            score_error=0,
+            off_target_mass=tie.mass,
+            weight_without_match=tie.least(0),
+            weight_with_match=tie.most(1),
+            **also,
         ),
         alone=left(rows, matches, more=False),
         met=left(rows, matches + 1, more=True),
@@ -127,7 +131,7 @@ def count(
         lead=lead,
         assumes=head.assumes,
         key_numbers=int((queries.used & both.used).sum()),
-        value_numbers=int((head.v != 0.0).any(1).sum()),
+        value_numbers=head.value_numbers,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -42,6 +42,21 @@ class Derived(NamedTuple):
     """Whether nothing is rounded at all: then the weights serve prompts of every length, token by
     token and in parallel.
     """
+
+
+def derived(
+    arithmetic: Arithmetic,
+    layers: list[dict[str, Any]],
+    margin: Fraction,
+    used: dict[str, int],
+    closest: Callable[[np.random.Generator], Tokens],
+    *assumes: Sequence[str],
+) -> Derived:
+    """A proof in one arithmetic, of which its layers assume more than every proof does."""
+    said = dict.fromkeys([arithmetic.said, *(one for some in assumes for one in some)])
+    return Derived(
+        layers, margin, used, closest, arithmetic="; ".join(said), formats=(arithmetic.name,)
+    )
 
 
 class Derive(Protocol[_Asked]):

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.derivations.parts.live_parts import Live
 from separatrix.proofs.entries import Left
-from separatrix.proofs.machine import Array, Enclosure, add, mlp
-
-RESIDUAL = "the residual stream"
+from separatrix.proofs.machine import Enclosure, hull, stacked
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,20 @@ class Numbered:
             for value in (0, 1)
             for digit in range(bits)
         ]
-        return cls(stacked(found), None)
+        return cls(stacked(*found), None)
+
+    @property
+    def absent(self) -> Enclosure:
+        """What a token without a number holds."""
+        assert self.none is not None
+        return self.none
 
     def mapped(self, through: Callable[[Enclosure], Enclosure]) -> Numbered:
-        return Numbered(through(self.digits), None if self.none is None else through(self.none))
+        """Of a function of tables that leaves the number of rows."""
+        if self.none is None:
+            return Numbered(through(self.digits), None)
+        table = through(stacked(self.digits, self.none))
+        return Numbered(table.rows(slice(0, -1)), table.rows(slice(-1, None)))
 
     def rows(self, numbers: NDArray[np.int64]) -> Enclosure:
         """What a token of each number may hold. Raises CheckFailed where that is nothing."""
@@ -67,86 +75,62 @@ class Numbered:
         found: Enclosure | None = None
         for digit in range(self.bits):
             both = self.digits.rows(np.array([digit, self.bits + digit]))
-            row = both.hull() if self.none is None else hull([both, self.none])
-            found = row if found is None else within(found, row)
+            row = both.hull() if self.none is None else hull(both, self.none)
+            found = row if found is None else found.within(row)
         assert found is not None
         return found
 
-    def all(self) -> Enclosure:
-        """Digits, then none: a table."""
-        return self.digits if self.none is None else stacked([self.digits, self.none])
-
-    def like(self, table: Enclosure) -> Numbered:
-        """Of a table as `all` gives it."""
-        split = 2 * self.bits
-        none = None if self.none is None else table.rows(slice(split, split + 1))
-        return Numbered(table.rows(slice(0, split)), none)
-
-
-def stacked(rows: list[Enclosure]) -> Enclosure:
-    """One table of several."""
-    return rows[0].like(
-        np.concatenate([one.mid for one in rows]), np.concatenate([one.rad for one in rows])
-    )
-
-
-def hull(rows: list[Enclosure]) -> Enclosure:
-    """One row that encloses all rows of several tables."""
-    return stacked([one.hull() for one in rows]).hull()
-
-
-def within(table: Enclosure, row: Enclosure) -> Enclosure:
-    """A table whose rows lie within a row as well. Raises CheckFailed where nothing does."""
-    low = np.maximum(table.low, row.low)
-    high = np.minimum(table.high, row.high)
-    if (low > high).any():
-        raise CheckFailed("no token can hold what is proved of it")
-    return table.spanning(low, high)
-
 
 @dataclass(frozen=True)
-class Position:
-    """The MLP of a layer, and how far any number of a row may move before a hidden unit that is
-    open or closed for sure switches.
+class Views:
+    """What tokens hold before a layer, whatever the prompt: a row per place, and by numbers that
+    they have.
     """
 
-    part: Live
-
-    def after(self, x: Enclosure, y: Enclosure) -> Enclosure:
-        """The stream after the layer, of rows x to which attention adds y."""
-        mixed = add(x, y, RESIDUAL)
-        weights = self._weights
-        if weights is None:
-            return mixed
-        written, _ = mlp(mixed, weights, what=f"{self.part.where}, MLP")
-        return add(mixed, written, RESIDUAL)
-
-    def room(self, x: Enclosure, y: Enclosure) -> float:
-        """The least such move over all rows; 0 without an MLP."""
-        weights = self._weights
-        if weights is None:
-            return 0.0
-        up, bias, _, _ = weights
-        mixed = add(x, y, RESIDUAL)
-        centre = np.abs(mixed.mid @ up.T + bias)
-        move = mixed.rad @ np.abs(up).T
-        sums = np.abs(up).sum(1)
-        reads = sums > 0
-        left = (centre - move)[:, reads] * (1 - 2.0**-40) / sums[reads]
-        return float(left[left > 0].min(initial=np.inf)) if (left > 0).any() else 0.0
+    by_place: Enclosure
+    by: dict[str, Numbered]
 
     @property
-    def _weights(self) -> tuple[Array, Array, Array, Array] | None:
-        given = self.part.mlp
-        if not given:
-            return None
-        return given["up.weight"], given["up.bias"], given["down.weight"], given["down.bias"]
+    def anywhere(self) -> Enclosure:
+        """One row: any token of the prompt."""
+        return self.by_place.hull()
+
+    def mapped(self, through: Callable[[Enclosure], Enclosure], **instead: Numbered) -> Views:
+        """Of a function of tables that leaves the number of rows; some numbers as they are given
+        `instead`.
+        """
+        by = {
+            name: instead[name] if name in instead else numbered.mapped(through)
+            for name, numbered in self.by.items()
+        }
+        return Views(through(self.by_place), by | instead)
+
+    def tightened(self) -> Views:
+        """The same, each view within what the others say of any token."""
+        first, *rest = self.by.values()
+        row = first.any().within(self.anywhere)
+        for numbered in rest:
+            row = row.within(numbered.any())
+        return self.mapped(lambda table: table.within(row))
 
 
-def repeated(row: Enclosure, count: int) -> Enclosure:
-    """A row as often as asked for."""
-    shape = (count, row.mid.shape[1])
-    return row.like(np.broadcast_to(row.mid, shape), np.broadcast_to(row.rad, shape))
+def room_of(part: Live, *mixed: Enclosure) -> float:
+    """How far any number of rows before the MLP may move before a hidden unit that is open or
+    closed for sure switches; 0 without an MLP.
+    """
+    if not part.mlp:
+        return 0.0
+    up, bias, _, _ = part.weights
+    sums = np.abs(up).sum(1)
+    reads = sums > 0
+    least = np.inf
+    for rows in mixed:
+        centre = np.abs(rows.mid @ up.T + bias)
+        move = rows.rad @ np.abs(up).T
+        left = (centre - move)[:, reads] * (1 - 2.0**-40) / sums[reads]
+        own = float(left[left > 0].min(initial=np.inf)) if (left > 0).any() else 0.0
+        least = min(least, own)
+    return least
 
 
 def left_of(part: Live, fetched: list[Enclosure], cleaned: list[Enclosure], room: float) -> Left:

@@ -14,9 +14,10 @@ from separatrix.proofs.derivations.parts.chain import Fetched
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.nearest import Near
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
-from separatrix.proofs.derivations.parts.softmax import any_scores, read_one
+from separatrix.proofs.derivations.parts.reading import any_scores
+from separatrix.proofs.derivations.parts.softmax import read_one
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.entries import index_entry
+from separatrix.proofs.entries import rounded
 from separatrix.proofs.machine import Array, Scores, limited, linear
 
 
@@ -26,18 +27,17 @@ def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     It reads only some keys, the right one first among them: what is proved of a softmax over all
     keys holds for those.
     """
-    mixer, head = part.indexed_head()
+    evaluated = ("index_q.weight", "index_k.weight", "index_w.weight")
+    head = part.head(IndexedMixer, "indexed attention", *evaluated)
+    mixer = part.mixer
+    assert isinstance(mixer, IndexedMixer)
     read = read_one(stream, part, hop, head)
     lead = _choice(mixer, head, stream, hop, part.where)
-    fetched = read.fetched(
-        "indexed",
-        stream,
-        part,
-        hop,
-        linear(read.values, head.o, what=f"{part.where}, o"),
-        linear(read.anywhere, head.o, what=f"{part.where}, o"),
-    )
-    entry = index_entry(fetched.entry, topk=mixer.topk, index_gap=lead.gap, index_error=lead.error)
+    written = linear(read.values, head.o, what=f"{part.where}, o")
+    anywhere = read.reading.anywhere(stream.by_place.hull())
+    fetched = read.fetched("indexed", stream, hop, written, anywhere)
+    entry = fetched.entry | {"topk": mixer.topk}
+    entry |= rounded(index_gap=lead.gap, index_error=lead.error)
     return replace(fetched, entry=entry, near=[*fetched.near, Near.of(lead)])
 
 
@@ -69,9 +69,7 @@ def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where:
     keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
     queries = Queries.of(chooser, hop, stream, where)
     scores = Scores(keys, queries.used, f"{where}, scores")
-    found = queries.lead(scores, hop)
-    assert found is not None
-    lead = winning(found, f"{where}: position")
+    lead = winning(queries.lead(scores, hop), f"{where}: position")
     lowest = queries.lowest(scores, hop)
     if lowest <= 0:
         raise CheckFailed(f"{where}: the token asked for may score nothing")

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import UnionType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,19 +16,16 @@ from torch import nn
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
-from separatrix.mixers.delta import DeltaNetMixer, GDNMixer
+from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.indexed import IndexedMixer
-from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.plugins import OwnMixer
-from separatrix.mixers.sparse import SparseMixer
-from separatrix.mixers.window import WindowMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.steps import PARAMETERS, Kind, Rows, Step, steps
 from separatrix.proofs.exact import Digits
-from separatrix.proofs.machine import Array, Enclosure, linear
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, linear, mlp
 from separatrix.stacks.mechanisms import Mechanism
 
 MATRICES = ("q.weight", "k.weight", "v.weight", "o.weight")
@@ -67,6 +66,11 @@ class Head:
     def values(self, rows: Enclosure, where: str) -> Enclosure:
         """Values of rows of the stream."""
         return self._alone("v", self.v, rows, None, f"{where}, v")
+
+    @property
+    def value_numbers(self) -> int:
+        """Numbers of a value that are not always 0."""
+        return int((self.v != 0.0).any(1).sum())
 
     @property
     def rivals(self) -> list[float]:
@@ -114,79 +118,41 @@ class Live:
         """For messages."""
         return f"layer {self.layer + 1}"
 
+    def head(
+        self,
+        kinds: type[Mixer] | UnionType,
+        wanted: str,
+        *evaluated: str,
+        options: frozenset[str] = frozenset(),
+    ) -> Head:
+        """The live head of a mixer of these kinds with exactly these options. `evaluated`:
+        parameters beside the four matrices that the caller evaluates. Raises CheckFailed for
+        another mixer, for a parameter that is not read, or unless exactly one head has weights that
+        are not zero.
+        """
+        if not isinstance(self.mixer, kinds):
+            raise self.other(wanted)
+        if self.mixer.mechanism.altered != options:
+            raise CheckFailed(
+                f"{self.where}: {self.mixer.mechanism.name} has options (a convolution, rope,"
+                f" gates, ...) that the proof does not cover, or not those of {wanted}"
+            )
+        return self._one(*evaluated)
+
     def full_head(self) -> Head:
-        """The live head of full attention. Raises CheckFailed for another mixer, for a parameter
-        that is not read, or unless exactly one head has weights that are not zero.
-        """
-        mixer = self.mixer
-        if not isinstance(mixer, FullMixer):
-            raise self.other("full attention")
-        return self._head(mixer.head_dim, mixer.dv, mixer.heads)
+        """The same of full attention without options."""
+        return self.head(FullMixer, "full attention")
 
-    def softmax_head(self) -> Head:
-        """The same of full attention, forgetting or not, with its options, each with an evaluator
-        (steps.py).
+    def softmax_head(self, kinds: type[Mixer] | UnionType = FullMixer | FoxMixer) -> Head:
+        """The same of full attention, forgetting or not, or of other kinds, with its options, each
+        with an evaluator (steps.py).
         """
         mixer = self.mixer
-        if not isinstance(mixer, FullMixer | FoxMixer):
+        if not isinstance(mixer, kinds):
             raise self.other("full attention")
-        head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
+        assert isinstance(mixer, SoftmaxMixer)
+        head = self._one(*PARAMETERS)
         return replace(head, steps=steps(mixer, head.index, self.where))
-
-    def convolved_head(self) -> Head:
-        """The same of full attention behind a short convolution, which the caller evaluates."""
-        mixer = self.mixer
-        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered != {"conv"}:
-            raise self.other("full attention behind a short convolution, with no other option")
-        return self._weights(mixer.head_dim, mixer.dv, mixer.heads, "conv.weight")
-
-    def encoder_head(self) -> Head:
-        """The same of full attention in which every token sees the whole prompt."""
-        mixer = self.mixer
-        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered != {"causal"}:
-            raise self.other("full attention with causal=false and no other option")
-        return self._weights(mixer.head_dim, mixer.dv, mixer.heads)
-
-    def sparse_head(self) -> tuple[SparseMixer, Head]:
-        """The same of block-sparse attention, and the mixer. Raises CheckFailed as `full_head`
-        does.
-        """
-        mixer = self.mixer
-        if not isinstance(mixer, SparseMixer):
-            raise self.other("sparse attention")
-        more = ("pool_k", "pool_v", "mix")
-        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
-
-    def indexed_head(self) -> tuple[IndexedMixer, Head]:
-        """The same of indexed attention, and the mixer."""
-        mixer = self.mixer
-        if not isinstance(mixer, IndexedMixer):
-            raise self.other("indexed attention")
-        more = ("index_q.weight", "index_k.weight", "index_w.weight")
-        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, *more)
-
-    def window_head(self) -> tuple[WindowMixer, Head]:
-        """The same of sliding-window attention with its options, and the mixer."""
-        mixer = self.mixer
-        if not isinstance(mixer, WindowMixer):
-            raise self.other("sliding-window attention")
-        head = self._weights(mixer.head_dim, mixer.dv, mixer.heads, *PARAMETERS)
-        return mixer, replace(head, steps=steps(mixer, head.index, self.where))
-
-    def linear_head(self) -> tuple[LinearMixer, Head]:
-        """The same of linear attention. Raises CheckFailed as `full_head` does."""
-        mixer = self.mixer
-        if not isinstance(mixer, LinearMixer):
-            raise self.other("linear attention")
-        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads)
-
-    def delta_head(self) -> tuple[DeltaNetMixer | GDNMixer, Head]:
-        """The same of DeltaNet, gated or not. Raises CheckFailed as `full_head` does."""
-        mixer = self.mixer
-        if not isinstance(mixer, DeltaNetMixer | GDNMixer):
-            raise self.other("DeltaNet, gated or not")
-        gates = ("a.weight", "a.bias", "rate") if isinstance(mixer, GDNMixer) else ()
-        return mixer, self._head(mixer.head_dim, mixer.dv, mixer.heads, "b.weight", *gates)
 
     def other(self, wanted: str) -> CheckFailed:
         """The error for another mixer than the proof is about."""
@@ -195,41 +161,109 @@ class Live:
             f" {wanted}"
         )
 
-    def _head(self, head_dim: int, value_dim: int, heads: int, *more: str) -> Head:
-        """`more`: parameters beside the four matrices that the caller evaluates."""
-        if not self.mixer.mechanism.plain:
-            raise CheckFailed(
-                f"{self.where}: {self.mixer.mechanism.name} has options (a convolution, rope,"
-                " gates, ...) that the proof does not cover"
-            )
-        return self._weights(head_dim, value_dim, heads, *more)
+    def _one(self, *evaluated: str) -> Head:
+        weights = weights_of(self.mixer, self.where, *evaluated)
+        return weights.head(weights.only(self.where))
 
-    def _weights(self, head_dim: int, value_dim: int, heads: int, *more: str) -> Head:
-        """The four matrices of the live head."""
-        where = self.where
-        for name, _ in self.mixer.named_parameters():
-            if name not in (*MATRICES, *more):
-                raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
-        o = array(self.mixer.get_parameter("o.weight"))
-        # (width, heads, value_dim): a head writes through its own columns of o
-        o = o.reshape(len(o), heads, -1)
-        live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
-        if len(live) != 1:
+    @property
+    def weights(self) -> tuple[Array, Array, Array, Array]:
+        """Of the MLP, where there is one."""
+        names = ("up.weight", "up.bias", "down.weight", "down.bias")
+        up, up_bias, down, down_bias = (self.mlp[name] for name in names)
+        return up, up_bias, down, down_bias
+
+    def after(self, x: Enclosure, y: Enclosure) -> Enclosure:
+        """The stream after the layer, of rows x to which the head adds y, row by row or one for
+        all.
+        """
+        return self.after_mlp(add(x, y, RESIDUAL))
+
+    def after_mlp(self, rows: Enclosure) -> Enclosure:
+        """Rows after the MLP, if there is one."""
+        if not self.mlp:
+            return rows
+        written, _ = mlp(rows, self.weights, what=f"{self.where}, MLP")
+        return add(rows, written, RESIDUAL)
+
+    def threshold_margin(self, rows: Enclosure) -> float:
+        """How much further every coordinate may move, from anywhere within the rows, before a
+        hidden unit of the MLP switches; 0 where one may switch already.
+        """
+        if not self.mlp:
+            return 0.0
+        up = self.mlp["up.weight"]
+        hidden = linear(rows, up, self.mlp["up.bias"], what=f"{self.where}, MLP")
+        least = np.maximum(np.maximum(hidden.low, -hidden.high), 0.0)
+        reach = np.abs(up).sum(1)
+        return float((least[:, reach > 0] / reach[reach > 0]).min(initial=np.inf)) * (1 - 2.0**-40)
+
+
+class Weights(NamedTuple):
+    """The matrices of a mixer, and its heads that write: q, k (updates, groups, head_dim, width), v
+    (updates, groups, value_dim, width), o (width, heads, value_dim). Heads that share one group of
+    keys or values stand side by side.
+    """
+
+    live: list[int]
+    q: Array
+    k: Array
+    v: Array
+    o: Array
+
+    def only(self, where: str) -> int:
+        """The one head that writes. Raises CheckFailed where there are more, or none."""
+        if len(self.live) != 1:
             raise CheckFailed(
-                f"{where}: {len(live)} heads write; a construction uses one head per layer"
+                f"{where}: {len(self.live)} heads write; a construction uses one head per layer"
             )
-        index = int(live[0])
-        found = {}
-        for name, dim in (("q", head_dim), ("k", head_dim), ("v", value_dim)):
-            groups = array(self.mixer.get_parameter(f"{name}.weight"))
-            # (groups, dim, width); where none are shared every head is a group
-            groups = groups.reshape(-1, dim, groups.shape[1])
-            # heads that share one group of keys or values stand side by side
-            used = index // (heads // len(groups))
-            if np.delete(groups, used, 0).any():
-                raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
-            found[name] = groups[used]
-        return Head(index, found["q"], found["k"], found["v"], o[:, index])
+        return self.live[0]
+
+    def own(self, matrix: Array, head: int) -> Array:
+        """The part (updates, dim, width) of q, k or v that a head uses."""
+        return matrix[:, head // (self.o.shape[1] // matrix.shape[1])]
+
+    def head(self, index: int) -> Head:
+        """A head with one update."""
+        (q,), (k,), (v,) = (self.own(matrix, index) for matrix in (self.q, self.k, self.v))
+        return Head(index, q, k, v, self.o[:, index])
+
+
+def weights_of(mixer: Mixer, where: str, *evaluated: str, updates: int = 1) -> Weights:
+    """Raises CheckFailed for a parameter beside the matrices and those that the caller evaluates,
+    and where a head that does not write is not all zero.
+    """
+    for name, _ in mixer.named_parameters():
+        if name not in (*MATRICES, *evaluated):
+            raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
+    assert isinstance(mixer, SoftmaxMixer | RecurrentMixer)
+    o = array(mixer.o.weight)
+    o = o.reshape(len(o), mixer.heads, -1)
+    live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
+    found: dict[str, Array] = {}
+    for name, dim in (("q", mixer.head_dim), ("k", mixer.head_dim), ("v", mixer.dv)):
+        matrix = array(mixer.get_parameter(f"{name}.weight"))
+        matrix = matrix.reshape(1 if name == "q" else updates, -1, dim, matrix.shape[1])
+        used = np.unique(live // (mixer.heads // matrix.shape[1]))
+        if np.delete(matrix, used, 1).any():
+            raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
+        found[name] = matrix
+    return Weights(live.tolist(), found["q"], found["k"], found["v"], o)
+
+
+def live_of(
+    model: Model, layers: int, *, placed: bool = True, start: bool = False, mlp: bool = True
+) -> list[Live]:
+    """The layers that write. Raises CheckFailed where they are not so many, where the stack has a
+    start token and the construction none, or the opposite, or, without `mlp`, has an MLP.
+    """
+    if model.config.bos != start:
+        raise CheckFailed(f"this construction has {'a' if start else 'no'} start token")
+    live = live_parts(model, placed=placed)
+    if len(live) != layers:
+        raise CheckFailed(f"{len(live)} layers write; this construction is {layers}")
+    if not mlp and any(tensor.any() for part in live for tensor in part.mlp.values()):
+        raise CheckFailed("an MLP is no part of this construction, but one is not all zero")
+    return live
 
 
 def live_parts(model: Model, *, placed: bool = True) -> list[Live]:

@@ -21,6 +21,7 @@ reads what the one before it left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,80 +51,99 @@ from separatrix.proofs.derivations.parts.gates import (
     sigmoid,
     silu,
     softplus,
+    unit,
 )
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed, own, zero
+from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed, own
 from separatrix.proofs.derivations.parts.steps import Rotated, Rows
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.sums import features
-from separatrix.proofs.derivations.parts.unit import unit
 from separatrix.proofs.machine import Array, Enclosure, linear, times
 
-Reader = Callable[[Stream, Live], tuple[Maps, Written]]
+
+@dataclass(frozen=True)
+class _Head:
+    """The maps of a live head, and the stream that it reads."""
+
+    maps: Maps
+    stream: Stream
+
+    def weight(self, name: str, *axes: int) -> Array:
+        """The head's own part of a parameter."""
+        heads = (self.maps.mixer.heads, *axes)
+        parameter = array(self.maps.mixer.get_parameter(name))
+        return own(parameter, heads, self.maps.index, f"{self.maps.where}, {name}")
+
+    def zero(self, *names: str) -> None:
+        """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
+        for name in names:
+            if bool(self.maps.mixer.get_parameter(name).any()):
+                where = self.maps.where
+                raise CheckFailed(f"{where}: its parameter {name} is taken as 0, which it is not")
+
+    def gate(self, name: str) -> Enclosure:
+        """What the map of a gate gives at each place."""
+        weight, bias = self.weight(f"{name}.weight"), np.atleast_1d(self.weight(f"{name}.bias"))
+        what = f"{self.maps.where}, {name}"
+        return linear(self.stream.by_place, np.atleast_2d(weight), bias, what=what).summed()
+
+    def low_rank(self, name: str, *, tanh: bool = False) -> Enclosure:
+        """W_2 f(W_1 x) + c at each place, a number for each key dimension."""
+        what = f"{self.maps.where}, {name}"
+        down = array(self.maps.mixer.get_parameter(f"{name}.down.weight"))
+        x = linear(self.stream.by_place, down, what=what)
+        if tanh:
+            # whatever it is, it lies between -1 and 1
+            most = 1.0 + 80 * float(x.arithmetic.stored)
+            x = x.like(np.zeros_like(x.mid), np.where(x.size == 0, 0.0, most))
+        dims = self.maps.mixer.head_dim
+        weight, bias = self.weight(f"{name}.up.weight", dims), self.weight(f"{name}.up.bias", dims)
+        return linear(x, weight, bias, what=what).summed()
+
+    def rated(self, steps: Enclosure) -> Enclosure:
+        """-e^s times the steps."""
+        what = f"{self.maps.where}, rate"
+        s = np.array([[float(self.weight("rate"))]])
+        rate = exponential(Enclosure.point(s, steps.arithmetic), what)
+        return _minus(times(steps, rate, what))
+
+    def written(self, log_decay: Enclosure) -> Written:
+        """Keys and queries as they are mapped, a strength of 1."""
+        last = self.maps.queries(self.stream.at_last())
+        return Written(
+            keys=self.maps.keys(self.stream.by_place),
+            last=last,
+            anyone=self.maps.queries(self.stream.by_place.hull()),
+            log_decay=log_decay,
+            strength=last.like(np.ones((1, 1)), np.zeros((1, 1))),
+        )
+
+    def through(
+        self, found: Written, keys: Callable[..., Enclosure], queries: Callable[..., Enclosure]
+    ) -> Written:
+        """The same behind functions of keys and queries."""
+        where = self.maps.where
+        return replace(
+            found,
+            keys=keys(found.keys, f"{where}, k"),
+            last=queries(found.last, f"{where}, q"),
+            anyone=queries(found.anyone, f"{where}, q"),
+        )
+
+    def constant(self, log_a: float) -> Enclosure:
+        """The same decay at every place, computed in a few operations, or none."""
+        full = np.full((len(self.stream.by_place.mid), 1), log_a)
+        inner = self.stream.by_place.arithmetic.inner
+        return Enclosure(full, np.abs(full) * 80 * float(inner.summed), inner)
 
 
-def _still(stream: Stream) -> Enclosure:
-    """No decay at any place."""
-    inner = stream.by_place.arithmetic.inner
-    return Enclosure.point(np.zeros((len(stream.by_place.mid), 1)), inner)
+def _minus(x: Enclosure) -> Enclosure:
+    return x.like(-x.mid, x.rad)
 
 
-def _queries(maps: Maps, stream: Stream) -> tuple[Enclosure, Enclosure]:
-    """Of the last token, and of any."""
-    return maps.queries(stream.at_last()), maps.queries(stream.by_place.hull())
-
-
-def _gate(
-    maps: Maps, stream: Stream, name: str, axes: tuple[int, ...] = (), index: int | None = None
-) -> Enclosure:
-    """What the map of a gate gives at each place: its weight, and its bias where it has one."""
-    mixer, what = maps.mixer, f"{maps.where}, {name}"
-    head = maps.index if index is None else index
-    parameters = dict(mixer.named_parameters())
-    weight = own(array(parameters[f"{name}.weight"]), (mixer.heads, *axes), head, what)
-    bias = None
-    if f"{name}.bias" in parameters:
-        bias = own(array(parameters[f"{name}.bias"]), (mixer.heads, *axes), head, what)
-        bias = np.atleast_1d(bias)
-    return linear(stream.by_place, np.atleast_2d(weight), bias, what=what).summed()
-
-
-def _low_rank(
-    maps: Maps, stream: Stream, name: str, axes: tuple[int, ...], *, tanh: bool = False
-) -> Enclosure:
-    """W_2 f(W_1 x) + c at each place, of the live head."""
-    what = f"{maps.where}, {name}"
-    parameters = dict(maps.mixer.named_parameters())
-    x = linear(stream.by_place, array(parameters[f"{name}.down.weight"]), what=what)
-    if tanh:
-        # whatever it is, it lies between -1 and 1
-        most = 1.0 + 80 * float(x.arithmetic.stored)
-        x = x.like(np.zeros_like(x.mid), np.where(x.size == 0, 0.0, most))
-    heads = (maps.mixer.heads, *axes)
-    weight = own(array(parameters[f"{name}.up.weight"]), heads, maps.index, what)
-    bias = own(array(parameters[f"{name}.up.bias"]), heads, maps.index, what)
-    return linear(x, weight, bias, what=what).summed()
-
-
-def _rated(maps: Maps, steps: Enclosure) -> Enclosure:
-    """-e^s times the steps."""
-    what = f"{maps.where}, rate"
-    parameters = dict(maps.mixer.named_parameters())
-    s = own(array(parameters["rate"]), (maps.mixer.heads,), maps.index, what)
-    rate = exponential(Enclosure.point(np.array([[float(s)]]), steps.arithmetic), what)
-    product = times(steps, rate, what)
-    return product.like(-product.mid, product.rad)
-
-
-def _strength(maps: Maps, stream: Stream, weight: Array, largest: float) -> Enclosure:
-    what = f"{maps.where}, b"
-    rows = linear(stream.by_place.hull(), weight, what=what).summed()
-    b = sigmoid(rows, what)
-    return b.like(b.mid * largest, b.rad * largest)
-
-
-def _delta(stream: Stream, maps: Maps, log_decay: Enclosure) -> Written:
+def _delta(head: _Head, log_decay: Enclosure) -> Written:
     """Of the delta rule: one update writes, all others have keys of 0."""
+    maps, stream = head.maps, head.stream
     mixer, where = maps.mixer, maps.where
     largest = getattr(mixer, "largest", 1.0)
     for update in range(1, mixer.updates):
@@ -131,98 +151,53 @@ def _delta(stream: Stream, maps: Maps, log_decay: Enclosure) -> Written:
             raise CheckFailed(f"{where}: update {update + 1} of a token has a key that is not zero")
     b = array(mixer.get_parameter("b.weight"))
     b = own(b, (mixer.updates * mixer.heads,), maps.index, f"{where}, b")
-    last, anyone = _queries(maps, stream)
-    return Written(
-        keys=unit(maps.keys(stream.by_place), f"{where}, k"),
-        last=unit(last, f"{where}, q"),
-        anyone=unit(anyone, f"{where}, q"),
-        log_decay=log_decay,
-        strength=_strength(maps, stream, b[None], largest),
-        alone=True,
-    )
+    rows = linear(stream.by_place.hull(), b[None], what=f"{where}, b").summed()
+    strength = sigmoid(rows, f"{where}, b")
+    strength = strength.like(strength.mid * largest, strength.rad * largest)
+    found = replace(head.written(log_decay), strength=strength, alone=True)
+    return head.through(found, unit, unit)
 
 
-def _deltanet(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "b.weight")
-    return maps, _delta(stream, maps, _still(stream))
+def _deltanet(head: _Head) -> Written:
+    return _delta(head, head.constant(0.0))
 
 
-def _gated_delta(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "a.weight", "a.bias", "b.weight", "rate")
-    steps = softplus(_gate(maps, stream, "a"), f"{maps.where}, a")
-    return maps, _delta(stream, maps, _rated(maps, steps))
+def _gated_delta(head: _Head) -> Written:
+    return _delta(head, head.rated(softplus(head.gate("a"), f"{head.maps.where}, a")))
 
 
-def _kda(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "a.down.weight", "a.up.weight", "a.up.bias", "b.weight", "rate")
-    steps = _low_rank(maps, stream, "a", (maps.mixer.head_dim,))
-    return maps, _delta(stream, maps, _rated(maps, softplus(steps, f"{maps.where}, a")))
+def _kda(head: _Head) -> Written:
+    return _delta(head, head.rated(softplus(head.low_rank("a"), f"{head.maps.where}, a")))
 
 
-def _plainly(stream: Stream, maps: Maps, log_decay: Enclosure) -> Written:
-    last, anyone = _queries(maps, stream)
-    return Written(
-        keys=maps.keys(stream.by_place),
-        last=last,
-        anyone=anyone,
-        log_decay=log_decay,
-        strength=last.like(np.ones((1, 1)), np.zeros((1, 1))),
-    )
-
-
-def _with(found: Written, **changed: object) -> Written:
-    """The same with other fields."""
-    return Written(**(vars(found) | changed))  # type: ignore[arg-type]
-
-
-def _gla(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "a.down.weight", "a.up.weight", "a.up.bias")
-    logs = log_sigmoid(_low_rank(maps, stream, "a", (maps.mixer.head_dim,)), f"{maps.where}, a")
+def _gla(head: _Head) -> Written:
+    logs = log_sigmoid(head.low_rank("a"), f"{head.maps.where}, a")
     # a power of two: exact
-    scaled = logs.like(logs.mid / TEMPERATURE, logs.rad / TEMPERATURE)
-    return maps, _plainly(stream, maps, scaled)
+    return head.written(logs.like(logs.mid / TEMPERATURE, logs.rad / TEMPERATURE))
 
 
-def _hgrn2(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream)
-    forget = maps.keys(stream.by_place)
-    last, anyone = _queries(maps, stream)
-    what = f"{maps.where}, k"
-    return maps, Written(
-        keys=sigmoid(forget.like(-forget.mid, forget.rad), what),
-        last=silu(last, f"{maps.where}, q"),
-        anyone=silu(anyone, f"{maps.where}, q"),
-        log_decay=log_sigmoid(forget, what),
-        strength=last.like(np.ones((1, 1)), np.zeros((1, 1))),
-    )
+def _hgrn2(head: _Head) -> Written:
+    forget = head.maps.keys(head.stream.by_place)
+    found = head.written(log_sigmoid(forget, f"{head.maps.where}, k"))
+    return head.through(found, lambda k, what: sigmoid(_minus(k), what), silu)
 
 
-def _fixed(stream: Stream, log_a: float) -> Enclosure:
-    """The same decay at every place, computed in a few operations."""
-    full = np.full((len(stream.by_place.mid), 1), log_a)
-    inner = stream.by_place.arithmetic.inner
-    return Enclosure(full, np.abs(full) * 80 * float(inner.summed), inner)
+def _lightning(head: _Head) -> Written:
+    log_a = -(2.0 ** (-8.0 * (head.maps.index + 1) / head.maps.mixer.heads))
+    return replace(head.written(head.constant(log_a)), summed=True)
 
 
-def _lightning(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream)
-    log_a = -(2.0 ** (-8.0 * (maps.index + 1) / maps.mixer.heads))
-    found = _plainly(stream, maps, _fixed(stream, log_a))
-    return maps, _with(found, summed=True)
-
-
-def _retnet(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream)
-    log_a = float(np.log1p(-(2.0 ** (-5.0 - maps.index))))
-    found = _plainly(stream, maps, _fixed(stream, log_a))
-    rotated = Rotated(Rotation(BASE, maps.mixer.head_dim))
-    tokens = len(stream.by_place.mid)
+def _retnet(head: _Head) -> Written:
+    log_a = float(np.log1p(-(2.0 ** (-5.0 - head.maps.index))))
+    found = head.written(head.constant(log_a))
+    rotated = Rotated(Rotation(BASE, head.maps.mixer.head_dim))
+    tokens = len(head.stream.by_place.mid)
 
     def turned(x: Enclosure, places: NDArray[np.int64] | None) -> Enclosure:
-        (rows,) = rotated.mapped("k", Rows((x,), places), maps.where).parts
+        (rows,) = rotated.mapped("k", Rows((x,), places), head.maps.where).parts
         return rows
 
-    return maps, _with(
+    return replace(
         found,
         keys=turned(found.keys, np.arange(tokens)),
         last=turned(found.last, np.array([tokens - 1])),
@@ -232,130 +207,106 @@ def _retnet(stream: Stream, part: Live) -> tuple[Maps, Written]:
     )
 
 
-def _mamba2(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "dt.weight", "dt.bias", "rate", "skip")
-    return maps, _stepped(stream, maps)
+def _mamba2(head: _Head) -> Written:
+    head.zero("skip")
+    steps = softplus(head.gate("dt"), f"{head.maps.where}, dt")
+    return replace(head.written(head.rated(steps)), strength=steps.hull())
 
 
-def _stepped(stream: Stream, maps: Maps) -> Written:
-    zero({"skip": maps.mixer.get_parameter("skip")}, maps.where)
-    steps = softplus(_gate(maps, stream, "dt"), f"{maps.where}, dt")
-    found = _plainly(stream, maps, _rated(maps, steps))
-    return _with(found, strength=steps.hull())
-
-
-def _mlstm(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "f.weight", "f.bias", "i.weight", "i.bias")
-    not_narrowed(maps.stored, maps.where)
-    log_f = log_sigmoid(_gate(maps, stream, "f"), f"{maps.where}, f")
-    log_g = _gate(maps, stream, "i")
+def _mlstm(head: _Head) -> Written:
+    where = head.maps.where
+    not_narrowed(head.maps.stored, where)
+    log_f = log_sigmoid(head.gate("f"), f"{where}, f")
+    log_g = head.gate("i")
     if float(log_g.size.max()) > 8:
-        raise CheckFailed(f"{maps.where}: its input gate may be e^{float(log_g.size.max()):g}")
-    found = _plainly(stream, maps, log_f.like(log_f.mid, log_f.rad + log_g.size))
-    gate = exponential(log_g.hull(), f"{maps.where}, i")
-    return maps, _with(found, strength=gate, capped=True)
+        raise CheckFailed(f"{where}: its input gate may be e^{float(log_g.size.max()):g}")
+    found = head.written(log_f.like(log_f.mid, log_f.rad + log_g.size))
+    return replace(found, strength=exponential(log_g.hull(), f"{where}, i"), capped=True)
 
 
-def _own_parameters(maps: Maps, *names: str) -> None:
-    zero({name: maps.mixer.get_parameter(name) for name in names}, maps.where)
-
-
-def _channel_mixing(maps: Maps) -> None:
-    inner = {n: p for n, p in maps.mixer.named_parameters() if n.startswith("mixing.")}
-    zero(inner, maps.where)
-
-
-_MIXING = ("mixing.mu", "mixing.k.weight", "mixing.v.weight", "mixing.r.weight")
-
-
-def _rwkv7(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    decay = ("w.down.weight", "w.up.weight", "w.up.bias")
-    rate = ("a.down.weight", "a.up.weight", "a.up.bias")
-    learned = ("mu", "erased", "written", "bonus")
-    maps = Maps.of(part, stream, *decay, *rate, *learned, *_MIXING)
+def _rwkv7(head: _Head) -> Written:
     # no token is mixed with the one before it, nothing is erased, keys are what is mapped to
-    _own_parameters(maps, *learned)
-    _channel_mixing(maps)
+    head.zero("mu", "erased", "written", "bonus", *_mixing(head))
     # sigmoid of anything that is finite, times 0
-    _low_rank(maps, stream, "a", (maps.mixer.head_dim,))
-    opened = sigmoid(
-        _low_rank(maps, stream, "w", (maps.mixer.head_dim,), tanh=True), f"{maps.where}, w"
-    )
+    head.low_rank("a")
+    opened = sigmoid(head.low_rank("w", tanh=True), f"{head.maps.where}, w")
     off = 8 * float(opened.arithmetic.summed)
     logs = opened.like(DECAY * opened.mid, -DECAY * opened.rad + off)
-    return maps, _with(_plainly(stream, maps, logs), alone=True)
+    return replace(head.written(logs), alone=True)
 
 
-def _rwkv6(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    decay = ("w.down.weight", "w.up.weight", "w.up.bias")
-    learned = ("mus", "up", "bonus")
-    maps = Maps.of(part, stream, *decay, *learned, "mu", "down.weight", *_MIXING)
-    _own_parameters(maps, *learned)
-    _channel_mixing(maps)
+def _rwkv6(head: _Head) -> Written:
+    where, mixer = head.maps.where, head.maps.mixer
+    head.zero("mus", "up", "bonus", *_mixing(head))
     # what is mixed in is multiplied with 0, if it is finite
-    linear(stream.by_place.hull(), array(maps.mixer.get_parameter("down.weight")), what=maps.where)
-    if float(maps.mixer.get_parameter("mu").abs().max()) > 2.0**20:
-        raise CheckFailed(f"{maps.where}: mu is too large")
-    opened = exponential(
-        _low_rank(maps, stream, "w", (maps.mixer.head_dim,), tanh=True), f"{maps.where}, w"
-    )
-    found = _plainly(stream, maps, opened.like(-opened.mid, opened.rad))
-    return maps, _with(found, early=True)
+    linear(head.stream.by_place.hull(), array(mixer.get_parameter("down.weight")), what=where)
+    if float(mixer.get_parameter("mu").abs().max()) > 2.0**20:
+        raise CheckFailed(f"{where}: mu is too large")
+    opened = exponential(head.low_rank("w", tanh=True), f"{where}, w")
+    return replace(head.written(_minus(opened)), early=True)
 
 
-def _levels(stream: Stream, maps: Maps, found: Written) -> Written:
+def _mixing(head: _Head) -> list[str]:
+    """The parameters of channel mixing, where the layer has that."""
+    names = (name for name, _ in head.maps.mixer.named_parameters())
+    return [name for name in names if name.startswith("mixing.")]
+
+
+def _levels(head: _Head, found: Written) -> Written:
     """Read with a weight for each level: between the smallest and the largest of all levels."""
-    mixer, what = maps.mixer, f"{maps.where}, lambda"
+    mixer, what = head.maps.mixer, f"{head.maps.where}, lambda"
     weight = array(mixer.get_parameter("level.weight")).reshape(LEVELS, mixer.heads, -1)
-    if np.delete(weight, maps.index, 1).any():
+    if np.delete(weight, head.maps.index, 1).any():
         raise CheckFailed(f"{what}: of a head that is not used it is not zero")
-    given = linear(stream.by_place.hull(), weight[:, maps.index], what=what).summed()
+    given = linear(head.stream.by_place.hull(), weight[:, head.maps.index], what=what).summed()
     rows = softplus(given, what)
     level = rows.spanning(rows.low.min(1, keepdims=True), rows.high.max(1, keepdims=True))
     strength = times(found.strength, level, what)
-    return _with(found, strength=strength, more=found.more + 2 * LEVELS)
+    return replace(found, strength=strength, more=found.more + 2 * LEVELS)
 
 
-def _log_linear(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "level.weight")
-    found = _plainly(stream, maps, _still(stream))
-    feature = maps.mixer.mechanism.sizes()["feature"]
-    mapped = _with(
-        found,
-        keys=features(feature, found.keys),
-        last=features(feature, found.last),
-        anyone=features(feature, found.anyone),
-    )
-    return maps, _levels(stream, maps, mapped)
+def _log_linear(head: _Head) -> Written:
+    feature = head.maps.mixer.mechanism.sizes()["feature"]
+    found = head.written(head.constant(0.0))
+    return _levels(head, head.through(found, *[lambda x, what: features(feature, x)] * 2))
 
 
-def _log_linear_delta(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "a.weight", "a.bias", "b.weight", "rate", "level.weight")
-    steps = softplus(_gate(maps, stream, "a"), f"{maps.where}, a")
-    found = _delta(stream, maps, _rated(maps, steps))
-    return maps, _levels(stream, maps, found)
-
-
-def _log_linear_mamba2(stream: Stream, part: Live) -> tuple[Maps, Written]:
-    maps = Maps.of(part, stream, "dt.weight", "dt.bias", "rate", "skip", "level.weight")
-    return maps, _levels(stream, maps, _stepped(stream, maps))
-
-
-MATRIX_STATES: dict[type[Mixer], Reader] = {
-    DeltaNetMixer: _deltanet,
-    GDNMixer: _gated_delta,
-    DeltaProductMixer: _gated_delta,
-    KDAMixer: _kda,
-    GLAMixer: _gla,
-    HGRN2Mixer: _hgrn2,
-    LightningMixer: _lightning,
-    RetNetMixer: _retnet,
-    Mamba2Mixer: _mamba2,
-    MLSTMMixer: _mlstm,
-    RWKVMixer: _rwkv7,
-    RWKV6Mixer: _rwkv6,
-    LogLinearMixer: _log_linear,
-    LogLinearGDNMixer: _log_linear_delta,
-    LogLinearMamba2Mixer: _log_linear_mamba2,
+_LOW = ("down.weight", "up.weight", "up.bias")
+_DELTA = ("b.weight", "a.weight", "a.bias", "rate")
+_STEPPED = ("dt.weight", "dt.bias", "rate", "skip")
+_RWKV = (
+    *(f"w.{name}" for name in _LOW),
+    "bonus",
+    *(f"mixing.{name}" for name in ("mu", "k.weight", "v.weight", "r.weight")),
+)
+MATRIX_STATES: dict[type[Mixer], tuple[Callable[[_Head], Written], tuple[str, ...]]] = {
+    DeltaNetMixer: (_deltanet, ("b.weight",)),
+    GDNMixer: (_gated_delta, _DELTA),
+    DeltaProductMixer: (_gated_delta, _DELTA),
+    KDAMixer: (_kda, ("b.weight", "rate", *(f"a.{name}" for name in _LOW))),
+    GLAMixer: (_gla, tuple(f"a.{name}" for name in _LOW)),
+    HGRN2Mixer: (_hgrn2, ()),
+    LightningMixer: (_lightning, ()),
+    RetNetMixer: (_retnet, ()),
+    Mamba2Mixer: (_mamba2, _STEPPED),
+    MLSTMMixer: (_mlstm, ("f.weight", "f.bias", "i.weight", "i.bias")),
+    RWKVMixer: (_rwkv7, (*_RWKV, *(f"a.{name}" for name in _LOW), "mu", "erased", "written")),
+    RWKV6Mixer: (_rwkv6, (*_RWKV, "mus", "up", "mu", "down.weight")),
+    LogLinearMixer: (_log_linear, ("level.weight",)),
+    LogLinearGDNMixer: (
+        lambda head: _levels(head, _gated_delta(head)),
+        (*_DELTA, "level.weight"),
+    ),
+    LogLinearMamba2Mixer: (
+        lambda head: _levels(head, _mamba2(head)),
+        (*_STEPPED, "level.weight"),
+    ),
 }
-"""Mixer -> how its head is read."""
+"""Mixer -> how its head is read, and its parameters beside those of `Maps`."""
+
+
+def matrix_state(stream: Stream, part: Live) -> tuple[Maps, Written]:
+    """What the live head of such a mixer writes and reads."""
+    reader, parameters = MATRIX_STATES[type(part.mixer)]
+    maps = Maps.of(part, stream, *parameters)
+    return maps, reader(_Head(maps, stream))

@@ -232,8 +232,9 @@ def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:
     return scores.centres(rows.rows(each))[at]
 
 
-def winning(lead: Lead, what: str) -> Lead:
+def winning(lead: Lead | None, what: str) -> Lead:
     """The lead, if it is one. Raises CheckFailed when another key wins, or may win by rounding."""
+    assert lead is not None
     if lead.gap <= 0:
         raise CheckFailed(
             f"{what} {lead.rival} scores no less, for some query, than the one the task asks for"
@@ -243,3 +244,27 @@ def winning(lead: Lead, what: str) -> Lead:
             f"{what} {lead.rival} may score no less, by rounding, than the one the task asks for"
         )
     return lead
+
+
+def code_lead(
+    queries: Enclosure, keys: Enclosure, right: NDArray[np.int64], what: str, *, exact: bool = False
+) -> Lead:
+    """The smallest lead, over all rows of `queries`, of the key that `right` names for the row
+    (`token` and `rival` of the lead are rows); `exact`: scores are known not to be rounded.
+
+    Raises CheckFailed where another key may win, or where the keys are no codes (codes.py).
+    """
+    asked = np.zeros(len(keys.mid), np.bool_)
+    asked[right] = True
+    codes = Codes.of(keys.mid, asked, queries.used)
+    leads = None if codes is None else codes.leads(queries.mid, right)
+    if leads is None:
+        raise CheckFailed(f"{what}: the keys are no codes that differ, or not those asked for")
+    error = Scores(keys, queries.used, what).errors(queries) * (not exact)
+    computed = leads - 2 * error * (1 + 2.0**-40)
+    worst = int(computed.argmin())
+    scores = keys.mid @ queries.mid[worst]
+    scores[right[worst]] = -np.inf
+    least = float(computed[worst])
+    rival = int(scores.argmax())
+    return winning(Lead(float(leads.min()), float(error.max()), least, worst, 0, rival), what)

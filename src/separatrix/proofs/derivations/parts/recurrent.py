@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.linear import LinearMixer
@@ -12,17 +14,70 @@ from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.window import WindowMixer
+from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived
-from separatrix.proofs.derivations.parts.chain import Fetched, left_by
+from separatrix.proofs.derivations.parts.chain import Fetched
 from separatrix.proofs.derivations.parts.channel_states import mamba, rglru, short_convolution
 from separatrix.proofs.derivations.parts.live_parts import Live
-from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES
+from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES, matrix_state
 from separatrix.proofs.derivations.parts.queries import Wanted
+from separatrix.proofs.derivations.parts.reading import (
+    any_average,
+    any_scores,
+    averaged,
+    with_sinks,
+)
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.sums import linear_attention
-from separatrix.proofs.derivations.parts.windowed import windowed
-from separatrix.proofs.entries import carry_entry
-from separatrix.proofs.machine import Enclosure
+from separatrix.proofs.entries import entry
+from separatrix.proofs.machine import Enclosure, Scores, above
+from separatrix.proofs.softmax import off_target
+
+
+def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
+    """By a sliding window: a softmax over all keys of which only the last ones are seen, so that
+    the bounds of one over all keys hold.
+    """
+    head, mixer, where = part.softmax_head(WindowMixer), part.mixer, part.where
+    assert isinstance(mixer, WindowMixer)
+    tokens = len(stream.by_place.mid)
+    first = max(0, tokens - mixer.size)
+    if place < first:
+        raise CheckFailed(f"{where}: position {place} is out of the window's sight")
+    every = head.keys(stream.by_place, np.arange(tokens), where)
+    any_scores(stream, head, every, where)
+    keys = every.rows(slice(first, tokens))
+    query = head.asked(stream.at_last(), np.array([tokens - 1]), where)
+    scores = Scores(keys, query.used, f"{where}, scores")
+    centres = scores.centres(query)[0]
+    off = float(scores.errors(query)[0])
+    right = float(centres[place - first])
+    others = float(np.delete(centres, place - first).max(initial=-np.inf))
+    arithmetic = keys.arithmetic
+    mass = _mass(len(centres) - 1, right - others - 2 * off, arithmetic, where)
+    seen = head.values(stream.by_place.hull(), where)
+    for score in head.rivals:
+        mass += _mass(1, right - score - off, arithmetic, where)
+    seen = with_sinks(head, seen)
+    count = len(centres) + len(head.rivals)
+    values = head.values(at_place, where)
+    last = averaged(values, seen, count, mass, where)
+    anywhere = any_average(seen, count, where)
+    return Arrival(
+        head.written(last, stream.at_last(), where),
+        head.written(anywhere, stream.by_place.hull(), where),
+        above(mass),
+        head.assumes,
+    )
+
+
+def _mass(keys: int, lead: float, arithmetic: Arithmetic, where: str) -> Fraction:
+    """What that many keys weigh that score less by `lead`, which is rounded down first."""
+    least = lead - 2.0**-40 * (1 + abs(lead))
+    if least <= 0:
+        raise CheckFailed(f"{where}: another key of the window scores no less")
+    return off_target(keys, Fraction(min(least, 1e6)), arithmetic)
+
 
 _ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int, Enclosure], Arrival]] = {
     LinearMixer: linear_attention,
@@ -38,7 +93,7 @@ def arrival(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arri
     """What a bounded layer writes at the last token, for each thing that may stand at the place."""
     kind = type(part.mixer)
     if kind in MATRIX_STATES:
-        maps, written = MATRIX_STATES[kind](stream, part)
+        maps, written = matrix_state(stream, part)
         return arrived(stream, maps, place, written, at_place)
     if kind in _ARRIVALS:
         return _ARRIVALS[kind](stream, part, place, at_place)
@@ -52,17 +107,16 @@ def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosu
     """
     found = arrival(stream, part, place, at_place)
     after = stream.after(part, found.last, found.anywhere, hop.then)
-    entry = carry_entry(
-        part.place,
-        fetches=hop.fetches,
-        mechanism=part.mixer.mechanism.name,
-        keys=len(stream.by_place.mid),
-        mass=Fraction(found.mass),
-        left=left_by(part, found.last, after),
-    )
     return Fetched(
         kind="carriers",
-        entry=entry,
+        entry=entry(
+            part.place,
+            after.left(part, found.last),
+            carries=hop.fetches,
+            mechanism=part.mixer.mechanism.name,
+            keys=len(stream.by_place.mid),
+            off_target_mass=found.mass,
+        ),
         stream=after.stream,
         near=[],
         key_numbers=0,

@@ -4,18 +4,16 @@ where there is one, and what follows the state: norm, gate and output map.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from torch import nn
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.gates import sigmoid, silu
-from separatrix.proofs.derivations.parts.live_parts import MATRICES, Live, array
+from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Array, Enclosure, linear, roundings, slack, times
 
@@ -67,40 +65,22 @@ class Maps:
         stored = stream.last.arithmetic
         if not mixer.mechanism.plain:
             not_narrowed(stored, where)
-        known = {*MATRICES, "conv.weight", "norm", "gate.weight", *more}
-        for name, _ in mixer.named_parameters():
-            if name not in known:
-                raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
-        o = array(mixer.o.weight)
-        o = o.reshape(len(o), mixer.heads, mixer.dv)
-        live = np.flatnonzero((o != 0.0).any(axis=(0, 2)))
-        if len(live) != 1:
-            raise CheckFailed(
-                f"{where}: {len(live)} heads write; a construction uses one head per layer"
-            )
-        index = int(live[0])
-        group = index // (mixer.heads // mixer.qk)
-        shapes = {
-            "q": (1, mixer.qk, mixer.head_dim, group),
-            "k": (mixer.updates, mixer.qk, mixer.head_dim, group),
-            "v": (mixer.updates, mixer.heads, mixer.dv, index),
-        }
-        taps = _taps(mixer.conv, where)
-        split = {} if taps is None else dict(zip("qkv", _split(taps, mixer.channels), strict=True))
-        found: dict[str, tuple[Mapped, ...]] = {}
-        for name, (updates, groups, dim, used) in shapes.items():
-            matrix = array(mixer.get_parameter(f"{name}.weight"))
-            matrix = matrix.reshape(updates, groups, dim, -1)
-            if np.delete(matrix, used, 1).any():
-                raise CheckFailed(f"{where}: {name} of a head that is not used is not zero")
-            tap = split[name].reshape(updates, groups, dim) if split else None
-            found[name] = tuple(
-                Mapped(
-                    matrix[update, used],
-                    None if tap is None else tap[update, used],
-                    mixer.conv is not None and mixer.conv.silu,
+        known = ("conv.weight", "norm", "gate.weight", *more)
+        weights = weights_of(mixer, where, *known, updates=mixer.updates)
+        index = weights.only(where)
+        silu = mixer.conv is not None and mixer.conv.silu
+        taps = None if mixer.conv is None else newest(mixer.conv, where)
+        each = [None] * 3 if taps is None else np.split(taps, np.cumsum(mixer.channels)[:-1])
+        found: list[tuple[Mapped, ...]] = []
+        for matrix, tap in zip((weights.q, weights.k, weights.v), each, strict=True):
+            rows = weights.own(matrix, index)
+            # a tap for each row of the matrix
+            of = None if tap is None else weights.own(tap.reshape(matrix.shape[:3]), index)
+            found.append(
+                tuple(
+                    Mapped(row, None if of is None else of[update], silu)
+                    for update, row in enumerate(rows)
                 )
-                for update in range(updates)
             )
         gate = None
         if mixer.gate is not None:
@@ -109,10 +89,10 @@ class Maps:
             mixer,
             where,
             index,
-            found["q"][0],
-            found["k"],
-            found["v"],
-            o[:, index],
+            found[0][0],
+            found[1],
+            found[2],
+            weights.o[:, index],
             None if mixer.norm is None else array(mixer.norm),
             gate,
             stored,
@@ -181,24 +161,9 @@ def not_narrowed(arithmetic: Arithmetic, where: str) -> None:
         raise CheckFailed(f"{where}: nothing is proved of its options in {arithmetic.name}")
 
 
-def zero(parameters: Mapping[str, nn.Parameter], where: str) -> None:
-    """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
-    for name, parameter in parameters.items():
-        if bool(parameter.any()):
-            raise CheckFailed(f"{where}: its parameter {name} is taken as 0, which it is not")
-
-
 def newest(conv: Convolution, where: str) -> Array:
     """Weights of the taps that read the token itself. Raises CheckFailed where another is used."""
     weight = array(conv.weight)
     if weight[:, :-1].any():
         raise CheckFailed(f"{where}: its convolution mixes tokens, which the proof does not cover")
     return weight[:, -1]
-
-
-def _taps(conv: Convolution | None, where: str) -> Array | None:
-    return None if conv is None else newest(conv, where)
-
-
-def _split(taps: Array, channels: list[int]) -> list[Array]:
-    return np.split(taps, np.cumsum(channels)[:-1])

@@ -17,7 +17,7 @@ entry of the inverse of I + L, or of a block of it, is -b <k_i, P k_j>: at most 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.base.recurrent import SHORTEST_LENGTH, RecurrentMixer
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
-from separatrix.proofs.derivations.parts.live_parts import Live, array
+from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
 from separatrix.proofs.exact import SATURATED, Digits, linear, lowest
 from separatrix.proofs.machine import Array
 from separatrix.tasks.base.task import Tokens
@@ -117,21 +117,9 @@ def live_heads(part: Live, heads: int) -> tuple[RecurrentMixer, list[int]]:
             " convolution, a gate, ...) that the proof does not cover"
         )
     assert isinstance(mixer, RecurrentMixer)
-    for name, _ in mixer.named_parameters():
-        if name not in ("q.weight", "k.weight", "v.weight", "o.weight", *known):
-            raise CheckFailed(f"{where}: nothing is proved about its parameter {name}")
-    o = array(mixer.o.weight).reshape(mixer.width, mixer.heads, mixer.dv)
-    live = np.flatnonzero(o.any(axis=(0, 2))).tolist()
+    live = weights_of(mixer, where, *known, updates=mixer.updates).live
     if len(live) != heads:
         raise CheckFailed(f"{where}: {len(live)} heads write, where the construction uses {heads}")
-    copies = mixer.heads // mixer.qk
-    groups = [head // copies for head in live]
-    v = array(mixer.v.weight).reshape(mixer.updates, mixer.heads, mixer.dv, mixer.width)
-    k = array(mixer.k.weight).reshape(mixer.updates, mixer.qk, mixer.head_dim, mixer.width)
-    q = array(mixer.q.weight).reshape(mixer.qk, mixer.head_dim, mixer.width)
-    rest = (np.delete(v, live, 1), np.delete(k, groups, 1), np.delete(q, groups, 0))
-    if any(tensor.any() for tensor in rest):
-        raise CheckFailed(f"{where}: a head that is not used is not zero")
     return mixer, live
 
 
@@ -160,10 +148,8 @@ def updates_of(mixer: RecurrentMixer, head: int, x: Array, digits: Digits, where
     of it is exact: gates saturated, and keys and queries of length 0 or 1.
     """
     m = mixer.updates
-    group = head // (mixer.heads // mixer.qk)
-    k = array(mixer.k.weight).reshape(m, mixer.qk, mixer.head_dim, -1)[:, group]
-    v = array(mixer.v.weight).reshape(m, mixer.heads, mixer.dv, -1)[:, head]
-    q = array(mixer.q.weight).reshape(mixer.qk, mixer.head_dim, -1)[group]
+    weights = weights_of(mixer, where, *_PARAMETERS[type(mixer)], updates=m)
+    (q,), k, v = (weights.own(x, head) for x in (weights.q, weights.k, weights.v))
     b = array(mixer.get_parameter("b.weight")).reshape(m, mixer.heads, -1)[:, head]
     tokens = len(x)
     keys = linear(x, k.reshape(-1, k.shape[-1]), None, digits, f"{where}, k")
@@ -240,98 +226,74 @@ def reach(
     answers, or states do not close.
     """
     most = 2 * len(followed.answers) + 2
-    found = _Found(later, followed, where, most)
-    found.start(first, allowed[0])
-    found.close(later, allowed[1])
-    if first is not later:
-        # a chunk of the parallel form starts from 0 wherever it stands
-        within = _Found(later, followed.free, where, most)
-        within.start(later, allowed[1])
-        within.close(later, allowed[1])
-        found.largest = max(found.largest, within.largest)
-        found.lowest = min(found.lowest, within.lowest)
-    return found.all()
+    found = _explored(first, later, followed, allowed, most, where)
+    if first is later:
+        return found
+    # a chunk of the parallel form starts from 0 wherever it stands
+    within = _explored(later, later, followed.free, (allowed[1], allowed[1]), most, where)
+    return replace(
+        found,
+        largest=max(found.largest, within.largest),
+        lowest=min(found.lowest, within.lowest),
+    )
 
 
-class _Found:
-    """States met so far, and those from which no step was taken yet."""
+def _explored(
+    first: Updates,
+    later: Updates,
+    followed: Followed,
+    allowed: tuple[Tokens, Tokens],
+    most: int,
+    where: str,
+) -> Reached:
+    """Takes steps until no new state is met, of which there are so many at most."""
+    shape = (later.k.shape[2], later.v.shape[2])
+    known: dict[bytes, int] = {}
+    states: list[Array] = []
+    largest, least = 0.0, 0
 
-    def __init__(self, updates: Updates, followed: Followed, where: str, most: int) -> None:
-        self.shape = (updates.k.shape[2], updates.v.shape[2])
-        self.followed = followed
-        self.where = where
-        self.classes: dict[bytes, int] = {}
-        self.states: list[Array] = []
-        self.kinds: list[Tokens] = []
-        self.fresh: list[int] = []
-        self.largest = 0.0
-        self.lowest = 0
-        self.most = most
-
-    def start(self, updates: Updates, tokens: Tokens) -> None:
-        """The states after one token."""
-        after = self._stepped(np.zeros((1, *self.shape)), updates, tokens)
-        self.add(after[0], self.followed.first[tokens])
-
-    def close(self, updates: Updates, tokens: Tokens) -> None:
-        """Takes steps until no new state is met."""
-        while self.fresh:
-            self.advance(updates, tokens)
-
-    def add(self, states: Array, classes: Tokens) -> None:
-        """Notes states with their classes."""
-        rows = np.ascontiguousarray(states.reshape(len(states), -1)) + 0.0  # -0 is 0
-        view = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
-        _, at, back = np.unique(view, return_index=True, return_inverse=True)
-        told = f"{self.where}: prompts of two answers leave the same state"
-        # of two classes with one answer some continuation may tell apart
-        if (classes[at[back]] != classes).any():
-            raise CheckFailed(told)
-        for index in at.tolist():
-            key = rows[index].tobytes()
-            kind = int(classes[index])
-            if key not in self.classes:
-                self.classes[key] = kind
-                self.fresh.append(len(self.states))
-                self.states.append(rows[index].reshape(self.shape))
-                self.kinds.append(classes[index])
-            elif self.classes[key] != kind:
-                raise CheckFailed(told)
-        if len(self.states) > self.most:
-            raise CheckFailed(f"{self.where}: states do not close: more than {self.most:,} of them")
-
-    def advance(self, updates: Updates, tokens: Tokens) -> None:
-        """Takes one step from every fresh state with every token."""
-        fresh, self.fresh = self.fresh, []
-        rows = max(1, _NUMBERS // (len(tokens) * self.shape[0] * self.shape[1]))
-        for start in range(0, len(fresh), rows):
-            some = fresh[start : start + rows]
-            states = np.stack([self.states[i] for i in some])
-            kinds = np.array([self.kinds[i] for i in some])
-            after = self._stepped(states, updates, tokens)
-            classes = self.followed.step[np.ix_(kinds, tokens)]
-            self.add(after.reshape(-1, *self.shape), classes.ravel())
-
-    def _stepped(self, states: Array, updates: Updates, tokens: Tokens) -> Array:
-        """(s, t, d, e): each state after each token."""
+    def stepped(states: Array, updates: Updates, tokens: Tokens) -> Array:
+        """(s t, d, e): each state after each token."""
+        nonlocal largest, least
         after = np.repeat(states[:, None], len(tokens), axis=1)
         for j in range(updates.k.shape[1]):
             k, v, b = (x[tokens, j] for x in (updates.k, updates.v, updates.b))
             asked = np.einsum("td,stde->ste", k, after)
             after = after + (b[:, None] * k)[:, :, None] * (v - asked)[:, :, None]
-            self.largest = max(self.largest, float(np.abs(after).max(initial=0.0)))
-            self.lowest = min(self.lowest, lowest(after))
-            if self.largest > 2.0**20 or self.lowest < -20:
-                raise CheckFailed(f"{self.where}: states do not stay small")
-        return after
+            largest = max(largest, float(np.abs(after).max(initial=0.0)))
+            least = min(least, lowest(after))
+            if largest > 2.0**20 or least < -20:
+                raise CheckFailed(f"{where}: states do not stay small")
+        return after.reshape(-1, *shape)
 
-    def all(self) -> Reached:
-        return Reached(
-            states=np.stack(self.states),
-            classes=np.array(self.kinds, np.int64),
-            largest=self.largest,
-            lowest=self.lowest,
-        )
+    def note(after: Array, classes: Tokens) -> None:
+        """States with their classes."""
+        rows = np.ascontiguousarray(after.reshape(len(after), -1)) + 0.0  # -0 is 0
+        view = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
+        _, at, back = np.unique(view, return_index=True, return_inverse=True)
+        alike = (classes[at[back]] == classes).all()
+        for index in at.tolist():
+            key = rows[index].tobytes()
+            if key not in known:
+                states.append(after[index] + 0.0)
+            alike &= known.setdefault(key, int(classes[index])) == classes[index]
+        # of two classes with one answer some continuation may tell apart
+        if not alike:
+            raise CheckFailed(f"{where}: prompts of two answers leave the same state")
+        if len(states) > most:
+            raise CheckFailed(f"{where}: states do not close: more than {most:,} of them")
+
+    note(stepped(np.zeros((1, *shape)), first, allowed[0]), followed.first[allowed[0]])
+    rows = max(1, _NUMBERS // (len(allowed[1]) * shape[0] * shape[1]))
+    at = 0
+    while at < len(states):
+        some = np.stack(states[at : at + rows])
+        kinds = np.array(list(known.values())[at : at + rows], np.int64)
+        at += len(some)
+        classes = followed.step[np.ix_(kinds, allowed[1])]
+        note(stepped(some, later, allowed[1]), classes.ravel())
+    kinds = np.array(list(known.values()), np.int64)
+    return Reached(states=np.stack(states), classes=kinds, largest=largest, lowest=least)
 
 
 def note_states(

@@ -5,7 +5,6 @@ it the place.
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -16,10 +15,12 @@ from separatrix.proofs.derivations.parts.chain import Fetched
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.nearest import Near
 from separatrix.proofs.derivations.parts.queries import Lead, Wanted, winning
-from separatrix.proofs.derivations.parts.softmax import Read, averaged, read_one, share
+from separatrix.proofs.derivations.parts.reading import any_average
+from separatrix.proofs.derivations.parts.softmax import Read, read_one
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.entries import block_entry
-from separatrix.proofs.machine import Enclosure, Scores, add, linear, times
+from separatrix.proofs.entries import rounded
+from separatrix.proofs.machine import Enclosure, Scores, above, add, linear, times
+from separatrix.proofs.softmax import averaging
 
 
 def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
@@ -28,7 +29,9 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     It reads only some keys, the right one among them if its block is chosen: what is proved of a
     softmax over all keys holds for those.
     """
-    mixer, head = part.sparse_head()
+    head = part.head(SparseMixer, "sparse attention", "pool_k", "pool_v", "mix")
+    mixer = part.mixer
+    assert isinstance(mixer, SparseMixer)
     read = read_one(stream, part, hop, head, kept=True)
     lead = _block_lead(mixer, read, hop, part.where)
     compressed = _compressed(mixer, stream, head, read, part.where)
@@ -40,11 +43,10 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
         both = add(times(compressed, shut, what), times(selected, opened, what), what)
         return linear(both.stored_in(arithmetic), head.o, what=f"{part.where}, o")
 
-    fetched = read.fetched("sparse", stream, part, hop, mixed(read.values), mixed(read.anywhere))
-    entry = block_entry(
-        fetched.entry,
-        block_gap=None if lead is None else lead.gap,
-        gate_error=float(shut.high.max()),
+    anywhere = mixed(read.reading.anything())
+    fetched = read.fetched("sparse", stream, hop, mixed(read.values), anywhere)
+    entry = fetched.entry | rounded(
+        block_gap=None if lead is None else lead.gap, gate_error=float(shut.high.max())
     )
     near = [] if lead is None else [Near.of(lead, mixer.block)]
     return replace(fetched, entry=entry, near=[*fetched.near, *near])
@@ -105,7 +107,7 @@ def _compressed(
             weight,
             what=what,
         )
-        for row, weight in ((every, weights[0]), (read.seen, weights[1]))
+        for row, weight in ((every, weights[0]), (read.reading.seen, weights[1]))
     )
     table = keys.like(keys.mid.T, keys.rad.T)
     for rows in (stream.by_place.hull(), stream.at_last()):
@@ -114,16 +116,16 @@ def _compressed(
     pooled = values.like(values.mid.T, values.rad.T)
     blocks = max(1, len(read.keys.mid) // mixer.block)
     # before the first complete block the branch is 0
-    some = averaged(pooled, pooled, blocks, Fraction(0), where)
+    some = any_average(pooled, blocks, where)
     return some.spanning(np.minimum(some.low, 0.0), np.maximum(some.high, 0.0))
 
 
 def _shares(mixer: SparseMixer, head: Head, arithmetic: Arithmetic) -> tuple[Enclosure, Enclosure]:
     """The shares of the compressed and of the selected branch: a softmax of (mix, 0)."""
-    assert mixer.mix is not None  # no gates: `Live.sparse_head` refuses options
+    assert mixer.mix is not None  # no gates: options are refused
     mix = float(array(mixer.mix)[head.index])
     low, high = sigmoid_bounds(mix, mix)
-    off = share(2, arithmetic)
+    off = above(averaging(2, arithmetic))
     tiny = arithmetic.summed_tiny
 
     def enclosed(low: float, high: float) -> Enclosure:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.machine import Enclosure, add, mlp
-
-RESIDUAL = "the residual stream"
+from separatrix.proofs.entries import Left
+from separatrix.proofs.machine import RESIDUAL, Enclosure, add, mlp, stacked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +72,16 @@ class Stream:
         """One row: what the last position may hold, whatever the last token and what was
         fetched.
         """
-        held = self.field.used
-        both = self.field.hull()
-        alone = self.last.hull()
-        return alone.like(np.where(held, both.mid, alone.mid), np.where(held, both.rad, alone.rad))
+        return self._beside(self.last.hull(), self.field.hull())
 
     def rows(self) -> Enclosure:
         """A row for each value fetched before: what the last position may hold beside it."""
+        return self._beside(self.last.hull(), self.field)
+
+    def _beside(self, last: Enclosure, field: Enclosure) -> Enclosure:
+        """Rows of both views, of which one is a single row."""
         held = self.field.used
-        alone = self.last.hull()
-        return alone.like(
-            np.where(held, self.field.mid, alone.mid), np.where(held, self.field.rad, alone.rad)
-        )
+        return last.like(np.where(held, field.mid, last.mid), np.where(held, field.rad, last.rad))
 
     def after(
         self,
@@ -97,10 +95,11 @@ class Stream:
         token that the next hop asks with.
         """
         what = f"layer {part.layer + 1}, MLP"
-        base = self._folded()
+        # a row per last token, whatever was fetched
+        base = self._beside(self.last, self.field.hull()) if self.field.used.any() else self.last
         parts = _parts(base, part, then)
         groups = [base if then is None or len(parts) == 1 else base.rows(then == p) for p in parts]
-        mixed = _stacked([add(rows.hull(), fetched, RESIDUAL) for rows in groups])
+        mixed = stacked(*(add(rows.hull(), fetched, RESIDUAL) for rows in groups))
         places = self.by_place
         tokens = self.by_token
         if not self.ends:
@@ -110,18 +109,12 @@ class Stream:
         room = 0.0
         after = mixed
         if part.mlp:
-            weights = (
-                part.mlp["up.weight"],
-                part.mlp["up.bias"],
-                part.mlp["down.weight"],
-                part.mlp["down.bias"],
-            )
-            cleaned, room = mlp(mixed, weights, what=what)
+            cleaned, room = mlp(mixed, part.weights, what=what)
             after = add(mixed, cleaned, RESIDUAL)
             written = written | cleaned.used
             if not self.ends:
                 # whatever the position and the token: one row for all
-                other, _ = mlp(places.hull(), weights, what=what)
+                other, _ = mlp(places.hull(), part.weights, what=what)
                 places = add(places, other, RESIDUAL)
                 tokens = add(tokens, other, RESIDUAL)
         stream = Stream(
@@ -132,16 +125,6 @@ class Stream:
             parts=parts,
         )
         return After(stream, room, written & ~fetched.used)
-
-    def _folded(self) -> Enclosure:
-        """A row per last token, whatever was fetched."""
-        held = self.field.used
-        if not held.any():
-            return self.last
-        both = self.field.hull()
-        return both.like(
-            np.where(held, both.mid, self.last.mid), np.where(held, both.rad, self.last.rad)
-        )
 
 
 def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -155,15 +138,6 @@ def _parts(base: Enclosure, part: Live, then: NDArray[np.int64] | None) -> NDArr
     return np.unique(then) if bool((differs & reads).any()) else np.zeros(1, np.int64)
 
 
-def _stacked(rows: list[Enclosure]) -> Enclosure:
-    """Rows one after the other."""
-    if len(rows) == 1:
-        return rows[0]
-    return rows[0].like(
-        np.concatenate([x.mid for x in rows]), np.concatenate([x.rad for x in rows])
-    )
-
-
 @dataclass(frozen=True)
 class After:
     """The stream after a layer, how far a coordinate may move before a hidden unit of its MLP
@@ -173,3 +147,20 @@ class After:
     stream: Stream
     room: float
     cleaned: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+    def left(self, part: Live, fetched: Enclosure) -> Left:
+        """How far off a fetch and what the MLP made of it may be. Raises CheckFailed where the MLP
+        does not clean it.
+        """
+        error = float(fetched.rad.max(initial=0.0))
+        if not part.mlp or error >= self.room:
+            raise CheckFailed(
+                f"{part.where}: what is fetched may be {error:g} off, and the MLP is constant only"
+                f" within {self.room:g}: use a smaller n"
+            )
+        clean = self.stream.field.only(self.cleaned)
+        return Left(
+            fetch_error=error,
+            threshold=self.room,
+            clean_error=float(np.max(clean.rad, initial=0.0)),
+        )

@@ -19,7 +19,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
-from separatrix.proofs.entries import tap_entry
+from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Array, Enclosure
 
 _MAPS = ("v.weight", "b.weight", "c.weight", "o.weight", "conv.weight")
@@ -64,8 +64,14 @@ class Taps:
     def entry(self, brings: str) -> dict[str, Any]:
         mechanism = self.part.mixer.mechanism.name
         most = int(self.back.max(initial=0))
-        return tap_entry(
-            self.part.place, brings=brings, mechanism=mechanism, back=most, taps=len(self.target)
+        numbers = len(self.target)
+        return entry(
+            self.part.place,
+            carries=brings,
+            mechanism=mechanism,
+            back=most,
+            numbers=numbers,
+            fetch_error=0,
         )
 
 

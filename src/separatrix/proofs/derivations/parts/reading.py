@@ -1,0 +1,215 @@
+"""A softmax head of a layer, where every query that counts has one key, or several that are alike,
+that outweighs all others together; and the lead of the right logit at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.entries import Left, entry
+from separatrix.proofs.machine import Array, Enclosure, Scores, above, limited, linear, shared
+from separatrix.proofs.softmax import mixing, off_target
+
+CHUNK = 1 << 20
+"""Numbers of one intermediate table at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the head reads, and what it adds to the stream."""
+
+    part: Live
+    head: Head
+    lead: Lead
+    """The smallest of the keys that are asked for."""
+    mass: Fraction
+    """What all others weigh, relative to one of those."""
+    seen: Enclosure
+    """Values of any key, one row."""
+    queries: int
+    keys: int
+    count: int
+    """Keys and sinks."""
+    key_numbers: int
+    """Numbers of a key that some score uses."""
+
+    @classmethod
+    def of(
+        cls,
+        part: Live,
+        head: Head,
+        lead: Lead,
+        seen: Enclosure,
+        *,
+        queries: int,
+        keys: int,
+        key_numbers: int,
+        lowest: Callable[[], float] | None = None,
+    ) -> Reading:
+        """`lowest`: at or below the scores of all keys that are asked for. Raises CheckFailed where
+        a sink may score no less.
+        """
+        mass = off_target(keys - 1, Fraction(lead.least), seen.arithmetic)
+        for score in head.rivals:
+            over = Fraction(-np.inf if lowest is None else lowest()) - Fraction(score)
+            if over <= 0:
+                raise CheckFailed(
+                    f"{part.where}: its sink scores no less than the key the task asks for"
+                )
+            mass += off_target(1, over, seen.arithmetic)
+        return cls(
+            part=part,
+            head=head,
+            lead=lead,
+            mass=mass,
+            seen=with_sinks(head, seen),
+            queries=queries,
+            keys=keys,
+            count=keys + len(head.rivals),
+            key_numbers=key_numbers,
+        )
+
+    @property
+    def value_numbers(self) -> int:
+        return self.head.value_numbers
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        return self.head.assumes
+
+    def read(self, values: Enclosure) -> Enclosure:
+        """The average where the key asked for has one of these values, a row for each."""
+        return averaged(values, self.seen, self.count, self.mass, self.part.where)
+
+    def anything(self) -> Enclosure:
+        """The average whatever is asked for, one row."""
+        return any_average(self.seen, self.count, self.part.where)
+
+    def written(self, values: Enclosure, at: Enclosure) -> Enclosure:
+        """What is added to the stream at tokens within `at` (one row)."""
+        return self.head.written(self.read(values), at, self.part.where)
+
+    def anywhere(self, at: Enclosure) -> Enclosure:
+        """The same, whatever is asked for."""
+        return self.head.written(self.anything(), at, self.part.where)
+
+    def entry(self, fetches: str, left: Left) -> dict[str, Any]:
+        return entry(
+            self.part.place,
+            left,
+            fetches=fetches,
+            queries=self.queries,
+            keys=self.keys,
+            score_gap=self.lead.gap,
+            score_error=self.lead.error,
+            off_target_mass=self.mass,
+        )
+
+
+def with_sinks(head: Head, seen: Enclosure) -> Enclosure:
+    """The values that keys and sinks have, whose value is 0."""
+    if not head.rivals:
+        return seen
+    return seen.spanning(np.minimum(seen.low, 0.0), np.maximum(seen.high, 0.0))
+
+
+def any_scores(stream: Stream, head: Head, keys: Enclosure, where: str) -> None:
+    """Raises CheckFailed unless every score, of any position, is a number: infinity less infinity
+    is none.
+    """
+    numbers(head, keys, where, stream.by_place.hull(), stream.at_last())
+
+
+def numbers(head: Head, keys: Enclosure, where: str, *asking: Enclosure) -> None:
+    """The same of the scores of tokens within these rows."""
+    for rows in asking:
+        queries = head.asked(rows, None, where)
+        Scores(keys, queries.used, f"{where}, scores").errors(queries)
+
+
+def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
+    """What a softmax over `keys` keys computes where a key of a value within `value` outweighs all
+    others, whose values are within `seen`, together: they weigh `mass` relative to it.
+
+    With mass 0 it is any average of values within `value`.
+    """
+    arithmetic = shared(value, seen)
+    largest = seen.size
+    # unscaled sums of a fused kernel
+    limited(largest * keys, f"{where}, the sum of its values", arithmetic, summed=True)
+    off = above(mixing(keys, mass, arithmetic))
+    # weights, products and sums that are flushed to zero, relative to a weight of 1
+    flushed = 16 * keys * arithmetic.summed_tiny * (1 + largest)
+    return value.wider(np.where(largest == 0, 0.0, largest * off + flushed)).stored()
+
+
+def any_average(seen: Enclosure, keys: int, where: str) -> Enclosure:
+    """Any average of values within `seen`, as computed."""
+    return averaged(seen, seen, keys, Fraction(0), where)
+
+
+def grouped(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
+    """What a softmax computes where any number of keys, of values within `value`, outweigh all
+    others, whose values are within `seen`: these weigh `mass` relative to any one of them.
+
+    Sums of many that are alike are rounded as any average is (softmax.py); the others move it by
+    twice their mass at most.
+    """
+    moved = 2 * above(mass) * seen.size * (1 + 2.0**-40)
+    return averaged(value.wider(moved), seen, keys, Fraction(0), where)
+
+
+def logit_leads(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Array:
+    """For each row by how much the logit of its answer leads over all others, at least; not
+    positive where another may be as large.
+    """
+    logits = linear(rows, array(model.head.weight), array(model.head.bias), what="the head")
+    row = np.arange(len(logits.mid))
+    right = logits.low[row, answers]
+    # the largest that another logit can be, less the smallest that the right one can
+    others = logits.high.copy()
+    others[row, answers] = -np.inf
+    return np.nextafter(right - others.max(1, initial=-np.inf), -np.inf)
+
+
+def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Fraction:
+    """The smallest over all rows."""
+    return Fraction(float(logit_leads(model, rows, answers).min()))
+
+
+def readout(model: Model, rows: Enclosure, when: str = "where it is due") -> tuple[Fraction, int]:
+    """The smallest lead where row v holds what is left of the answer v, and that answer. Raises
+    CheckFailed where another logit may be as large.
+    """
+    found = (np.inf, -1)
+    count = max(1, CHUNK // model.config.answers)
+    for start in range(0, len(rows.mid), count):
+        some = rows.rows(slice(start, start + count))
+        leads = logit_leads(model, some, start + np.arange(len(some.mid)))
+        worst = int(leads.argmin())
+        if leads[worst] <= 0:
+            raise CheckFailed(f"answer {start + worst} has not the largest logit {when}")
+        found = min(found, (float(leads[worst]), start + worst))
+    # one answer alone has no rival
+    return Fraction(min(found[0], 2.0**126)), found[1]
+
+
+def prove_readout(model: Model, stream: Stream) -> tuple[Fraction, int]:
+    """The same whatever the last token; row v of the field is what the last hop leaves for the
+    value v, which is the answer.
+    """
+    values, answers = len(stream.field.mid), model.config.answers
+    if values != answers:
+        raise CheckFailed(f"{values} values are fetched last, but there are {answers} answers")
+    return readout(model, stream.rows(), "when it was fetched")
