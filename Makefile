@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # without compiled modules every process compiles 300 of them, and pytest rewrites every test again: half a minute
 
-.PHONY: reproduce test test-peers test-slow test-long lint format map figures experiments constructions models package mutants bench clean
+.PHONY: reproduce test test-peers test-slow test-long lint format map figures experiments constructions models package site mutants bench clean
 
 define need
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -66,6 +66,10 @@ models:
 package:
 	$(call need,run)
 	@$(BIN)/python tools/package.py
+
+site:
+	$(call need,docs)
+	@$(BIN)/python tools/website.py $(ARGS)
 
 mutants:
 	$(call need,lint)

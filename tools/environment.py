@@ -1,7 +1,7 @@
 """Brings .venv to what a make target needs, from wheels and with the versions of constraints.txt.
 Needs nothing but Python 3.11.
 
-    python3 tools/environment.py run|test|peers|lint
+    python3 tools/environment.py run|test|peers|lint|docs
 
 A need that was met before is met again only after pyproject.toml or constraints.txt have changed.
 The file .venv/.needs tells what is met; it is taken away before anything is installed, so that an
@@ -25,16 +25,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-EXTRAS = {"run": "report", "test": "test", "peers": "peers", "lint": "lint"}
+EXTRAS = {"run": "report", "test": "test", "peers": "peers", "lint": "lint", "docs": "docs"}
 """The extra of pyproject.toml behind each need. Each includes those before it."""
-TARGETS = {"run": "reproduce", "test": "test", "peers": "test-peers", "lint": "lint"}
+TARGETS = {
+    "run": "reproduce",
+    "test": "test",
+    "peers": "test-peers",
+    "lint": "lint",
+    "docs": "site",
+}
 """A target of the Makefile for each need."""
 BUILD = ("hatchling", "editables")
 """What builds the package itself."""
 FROM_SOURCE = ("rouge_score", "sqlitedict", "word2number")
 """Packages that exist as sources only: dependencies of lm-evaluation-harness."""
 BUILD_FROM_SOURCE = ("setuptools", "wheel")
-WITH_SOURCES = ("peers", "lint")
+WITH_SOURCES = ("peers", "lint", "docs")
 ELSEWHERE = (
     "PYTHONPATH",
     "PYTHONHOME",

@@ -1,0 +1,117 @@
+"""The site: documents become pages, links follow, and what is wrong with a built page is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.tools import loaded
+
+TEXT = """\
+# Book
+
+Begins: [two](#two-the-second), [file](../src/a.py), [else](https://example.org/#x).
+
+## one: the first
+
+```text
+## no heading [no](#link)
+```
+
+### Theorem I': small (`I'`)
+
+After a paragraph
+- an item
+
+### Remarks
+
+Of chapter one.
+
+## two: the second
+
+[back](#one-the-first)
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> ModuleType:
+    return loaded("website")
+
+
+def test_a_document_becomes_pages(site: ModuleType) -> None:
+    pages = site.divided("docs/book.md", TEXT, 3)
+    assert [page.path for page in pages] == [
+        "book/index.md",
+        "book/one.md",
+        "book/i-prime.md",
+        "book/two.md",
+    ]
+    assert [page.title for page in pages] == ["Book", "one", "Theorem I': small", "two"]
+    assert "### Remarks" in pages[1].lines
+    whole = site.divided("docs/book.md", TEXT, 1)
+    assert [page.path for page in whole] == ["book.md"]
+    assert "\n".join(whole[0].lines) + "\n" == TEXT
+
+
+def test_links_follow_and_others_are_text(site: ModuleType) -> None:
+    found = site.Site()
+    found.add(site.divided("docs/book.md", TEXT, 3))
+    first, one, theorem, two = map(found.text, found.pages)
+    assert "[two](../book/two.md#two-the-second)" in first
+    assert "file, [else](https://example.org/#x)" in first
+    assert "# one: the first {#one-the-first}" in one
+    assert "## no heading [no](#link)" in one
+    assert "# Theorem I': small (`I'`) {#theorem-i-small-i}" in theorem
+    assert "After a paragraph\n\n- an item" in theorem
+    assert "[back](../book/one.md#one-the-first)" in two
+
+
+def test_equal_headings_have_anchors_of_their_own(site: ModuleType) -> None:
+    found = site.Site()
+    found.add(site.divided("docs/a.md", "# A\n\n## B\n\n## B\n", 1))
+    assert found.places["docs/a.md", "b-1"] == "a.md#b-1"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('<a href="b.html">', "no such file"),
+        ('<a href="a.html#x">', "no such heading"),
+        ('<a href="#x">', "no such heading"),
+        ('<script src="https://example.org/x.js">', "loads"),
+        ('<link rel="stylesheet" href="//example.org/x.css">', "loads"),
+        ('<img src="x.png">', "no such file"),
+        ('<a href="https://example.org">', ""),
+        ('<p id="x"><a href="a.html#x">', ""),
+    ],
+)
+def test_what_is_wrong_with_a_page(site: ModuleType, tmp_path: Path, body: str, said: str) -> None:
+    (tmp_path / "a.html").write_text(body)
+    found = list(site.checked(tmp_path))
+    assert len(found) == bool(said)
+    assert all(said in one for one in found)
+
+
+def test_every_theorem_and_construction_has_a_page(site: ModuleType) -> None:
+    from separatrix.constructions import CONSTRUCTIONS
+    from separatrix.stacks.mechanisms import MECHANISMS
+    from separatrix.tasks import TASKS
+    from separatrix.theory import THEOREMS
+
+    pages = site.gathered()
+    paths = [page.path for page in pages.pages]
+    assert len(paths) == len(set(paths))
+    for folder, names in (
+        ("tasks", TASKS),
+        ("mechanisms", MECHANISMS),
+        ("constructions", CONSTRUCTIONS),
+    ):
+        assert {
+            f"{folder}/{'index-2' if name == 'index' else name}.md"
+            for name in names
+            if name != "indexed"
+        } <= set(paths)
+    listed = "\n".join(next(page.lines for page in pages.pages if page.path == "theory/all.md"))
+    assert all(f"`{key}`" in listed for key in THEOREMS if key != "none")
+    assert max(len(pages.text(page)) for page in pages.pages if "/" in page.path) <= site.LARGEST

@@ -1,0 +1,456 @@
+"""The site: pages gathered from documents, docstrings and data, none of the reference over 20 kB,
+built by Zensical, and every link of it looked up. `make site`; no request leaves what it writes.
+
+    .venv/bin/python tools/website.py [--katex FOLDER] [--out build/site]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import yaml
+
+import separatrix
+from separatrix.cli.report import listing
+from separatrix.cli.report.constructions import listing as constructions
+from separatrix.constructions import CONSTRUCTIONS
+
+ROOT = Path(__file__).resolve().parent.parent
+KATEX = "katex@0.19.1"
+LARGEST = 20_000
+"""Bytes of a page of the reference."""
+SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2}
+"""Document -> down to which level of headings it becomes pages of its own."""
+RENAMED = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changes.md",
+}
+_HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
+_LINK = re.compile(
+    r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)"
+)
+_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
+_KEY = re.compile(r"\(`([^`]+)`\)")
+
+
+class Wrong(Exception):
+    """What is wrong with the site, a line each."""
+
+
+@dataclass
+class Page:
+    """A page to be written: the document it is from, and its lines with headings and links as they
+    stand there.
+    """
+
+    path: str
+    title: str
+    source: str
+    lines: list[str] = field(default_factory=list)
+
+
+def code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Lines, and whether each is of a block of code."""
+    fence = ""
+    for line in lines:
+        mark = re.match(r" *(`{3,}|~{3,})", line)
+        inside = bool(fence or mark or line.startswith("    "))
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and line.strip() == fence:
+            fence = ""
+        yield line, inside
+
+
+def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """The same with a blank line before each list that follows a paragraph, which GitHub does not
+    need.
+    """
+    before = ""
+    for line, inside in code(lines):
+        begins = not inside and _ITEM.match(line)
+        if begins and before and not _ITEM.match(before) and not before.startswith(" "):
+            yield "", False
+        yield line, inside
+        before = line
+
+
+def slug(title: str) -> str:
+    """GitHub's anchor of a heading, by which documents link to each other."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+
+
+def divided(source: str, text: str, level: int) -> list[Page]:
+    """The pages of a document: one for each heading down to that level, its own first. Level 1 is
+    the document as one page; of headings of level 3 those of theorems have a page, where some do,
+    and what follows without one stays in its chapter.
+    """
+    stem = Path(RENAMED.get(source, source)).stem
+    first = f"{stem}/index.md" if level > 1 else str(Path(RENAMED.get(source, source)))
+    pages = [Page(first.removeprefix("docs/"), "", source)]
+    page = chapter = pages[0]
+    keyed = bool(re.search(r"^### .*\(`", text, re.MULTILINE))
+    for line, inside in code(text.splitlines()):
+        heading = None if inside else _HEADING.match(line)
+        depth = len(heading[1]) if heading else 0
+        if heading and 1 < depth <= level and (depth == 2 or not keyed or _KEY.search(line)):
+            page = Page(f"{stem}/{named(heading[2], pages)}.md", plain(heading[2]), source)
+            pages.append(page)
+            chapter = page if depth == 2 else chapter
+        elif heading and 1 < depth <= level:
+            page = chapter
+        elif heading and not page.title:
+            page.title = plain(heading[2])
+        page.lines.append(line)
+    return pages
+
+
+def plain(title: str) -> str:
+    """A heading as a menu shows it: without the keys of theorems, and with what stands before the
+    colon where a name does.
+    """
+    short = _KEY.sub("", title).strip()
+    name, colon, _ = short.partition(": ")
+    return name if colon and " " not in name else short.replace("$", "")
+
+
+def named(title: str, pages: list[Page]) -> str:
+    """A file's name for a heading: the key of a theorem, the name before the colon, else words."""
+    key = _KEY.search(title)
+    name = key[1].replace("'", "-prime") if key else plain(title)
+    words = slug(name)[:48].strip("-") or "page"
+    taken = {Path(page.path).stem for page in pages}
+    return next(w for w in (words, *(f"{words}-{i}" for i in range(2, 99))) if w not in taken)
+
+
+class Site:
+    """Pages, and where each heading of each document went."""
+
+    def __init__(self) -> None:
+        self.pages: list[Page] = []
+        self.places: dict[tuple[str, str], str] = {}
+
+    def add(self, pages: list[Page]) -> None:
+        """Pages of one document; headings get the anchors that they have there."""
+        seen: dict[str, int] = {}
+        self.places.setdefault((pages[0].source, ""), pages[0].path)
+        for page in pages:
+            drop = next(
+                (
+                    len(m[1]) - 1
+                    for line, c in code(page.lines)
+                    if not c and (m := _HEADING.match(line))
+                ),
+                0,
+            )
+            done: list[str] = []
+            for line, inside in code(page.lines):
+                heading = None if inside else _HEADING.match(line)
+                if heading:
+                    base = slug(heading[2])
+                    seen[base] = seen.get(base, -1) + 1
+                    anchor = f"{base}-{seen[base]}" if seen[base] else base
+                    self.places[page.source, anchor] = f"{page.path}#{anchor}"
+                    line = f"{heading[1][drop:] or '#'} {heading[2]} {{#{anchor}}}"
+                done.append(line)
+            page.lines = done
+        self.pages += pages
+
+    def text(self, page: Page) -> str:
+        """A page with its links pointing into the site; what is no part of it is no link."""
+
+        def target(match: re.Match[str]) -> str:
+            address = match["target"]
+            if re.match(r"[a-z]+:", address):
+                return match[0]
+            name, _, anchor = address.partition("#")
+            folder = Path(page.source).parent
+            file = (folder / name).as_posix() if name else page.source
+            file = str(Path(ROOT / file).resolve().relative_to(ROOT))
+            if file.startswith("docs/images/"):
+                found: str | None = file.removeprefix("docs/")
+            else:
+                found = self.places.get((file, anchor)) or self.places.get((file, ""))
+            if found is None:
+                return match["text"]
+            up = "../" * page.path.count("/")
+            return f"{match['image']}[{match['text']}]({up}{found})"
+
+        lines = [line if inside else _LINK.sub(target, line) for line, inside in listed(page.lines)]
+        return "\n".join(lines) + "\n"
+
+
+def explained(parts: Iterable[tuple[str, str]]) -> list[str]:
+    """(heading, text) pairs as they are printed, the first as the page's own."""
+    (title, first), *others = parts
+    lines = [f"# {title}", "", "```text", *first.splitlines(), "```"]
+    for heading, text in others:
+        lines += [
+            "",
+            f"## {heading[:1].upper()}{heading[1:]}",
+            "",
+            "```text",
+            *text.splitlines(),
+            "```",
+        ]
+    return lines
+
+
+def theorems(site: Site) -> None:
+    """What the software applies, in its own words: behind the section of theory.md that derives it,
+    where one does, else as a page of its own.
+    """
+    sections = {
+        key: page
+        for page in site.pages
+        if page.source == "docs/theory.md"
+        for line in page.lines[:1]
+        for key in _KEY.findall(line)
+    }
+    rows = [
+        "# Theorems, statements and counts as the software applies them",
+        "",
+        "| key | says | source |",
+        "|---|---|---|",
+    ]
+    for row in listing.list_theorems():
+        key = row["key"]
+        if key == "none":
+            continue
+        told = listing.describe_theorem(key)
+        page = sections.get(key)
+        if page is not None:
+            own = explained(told)[2:]
+            page.lines += [
+                "",
+                "## As the software applies it",
+                "",
+                f"`separatrix list theorems {key}`",
+                "",
+                *own[:4],
+                *(f"#{line}" if line.startswith("## ") else line for line in own[4:]),
+            ]
+        else:
+            page = Page(
+                f"theory/{slug(key.replace(':', '-'))}.md", key, f"theorems/{key}", explained(told)
+            )
+            site.add([page])
+        cells = (cell.replace("|", "\\|") for cell in (row["title"], row["source"]))
+        rows.append(f"| [`{key}`]({Path(page.path).name}) | {' | '.join(cells)} |")
+    site.pages.append(Page("theory/all.md", "All, by key", "docs/theory.md", []))
+    site.pages[-1].lines = rows
+
+
+def gathered() -> Site:
+    """Every page, its links not yet turned."""
+    site = Site()
+    documents = [
+        *RENAMED,
+        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+    ]
+    for source in documents:
+        text = (ROOT / source).read_text(encoding="utf-8")
+        pages = divided(source, text, SPLIT.get(Path(source).stem, 1))
+        if source == "docs/constructions.md":
+            pages[0].path = "constructions/index.md"
+        if "/tutorials/" in source:
+            pages[0].path = f"tutorials/{Path(source).name}"
+        site.add(pages)
+    theorems(site)
+    for name in CONSTRUCTIONS:
+        # index.md is the folder's own page
+        path = f"constructions/{name if name != 'index' else 'index-2'}.md"
+        told = explained(constructions.describe(name))
+        site.add([Page(path, name, f"constructions/{name}", told)])
+    for page in list(site.pages):
+        own = [
+            one
+            for one in site.pages
+            if one is not page and Path(one.path).parent == Path(page.path).parent
+        ]
+        if page.path.endswith("/index.md") and not any(
+            f"({Path(one.path).name}" in line for one in own[:1] for line in page.lines
+        ):
+            page.lines += ["", *(f"- [{one.title}]({Path(one.path).name})" for one in own)]
+    return site
+
+
+def python_page() -> str:
+    """The public names, by mkdocstrings."""
+    homes = separatrix._HOMES
+    names = [name for name in separatrix.__all__ if name in homes and name != "tasks"]
+    return "\n".join(
+        [
+            "# Python",
+            "",
+            "`import separatrix as sx`",
+            "",
+            *(f"::: {homes[name]}.{name}\n" for name in names),
+        ]
+    )
+
+
+def navigation(entries: Any, site: Site) -> Any:
+    """The navigation with `@name` replaced by the pages of that folder."""
+    if isinstance(entries, str) and entries.startswith("@"):
+        inside = [page for page in site.pages if page.path.startswith(f"{entries[1:]}/")]
+        return [
+            page.path if page.path.endswith("/index.md") else {page.title: page.path}
+            for page in inside
+        ]
+    if isinstance(entries, list):
+        return [navigation(one, site) for one in entries]
+    if isinstance(entries, dict):
+        return {name: navigation(one, site) for name, one in entries.items()}
+    return entries
+
+
+class Anchors(HTMLParser):
+    """What a built page links to, what it loads, and its anchors."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.names: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.names |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") not in ("canonical", "prev", "next", "edit"):
+            self.loads.append(given.get("href", ""))
+        elif "src" in given:
+            self.loads.append(given["src"])
+
+
+def checked(public: Path) -> Iterator[str]:
+    """Links of built pages that name no file or no anchor, and what they load from elsewhere."""
+    parsed = {
+        path: Anchors(path.read_text(encoding="utf-8")) for path in sorted(public.rglob("*.html"))
+    }
+    for path, page in parsed.items():
+        for address in (*page.links, *page.loads):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if address in page.loads and parts.scheme != "data":
+                    yield f"{path.relative_to(public)} loads {address}"
+                continue
+            file = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            file = file / "index.html" if file.is_dir() else file
+            if path.name == "404.html":
+                continue
+            if not file.exists():
+                yield f"{path.relative_to(public)}: {address}: no such file"
+            elif (
+                parts.fragment
+                and file in parsed
+                and unquote(parts.fragment) not in parsed[file].names | {"__search"}
+            ):
+                yield f"{path.relative_to(public)}: {address}: no such heading"
+
+
+def katex(folder: Path | None, out: Path) -> None:
+    """KaTeX beside the pages: from a folder that holds it, else by npm."""
+    if folder is None:
+        folder = ROOT / "build" / "npm"
+        if not (folder / "node_modules" / "katex").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            subprocess.run(
+                [
+                    "npm",
+                    "install",
+                    "--no-audit",
+                    "--no-fund",
+                    "--ignore-scripts",
+                    "--prefix",
+                    str(folder),
+                    KATEX,
+                ],
+                check=True,
+            )
+        folder = folder / "node_modules" / "katex"
+    (out / "fonts").mkdir(parents=True)
+    for name in ("katex.min.js", "katex.min.css"):
+        shutil.copy(folder / "dist" / name, out)
+    for font in (folder / "dist" / "fonts").glob("*.woff2"):
+        shutil.copy(font, out / "fonts")
+
+
+def build(out: Path, katex_from: Path | None) -> str:
+    """Writes the pages and builds them. Raises Wrong."""
+    pages = out / "pages"
+    shutil.rmtree(out, ignore_errors=True)
+    pages.mkdir(parents=True)
+    shutil.copytree(ROOT / "docs" / "images", pages / "images")
+    for file in (ROOT / "docs" / "site").iterdir():
+        shutil.copy(file, pages)
+    katex(katex_from, pages / "katex")
+    site = gathered()
+    (pages / "python.md").write_text(python_page(), encoding="utf-8")
+    for page in site.pages:
+        path = pages / page.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(site.text(page), encoding="utf-8")
+    large = [
+        f"{page.path}: {size:,} bytes"
+        for page in site.pages
+        if "/" in page.path and (size := (pages / page.path).stat().st_size) > LARGEST
+    ]
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings["nav"] = navigation(settings["nav"], site)
+    (out / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "zensical",
+            "build",
+            "--strict",
+            "--clean",
+            "-f",
+            str(out / "mkdocs.yml"),
+        ],
+        check=False,
+    )
+    if done.returncode:
+        raise Wrong("zensical found what is wrong; its own words are above")
+    wrong = [*large, *checked(out / "public")]
+    if wrong:
+        raise Wrong("\n".join(wrong))
+    files = [path for path in (out / "public").rglob("*") if path.is_file()]
+    return json.dumps(
+        {"pages": len(site.pages) + 1, "bytes": sum(path.stat().st_size for path in files)}
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Builds the site and looks up its links.")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="made anew")
+    parser.add_argument("--katex", type=Path, help="a folder that holds KaTeX (default: by npm)")
+    given = parser.parse_args()
+    try:
+        print(build(given.out, given.katex))
+    except Wrong as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
