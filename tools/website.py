@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 import separatrix
-from separatrix.cli.report import listing
-from separatrix.cli.report.constructions import listing as constructions
+from separatrix.cli.report import constructions
+from separatrix.cli.report import theorems as statements
 from separatrix.constructions import CONSTRUCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -226,11 +226,11 @@ def theorems(site: Site) -> None:
         "| key | says | source |",
         "|---|---|---|",
     ]
-    for row in listing.list_theorems():
+    for row in statements.rows():
         key = row["key"]
         if key == "none":
             continue
-        told = listing.describe_theorem(key)
+        told = statements.describe(key)
         page = sections.get(key)
         if page is not None:
             own = explained(told)[2:]
