@@ -268,6 +268,6 @@ def test_an_unknown_need(project: Path) -> None:
     assert bring(project, "coffee") == (
         2,
         "",
-        "usage: python3 tools/environment.py run|test|peers|lint\n",
+        "usage: python3 tools/environment.py run|test|peers|lint|docs\n",
     )
     assert not (project / ".venv").exists()
