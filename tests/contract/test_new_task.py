@@ -24,18 +24,21 @@ from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.base.words import Words
 
-WORDS = Words(
-    asks="Toy: add n numbers modulo V.",
-    table="""
+WORDS = Words.read("""
+    Toy: add n numbers modulo V.
+
         n = 3, V = 5:   position   0   1   2
                         input      2   4   3
                         target     .   .   4
-    """,
-    rules="Ids are the numbers 0..V-1; the answer is their sum modulo V.",
-    drawn="All numbers are independent and uniform, so any n - 1 of them leave the sum uniform.",
-    counted="V: the sums modulo V so far.",
-    origin="this test",
-)
+
+    Ids are the numbers 0..V-1; the answer is their sum modulo V.
+
+    Drawn: All numbers are independent and uniform, so any n - 1 of them leave the sum uniform.
+
+    Counted: V: the sums modulo V so far.
+
+    From: this test
+""")
 
 
 @dataclass(frozen=True, kw_only=True)

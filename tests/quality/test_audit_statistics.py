@@ -44,6 +44,7 @@ from separatrix.tasks.audits.learners import (
 from separatrix.tasks.audits.learners import table as most_frequent
 from separatrix.tasks.audits.logistic import regression
 from separatrix.tasks.audits.probes import PROBE, _behind_nearest
+from separatrix.tasks.audits.run import _tokens
 from separatrix.tasks.audits.statistics import (
     above,
     expected,
@@ -52,7 +53,6 @@ from separatrix.tasks.audits.statistics import (
     standard_error,
     uneven,
 )
-from separatrix.tasks.audits.subjects import _tokens
 from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
 
 Ints = NDArray[np.int64]

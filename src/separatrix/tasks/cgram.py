@@ -22,42 +22,41 @@ from separatrix.tasks.drawing.distinct import (
     shuffled,
 )
 
-WORDS = Words(
-    asks="c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.",
-    table="""
+WORDS = Words.read("""
+    c-gram retrieval: the token that followed the earlier occurrence of the last c tokens.
+
         c = 2, n = 13:   position   0  1  2  3  4  5  6  7  8  9  10 11 12
                          input      2  5  7  2  6  4  3  6  1  0  2  2  6
                          target     .  .  .  .  .  .  .  .  .  .  .  .  4
         the last two, 2 6, stood at 3 and 4, before 4; near misses: 2 5 (before 7), 3 6 (before 1)
-    """,
-    rules="""
-        The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the
-        answer is the token at i + c. All ids are alike.
-    """,
-    drawn="""
-        n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries. (c =
-        1 is induction.)
 
-        Drawn as entries, c tokens of context and one that follows, then the c tokens asked for;
-        what is left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids
-        to each place of a context, at random, so that no place of another kind can look like a
-        context, whatever follows: followers are any of the V ids. One context is asked for; for
-        each of its c places at least d others differ from it there and nowhere else, d = min(b - 1,
-        floor((entries - 1)/c)), each with another id; the rest are different random ones. So c - 1
-        of the c tokens are shared by d + 1 contexts or more, alike but for that, and whoever knows
-        these only picks the right one with probability 1/(d + 1) at most (and another may be
-        followed by the answer too, as often as stated below). Followers are drawn first, min(V,
-        entries) different ones among them, then the answer uniformly over these, then one of the
-        entries that it follows, then all contexts: so no token and no count says anything about the
-        answer, which is uniform over the V ids.
+    The last c tokens stand exactly once before, at any places i..i+c-1 with i + c <= n - 1; the
+    answer is the token at i + c. All ids are alike.
 
-        Where V > entries, ids that follow nothing are no answer: naming a follower is right with
-        probability 1/entries. What follows the nearest context is the answer less often than others
-        (as in recall): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
-    """,
-    counted="Not known: which continuations are allowed depends on the whole prefix.",
-    origin="[Wen25], c-gram retrieval",
-)
+    Drawn: n tokens, V ids, c >= 2. n >= (c+1)^2 + c, V >= c b with b >= 2 and b^c >= the entries.
+    (c = 1 is induction.)
+
+    Drawn as entries, c tokens of context and one that follows, then the c tokens asked for; what is
+    left of n is the end of one more entry, first. Each prompt deals b = floor(V/c) ids to each
+    place of a context, at random, so that no place of another kind can look like a context,
+    whatever follows: followers are any of the V ids. One context is asked for; for each of its c
+    places at least d others differ from it there and nowhere else, d = min(b - 1, floor((entries -
+    1)/c)), each with another id; the rest are different random ones. So c - 1 of the c tokens are
+    shared by d + 1 contexts or more, alike but for that, and whoever knows these only picks the
+    right one with probability 1/(d + 1) at most (and another may be followed by the answer too, as
+    often as stated below). Followers are drawn first, min(V, entries) different ones among them,
+    then the answer uniformly over these, then one of the entries that it follows, then all
+    contexts: so no token and no count says anything about the answer, which is uniform over the V
+    ids.
+
+    Where V > entries, ids that follow nothing are no answer: naming a follower is right with
+    probability 1/entries. What follows the nearest context is the answer less often than others (as
+    in recall): with probability (entries/V - 1)/(entries - 1), 0 where V > entries.
+
+    Counted: Not known: which continuations are allowed depends on the whole prefix.
+
+    From: [Wen25], c-gram retrieval
+""")
 
 LONGEST_CONTEXT = 32
 _CODE_BITS = 60
@@ -68,13 +67,11 @@ _CODE_BITS = 60
 class CGram(Task):
     """c-gram retrieval over n tokens of V ids."""
 
-    name: ClassVar[str] = "cgram"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
-        "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
-    )
-    usage: ClassVar[str] = "n, V, c (default 2), shift=zipf|few|local"
-    source: ClassVar[str] = "[Wen25]"
+    name = "cgram"
+    words = WORDS
+    title = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
+    usage = "n, V, c (default 2), shift=zipf|few|local"
+    source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "followers are Zipf-distributed and all contexts are asked for alike",
         "few": (
@@ -82,8 +79,8 @@ class CGram(Task):
         ),
         "local": "the context asked for is one of the last quarter",
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("near misses",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("near misses",)
+    grid = (
         "n=26,V=8,c=2",
         "n=38,V=8,c=2",
         "n=39,V=9,c=3",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
@@ -15,9 +15,9 @@ from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.functions.composed import Functions
 
-WORDS = Words(
-    asks="Chain of thought: a composition task whose answer is written step by step.",
-    table="""
+WORDS = Words.read("""
+    Chain of thought: a composition task whose answer is written step by step.
+
         seqcomp:L=3 with chain i_1, i_2, i_3 after a prompt of n tokens, z_0 and w last:
 
         thought=values   position   0   ...   n-1   n     n+1
@@ -27,21 +27,21 @@ WORDS = Words(
         thought=pairs    position   0   ...   n-1       n         n+1       n+2
                          input      z_3       w         (w,z_0)   (w,i_1)   (w,i_2)
                          target     .   .     (w,z_0)   (w,i_1)   (w,i_2)   i_3
-    """,
-    rules="""
-        values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and
-        seqcomp-forward): each value before the answer together with w, as one token, z_0 first: L
-        tokens. (w, value) has the id v + w N_{L-2} + value, where v is the number of ids of the
-        prompt (with N_0 for N_{L-2} if L = 1). One layer is enough then; from i_l alone its next
-        query could not know w_l. In training what is written stands in the input; a model that
-        answers by itself writes each token after the ones before.
-    """,
-    drawn="The prompt is drawn as the task draws it; what is written behind it follows from it.",
-    counted="Those of the task: what is written is a function of the prompt.",
-    origin="""
-        theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough then)
-    """,
-)
+
+    values: the chain's values, as tokens of the prompt's vocabulary. pairs (seqcomp and
+    seqcomp-forward): each value before the answer together with w, as one token, z_0 first: L
+    tokens. (w, value) has the id v + w N_{L-2} + value, where v is the number of ids of the prompt
+    (with N_0 for N_{L-2} if L = 1). One layer is enough then; from i_l alone its next query could
+    not know w_l. In training what is written stands in the input; a model that answers by itself
+    writes each token after the ones before.
+
+    Drawn: The prompt is drawn as the task draws it; what is written behind it follows from it.
+
+    Counted: Those of the task: what is written is a function of the prompt.
+
+    From: theory.md, sections 3 and 6 (Theorem I holds with what is written; one layer is enough
+    then)
+""")
 
 Form = Literal["values", "pairs"]
 Law = tuple[tuple[range, Fraction], ...]
@@ -55,19 +55,17 @@ class Thought(Task):
     for an unknown form.
     """
 
-    name: ClassVar[str] = "thought"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = "the chain of a composition task, value by value, then the answer"
-    usage: ClassVar[str] = (
+    name = "thought"
+    words = WORDS
+    title = "the chain of a composition task, value by value, then the answer"
+    usage = (
         "thought=values|pairs beside the sizes of a composition task (pairs: seqcomp,"
         " seqcomp-forward)"
     )
-    source: ClassVar[str] = "theory.md, sections 3 and 6"
-    several: ClassVar[bool] = True
-    stepwise: ClassVar[bool] = True
-    due: ClassVar[str] = (
-        "due after the prompt's last token and after every written token; the loss is taken there"
-    )
+    source = "theory.md, sections 3 and 6"
+    several = True
+    stepwise = True
+    due = "due after the prompt's last token and after every written token; the loss is taken there"
 
     task: Task
     form: Form = "values"

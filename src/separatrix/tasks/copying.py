@@ -17,9 +17,9 @@ from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Fa
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import balanced, other, share, smallest
 
-WORDS_OF_COPYING = Words(
-    asks="Copying: a string, a mark, then the string again, token by token.",
-    table="""
+WORDS_OF_COPYING = Words.read("""
+    Copying: a string, a mark, then the string again, token by token.
+
         n = 4, V = 3, length 3:   position   0   1   2   3   4   5   6   7   8
                                   input      2   0   2   |   _   _   _   .   .
                                   target     .   .   .   .   2   0   2   .   .
@@ -27,56 +27,44 @@ WORDS_OF_COPYING = Words(
         length m <= n:            position   0     ...   m-1   m   m+1   ...   2m    2m+1   ...   2n
                                   input      x_1   ...   x_m   |   _     ...   _     .      ...   .
                                   target     .     ...   .     .   x_1   ...   x_m   .      ...   .
-    """,
-    rules="""
-        Values are the ids 0..V-1, the mark | is V, a blank _ is V + 1, what fills the rest is V +
-        2. The string has 1 to n values. After the i-th blank behind the mark its i-th value is due.
-        Blanks stand where a copy would be written, so that no answer is told by the ones before it.
-    """,
-    drawn="""
-        n >= 2, V >= 2. The length m is uniform between ceil(n/2) and n. Values stand equally often,
-        or as nearly so as m allows, in uniform order.
 
-        Any one value says nothing: the values asked for are uniform, whichever values stand in the
-        prompt, and where V divides m so is one of them given all counts. With lengths that differ,
-        no place counted from either end holds the answer: m + 1 places back is right for one length
-        of M = n - ceil(n/2) + 1, and the i-th place for one of m values at most. (A string of fixed
-        length would be copied by one fixed look back, with nothing counted.)
-    """,
-    counted="""
-        V^n, for the first n tokens [here]: two strings of n values differ at a place, which is
-        asked for. (Shorter strings go on in other ways than longer ones, and are fewer.)
-    """,
-    origin="""
-        the copying tasks of Arjovsky, Shah, Bengio, arXiv 1511.06464, and Jelassi et al., arXiv
-        2402.01032. Blanks instead of the copy itself and a length that differs are ours
-    """,
-)
+    Values are the ids 0..V-1, the mark | is V, a blank _ is V + 1, what fills the rest is V + 2.
+    The string has 1 to n values. After the i-th blank behind the mark its i-th value is due. Blanks
+    stand where a copy would be written, so that no answer is told by the ones before it.
+
+    Drawn: n >= 2, V >= 2. The length m is uniform between ceil(n/2) and n. Values stand equally
+    often, or as nearly so as m allows, in uniform order.
+
+    Any one value says nothing: the values asked for are uniform, whichever values stand in the
+    prompt, and where V divides m so is one of them given all counts. With lengths that differ, no
+    place counted from either end holds the answer: m + 1 places back is right for one length of M =
+    n - ceil(n/2) + 1, and the i-th place for one of m values at most. (A string of fixed length
+    would be copied by one fixed look back, with nothing counted.)
+
+    Counted: V^n, for the first n tokens [here]: two strings of n values differ at a place, which is
+    asked for. (Shorter strings go on in other ways than longer ones, and are fewer.)
+
+    From: the copying tasks of Arjovsky, Shah, Bengio, arXiv 1511.06464, and Jelassi et al., arXiv
+    2402.01032. Blanks instead of the copy itself and a length that differs are ours
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copying(Task):
     """A string of at most n values, written out again."""
 
-    name: ClassVar[str] = "copying"
-    words: ClassVar[Words] = WORDS_OF_COPYING
-    title: ClassVar[str] = "copying: a string of at most n values, a mark; answer the string again"
-    usage: ClassVar[str] = "n, V, shift=full"
-    source: ClassVar[str] = "arXiv 1511.06464; arXiv 2402.01032"
-    several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    name = "copying"
+    words = WORDS_OF_COPYING
+    title = "copying: a string of at most n values, a mark; answer the string again"
+    usage = "n, V, shift=full"
+    source = "arXiv 1511.06464; arXiv 2402.01032"
+    several = True
+    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "full": "every string has n values, independent and uniform"
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("expected place",)
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=24,V=4",
-        "n=32,V=8",
-        "n=48,V=6",
-        "n=128,V=16",
-        "n=512,V=32",
-        "n=2048,V=64",
-    )
+    shortcuts = ("expected place",)
+    grid = ("n=24,V=4", "n=32,V=8", "n=48,V=6", "n=128,V=16", "n=512,V=32", "n=2048,V=64")
 
     n: int
     V: int
@@ -178,57 +166,50 @@ class Copying(Task):
         return laid.targets
 
 
-WORDS_OF_SELECTIVE_COPYING = Words(
-    asks="Selective copying: values scattered among blanks, then all of them in order.",
-    table="""
+WORDS_OF_SELECTIVE_COPYING = Words.read("""
+    Selective copying: values scattered among blanks, then all of them in order.
+
         n = 3, T = 6, V = 4:   position   0   1   2   3   4   5   6   7   8
                                input      _   2   _   _   0   3   ?   ?   ?
                                target     .   .   .   .   .   .   2   0   3
-    """,
-    rules="""
-        Values are the ids 0..V-1, a blank _ is V, a question ? is V + 1. Of the first T tokens n
-        are values, then stand n questions. After the i-th question the i-th value is due.
-    """,
-    drawn="""
-        2 <= n <= T, V >= 2. The places of the values are a uniform set; the values stand equally
-        often, or as nearly so as n allows, in uniform order.
 
-        Any one value says nothing, and where V divides n, nor do the counts. The value asked for
-        stands at no fixed place: counted from the end it is as many places back as there are tokens
-        up to it, which is n and the blanks behind the i-th value; of a uniform value these are
-        uniform from 0 to T - n. So one place is right with probability 1/(T - n + 1) for itself; by
-        the number of the question, i, one place is with probability n/T at most.
-    """,
-    counted="""
-        V^n, for the first T tokens [here]: where the values stand makes no difference to what is
-        answered, and two strings that differ at a place are told apart there.
-    """,
-    origin="""
-        Arjovsky, Shah, Bengio, arXiv 1511.06464, with random places as in Gu and Dao, arXiv
-        2312.00752; MAD's selective copying, arXiv 2403.17844, is the same with a mark at each end
-    """,
-)
+    Values are the ids 0..V-1, a blank _ is V, a question ? is V + 1. Of the first T tokens n are
+    values, then stand n questions. After the i-th question the i-th value is due.
+
+    Drawn: 2 <= n <= T, V >= 2. The places of the values are a uniform set; the values stand equally
+    often, or as nearly so as n allows, in uniform order.
+
+    Any one value says nothing, and where V divides n, nor do the counts. The value asked for stands
+    at no fixed place: counted from the end it is as many places back as there are tokens up to it,
+    which is n and the blanks behind the i-th value; of a uniform value these are uniform from 0 to
+    T - n. So one place is right with probability 1/(T - n + 1) for itself; by the number of the
+    question, i, one place is with probability n/T at most.
+
+    Counted: V^n, for the first T tokens [here]: where the values stand makes no difference to what
+    is answered, and two strings that differ at a place are told apart there.
+
+    From: Arjovsky, Shah, Bengio, arXiv 1511.06464, with random places as in Gu and Dao, arXiv
+    2312.00752; MAD's selective copying, arXiv 2403.17844, is the same with a mark at each end
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectiveCopying(Task):
     """n values among T tokens, written out in order."""
 
-    name: ClassVar[str] = "selective-copying"
-    words: ClassVar[Words] = WORDS_OF_SELECTIVE_COPYING
-    title: ClassVar[str] = (
-        "selective copying: n values scattered among T tokens; answer all of them in order"
-    )
-    usage: ClassVar[str] = "n (values), T (tokens they stand among), V, shift=early"
-    source: ClassVar[str] = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
-    several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    name = "selective-copying"
+    words = WORDS_OF_SELECTIVE_COPYING
+    title = "selective copying: n values scattered among T tokens; answer all of them in order"
+    usage = "n (values), T (tokens they stand among), V, shift=early"
+    source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
+    several = True
+    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "early": "values are independent and uniform, and stand in the first half of the T tokens,"
         " or as near to that as there is room"
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("expected place",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("expected place",)
+    grid = (
         "n=8,T=64,V=4",
         "n=12,T=96,V=6",
         "n=16,T=128,V=8",

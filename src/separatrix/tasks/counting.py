@@ -18,43 +18,40 @@ from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task,
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct
 
-WORDS = Words(
-    asks="Counting: how many of n bits are ones, or how often does a symbol occur among n?",
-    table="""
+WORDS = Words.read("""
+    Counting: how many of n bits are ones, or how often does a symbol occur among n?
+
         ones:  position  0    ...  n-1              queried:  position  0    ...  n-1  n
                input     x_1  ...  x_n                        input     x_1  ...  x_n  q
                target    .    ...  #{j: x_j = 1}              target    .    ...  .    #{j: x_j = q}
-    """,
-    drawn="""
-        n >= 1, V = 2 for ones, V >= 2 symbols for queried.
 
-        Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is
-        right with probability 1/(n+1). The counts are the answer: whoever sees them is always
-        right. All zeros and all ones are one prompt each, so that a single place is worth 2/(n+1)
-        with any sampler: 0 speaks for the count 0, 1 for the count n. The last three tokens are
-        worth what three uniform places are. The token behind the latest one that differs from the
-        last is the last one, or missing where all are the same.
+    Drawn: n >= 1, V = 2 for ones, V >= 2 symbols for queried.
 
-        Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the
-        n places in all ways alike, in uniform order, and one of the m at random is asked for. So
-        its count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often:
-        a constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n,
-        or over 0..2n/m, it would often be the largest, which all counts tell: with the latter in
-        0.475 of the cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole
-        prompt, the last token included, knows that every symbol that occurs is as likely to be the
-        last one, and no more; the best guess is the number that most of them have, less one. How
-        often that is right, the level of the probe "counts", is the mean of the largest
-        multiplicity of a positive part, over the ways to write n+1 as m parts, times binomial(n+m,
-        m-1) / (m binomial(n+m-1, m-1)). The last two tokens tell whether x_n = q, which multiplies
-        the odds of c by c. Where all tokens are the last one, "nearest key" sees nothing and knows
-        c = n.
-    """,
-    counted="""
-        Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol lists
-        the counts (theory.md, section 3).
-    """,
-    origin="[Wen25] (counting); theory.md, sections 2 and 3",
-)
+    Ones: the count is uniform over 0..n and the order uniform, so that a constant guess is right
+    with probability 1/(n+1). The counts are the answer: whoever sees them is always right. All
+    zeros and all ones are one prompt each, so that a single place is worth 2/(n+1) with any
+    sampler: 0 speaks for the count 0, 1 for the count n. The last three tokens are worth what three
+    uniform places are. The token behind the latest one that differs from the last is the last one,
+    or missing where all are the same.
+
+    Queried: m = min(V, sqrt(2n)) symbols take part, uniform among all (m >= 2). They share the n
+    places in all ways alike, in uniform order, and one of the m at random is asked for. So its
+    count is c with probability binomial(n-c+m-2, m-2) / binomial(n+m-1, m-1), 0 most often: a
+    constant guess is right with probability (m-1)/(n+m-1). (With a count uniform over 0..n, or over
+    0..2n/m, it would often be the largest, which all counts tell: with the latter in 0.475 of the
+    cases at n = 16, V = 4.) Who knows how often each symbol occurs in the whole prompt, the last
+    token included, knows that every symbol that occurs is as likely to be the last one, and no
+    more; the best guess is the number that most of them have, less one. How often that is right,
+    the level of the probe "counts", is the mean of the largest multiplicity of a positive part,
+    over the ways to write n+1 as m parts, times binomial(n+m, m-1) / (m binomial(n+m-1, m-1)). The
+    last two tokens tell whether x_n = q, which multiplies the odds of c by c. Where all tokens are
+    the last one, "nearest key" sees nothing and knows c = n.
+
+    Counted: Ones: n + 1, the answers. Queried: binomial(n + V - 1, V - 1), asking for every symbol
+    lists the counts (theory.md, section 3).
+
+    From: [Wen25] (counting); theory.md, sections 2 and 3
+""")
 
 Form = Literal["ones", "queried"]
 _MOST_INDEPENDENT = 1 << 16
@@ -67,9 +64,9 @@ _SUMMED = 1024
 class Counting(Task):
     """Counting among n tokens: ones, or the symbol that is asked for."""
 
-    name: ClassVar[str] = "counting"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "counting"
+    words = WORDS
+    title = (
         "counting: how many of n bits are ones (ones), or how often the last token occurs before"
         " (queried)"
     )
@@ -77,14 +74,12 @@ class Counting(Task):
         "ones": "counting: how many of n bits are ones",
         "queried": "counting: how often the last token occurs before",
     }
-    usage: ClassVar[str] = (
-        "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
-    )
-    source: ClassVar[str] = "[Wen25]"
+    usage = "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
+    source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "independent": "every token by itself, uniform over the symbols"
     }
-    grid: ClassVar[tuple[str, ...]] = (
+    grid = (
         "n=24",
         "n=16,V=4,form=queried",
         "n=24,V=8,form=queried",
@@ -117,7 +112,11 @@ class Counting(Task):
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         queried = sizes.get("form") == "queried"
         check_names(
-            cls, sizes, ("n", "V", "form", "shift"), needed=("n", "V") if queried else ("n",)
+            cls.name,
+            cls.usage,
+            sizes,
+            ("n", "V", "form", "shift"),
+            needed=("n", "V") if queried else ("n",),
         )
         return cls(**sizes)
 

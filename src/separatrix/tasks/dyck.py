@@ -14,58 +14,53 @@ from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 
-WORDS = Words(
-    asks="Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?",
-    table="""
+WORDS = Words.read("""
+    Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
+
         k = 2, D = 2:   position   0   1   2   3   4   5
                         input      (   [   ]   )   [   ]
                         target     .   .   .   .   .   1
         ids 0 1 3 2 1 3: kind c opens as c and closes as k + c
-    """,
-    drawn="""
-        n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
-        1/2 exactly. A random walk between 0 and D gives the shape, each pair a uniform kind.
 
-        k >= 2, drawn for D >= 5 and n >= 96: wrong prompts are wrong in kinds alone. Twice three
-        brackets close in a row, from one depth b + 3 to b, b >= 1 uniform, both within the same b
-        open brackets; the first time they close the kinds x, z, y, the second time y, z, x, with x
-        != y. Under answer 0 the first and the last of either three are exchanged in kind: y, z, x
-        and x, z, y. The pairs closed first hold at least w = 2 floor(n/12) brackets, and at least
-        as many stand between the first three and what opens for the second. So no w + 1 neighbours
-        show one of these brackets together with the one that opens its pair, and w + 1 neighbours
-        have the same law under both answers. (More show it now and then: a look at n/4 of them is
-        right with probability 0.9.)
+    Drawn: n even, n >= 2; k >= 1 kinds; depth D >= 1. Sampled so that both answers have probability
+    1/2 exactly. A random walk between 0 and D gives the shape, each pair a uniform kind.
 
-        Counters say nothing either. As many brackets of each kind open and close at each depth, and
-        at even and at odd places, under both answers; the order in which brackets of one kind open
-        and close is the same, so that no counter of a kind falls below 0; and the numbers of
-        brackets open of each kind occur equally often, since where y is open instead of x after the
-        first three, x is instead of y after the second, for as long, amid the same others. What
-        tells is which bracket was opened last: a stack. (With D <= 2 k counters are a stack, and
-        below D = 5 there is no room for all this.) A sum that one counter steers by another goes
-        further, as fingerprints of a stack do: the largest and the smallest area that two counters
-        enclose were measured to give 0.75 at n = 96, k = 2, D = 6, and 0.53 at n = 256, k = 8, D =
-        16. So do products: two to five brackets in a row that open, by kinds and places, times the
-        same of those that close, as the first of the two runs stands before the second on either
-        side ("products"). Their level is what was measured.
+    k >= 2, drawn for D >= 5 and n >= 96: wrong prompts are wrong in kinds alone. Twice three
+    brackets close in a row, from one depth b + 3 to b, b >= 1 uniform, both within the same b open
+    brackets; the first time they close the kinds x, z, y, the second time y, z, x, with x != y.
+    Under answer 0 the first and the last of either three are exchanged in kind: y, z, x and x, z,
+    y. The pairs closed first hold at least w = 2 floor(n/12) brackets, and at least as many stand
+    between the first three and what opens for the second. So no w + 1 neighbours show one of these
+    brackets together with the one that opens its pair, and w + 1 neighbours have the same law under
+    both answers. (More show it now and then: a look at n/4 of them is right with probability 0.9.)
 
-        k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
-        "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the
-        first at depth D, the second at least two lower; under answer 0 they are the other way
-        round, so that one pair is D + 1 deep. The places are exchangeable, so that no five
-        neighbours tell.
+    Counters say nothing either. As many brackets of each kind open and close at each depth, and at
+    even and at odd places, under both answers; the order in which brackets of one kind open and
+    close is the same, so that no counter of a kind falls below 0; and the numbers of brackets open
+    of each kind occur equally often, since where y is open instead of x after the first three, x is
+    instead of y after the second, for as long, amid the same others. What tells is which bracket
+    was opened last: a stack. (With D <= 2 k counters are a stack, and below D = 5 there is no room
+    for all this.) A sum that one counter steers by another goes further, as fingerprints of a stack
+    do: the largest and the smallest area that two counters enclose were measured to give 0.75 at n
+    = 96, k = 2, D = 6, and 0.53 at n = 256, k = 8, D = 16. So do products: two to five brackets in
+    a row that open, by kinds and places, times the same of those that close, as the first of the
+    two runs stands before the second on either side ("products"). Their level is what was measured.
 
-        At other sizes nothing is drawn: prompts would be too few, or a few brackets give the answer
-        away. From these on there are more than 10^6. Shifts, which promise nothing, are drawn from
-        n = 26 and D = 5 on (k = 1, and shift=beyond: D = 3 and n = 2D + 22).
-    """,
-    counted="""
-        1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
-        (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can
-        close, and one class for prefixes that nothing can repair.
-    """,
-    origin="[Bha24]; theory.md, sections 2 and 3",
-)
+    k = 1, drawn for D >= 3 and n >= 2D + 42: with one kind counting depth is the task, and
+    "counters" may reach 1. One of two places holds )()()()()( and the other )()(())()(, the first
+    at depth D, the second at least two lower; under answer 0 they are the other way round, so that
+    one pair is D + 1 deep. The places are exchangeable, so that no five neighbours tell.
+
+    At other sizes nothing is drawn: prompts would be too few, or a few brackets give the answer
+    away. From these on there are more than 10^6. Shifts, which promise nothing, are drawn from n =
+    26 and D = 5 on (k = 1, and shift=beyond: D = 3 and n = 2D + 22).
+
+    Counted: 1 + the sum of k^j over j <= min(D, t) of the parity of t, for prefixes of t brackets
+    (theory.md, section 3): a stack of j open brackets each, which the rest of the prompt can close,
+    and one class for prefixes that nothing can repair.
+
+    From: [Bha24]; theory.md, sections 2 and 3
+""")
 
 _BRACKETS = ("()", "[]", "{}", "<>")
 """How the first kinds are written."""
@@ -83,27 +78,21 @@ LEAST_OF_ONE_KIND = 42
 class Dyck(Task):
     """Balanced brackets of k kinds, nested at most D deep."""
 
-    name: ClassVar[str] = "dyck"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "dyck"
+    words = WORDS
+    title = (
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"
     )
-    usage: ClassVar[str] = "n (even), k (kinds), D (depth), shift=shallow|deep|beyond"
-    source: ClassVar[str] = "[Bha24]"
-    shortcuts: ClassVar[tuple[str, ...]] = ("counters", "grams", "products")
+    usage = "n (even), k (kinds), D (depth), shift=shallow|deep|beyond"
+    source = "[Bha24]"
+    shortcuts = ("counters", "grams", "products")
     shifts: ClassVar[dict[str, str]] = {
         "shallow": "where a bracket may open or close, it opens with probability 1/4",
         "beyond": "half of the wrong prompts are one level too deep, which a counter tells",
         "deep": "where a bracket may open or close, it opens with probability 3/4",
     }
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=96,k=2,D=6",
-        "n=96,k=3,D=8",
-        "n=128,k=2,D=8",
-        "n=128,k=4,D=12",
-        "n=256,k=8,D=16",
-    )
+    grid = ("n=96,k=2,D=6", "n=96,k=3,D=8", "n=128,k=2,D=8", "n=128,k=4,D=12", "n=256,k=8,D=16")
 
     n: int
     k: int

@@ -15,9 +15,9 @@ from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Fa
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import balanced, distinct, other, share
 
-WORDS = Words(
-    asks="Fuzzy recall: keys and values of several tokens each, then a key; answer its value.",
-    table="""
+WORDS = Words.read("""
+    Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
+
         n = 3, a = b = 2, K = 2, V = 2:   position   0   1   2   3   4   5   6   7   8   9   10  11
                                           input      3   1   3   2   1   0   2   2   0   3   2   _
                                           target     .   .   .   .   .   .   .   .   .   .   1   0
@@ -25,41 +25,37 @@ WORDS = Words(
 
         n keys of 1 to a tokens, each before its value of 1 to b tokens; then a key of the prompt
         and blanks up to the end
-    """,
-    rules="""
-        Values are written with the ids 0..V-1, keys with the ids V..V+K-1, a blank _ is V + K. The
-        n keys of a prompt differ, as strings. The prompt ends with one of them and at least b - 1
-        blanks. The first token of its value is due after the key's last token, the second after the
-        first blank, and so on. All prompts have one length: that of the lengths drawn, below, and
-        a + b - 1 more.
-    """,
-    drawn="""
-        n >= 2, V >= 2, K >= 2, 1 <= a, b <= 8, and n at most the number of strings of up to a of
-        the K ids. Of these, each length has its share: floor(n K^l / all) keys of l tokens, and the
-        rest as long as there are strings for it. Keys of a length are different uniform strings;
-        lengths of values are 1, 2, ..., b, 1, 2, ... in uniform order. Of the S tokens of all
-        values each of the V ids is as frequent as any other, or as nearly so as S allows, in
-        uniform order. One of the pairs, uniform, is asked for.
 
-        Any token of a value is the one asked for with probability 1/n at most: pairs stand in
-        uniform order, and wherever a place lies, before it stand r pairs for one r at most. All
-        other tokens of values are like it in no more cases than any two of the S. Blanks stand
-        where the value would be written, so that its tokens do not tell one another.
+    Values are written with the ids 0..V-1, keys with the ids V..V+K-1, a blank _ is V + K. The n
+    keys of a prompt differ, as strings. The prompt ends with one of them and at least b - 1 blanks.
+    The first token of its value is due after the key's last token, the second after the first
+    blank, and so on. All prompts have one length: that of the lengths drawn, below, and a + b - 1
+    more.
 
-        A part of a key tells what it leaves of the keys, so the sizes of the grid use nearly all
-        strings there are: the last token of the key leaves about n/K of them, all tokens but the
-        first about K + 1. Measured at the first size, of chance 1/6: the last token 0.19, that and
-        the length 0.39, all tokens in any order 0.58. (With many ids and few keys a single token
-        tells the key: 0.64 with 8 ids and 12 keys.)
-    """,
-    counted="Not counted.",
-    origin="""
-        fuzzy in-context recall of MAD, arXiv 2403.17844: keys and values of up to three adjacent
-        tokens from vocabularies of their own, the key asked for last with its value behind it.
-        There the tokens of a key differ, keys may stand again, and tests ask for the longest keys
-        alone
-    """,
-)
+    Drawn: n >= 2, V >= 2, K >= 2, 1 <= a, b <= 8, and n at most the number of strings of up to a of
+    the K ids. Of these, each length has its share: floor(n K^l / all) keys of l tokens, and the
+    rest as long as there are strings for it. Keys of a length are different uniform strings;
+    lengths of values are 1, 2, ..., b, 1, 2, ... in uniform order. Of the S tokens of all values
+    each of the V ids is as frequent as any other, or as nearly so as S allows, in uniform order.
+    One of the pairs, uniform, is asked for.
+
+    Any token of a value is the one asked for with probability 1/n at most: pairs stand in uniform
+    order, and wherever a place lies, before it stand r pairs for one r at most. All other tokens of
+    values are like it in no more cases than any two of the S. Blanks stand where the value would be
+    written, so that its tokens do not tell one another.
+
+    A part of a key tells what it leaves of the keys, so the sizes of the grid use nearly all
+    strings there are: the last token of the key leaves about n/K of them, all tokens but the first
+    about K + 1. Measured at the first size, of chance 1/6: the last token 0.19, that and the length
+    0.39, all tokens in any order 0.58. (With many ids and few keys a single token tells the key:
+    0.64 with 8 ids and 12 keys.)
+
+    Counted: Not counted.
+
+    From: fuzzy in-context recall of MAD, arXiv 2403.17844: keys and values of up to three adjacent
+    tokens from vocabularies of their own, the key asked for last with its value behind it. There
+    the tokens of a key differ, keys may stand again, and tests ask for the longest keys alone
+""")
 
 _LONGEST = 8
 
@@ -68,23 +64,23 @@ _LONGEST = 8
 class FuzzyRecall(Task):
     """Recall of strings by strings."""
 
-    name: ClassVar[str] = "fuzzy-recall"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "fuzzy-recall"
+    words = WORDS
+    title = (
         "fuzzy recall: n keys of up to a tokens, values of up to b, then a key; answer its value"
     )
-    usage: ClassVar[str] = (
+    usage = (
         "n (pairs), K (ids of keys), V (ids of values), a (longest key, default 3), b (longest"
         " value, default 3), shift=long"
     )
-    source: ClassVar[str] = "arXiv 2403.17844"
-    several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    source = "arXiv 2403.17844"
+    several = True
+    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("suffixes",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("suffixes",)
+    grid = (
         "n=24,K=2,V=6,a=4,b=2",
         "n=30,K=2,V=5,a=4,b=2",
         "n=36,K=3,V=8,a=3,b=3",

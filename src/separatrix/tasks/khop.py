@@ -123,77 +123,72 @@ def _put(block: Tokens, letter: Tokens, place: Tokens) -> None:
     block[rows, place] = letter
 
 
-WORDS = Words(
-    asks="""
-        k-hop induction heads: find the last token earlier in the prompt, step to the token behind
-        it, and do so k times.
-    """,
-    table="""
+WORDS = Words.read("""
+    k-hop induction heads: find the last token earlier in the prompt, step to the token behind it,
+    and do so k times.
+
         k = 2:   position   0   1   2   3   4   5   6   7   8   9   10   11
                  input      b   a   e   b   c   a   b   e   b   d   e    a
                  target     .   .   .   .   .   .   .   .   .   .   .    c
         ids a = 0, ..., e = 4; from a to b (place 6), from there to c (place 4)
-    """,
-    rules="""
-        From place i one hop leads to the latest place j <= i with X_{j-1} = X_i: the place behind
-        the latest earlier occurrence of X_i. The answer is the letter k hops from the last place,
-        or V, "none", where a hop finds nothing. (If X_{i-1} = X_i the hop stays at i.)
-    """,
-    drawn="""
-        n tokens of V letters, 4 <= V <= 1,024; 1 <= k <= 64 hops; n >= (k + 1) V. Every letter has
-        the same chance.
 
-        Seen from its end a prompt is cut into blocks of V tokens, each a permutation of the letters
-        (the oldest is a part of one). c_0, the last token, and the answer c_k are independent and
-        uniform; c_1, ..., c_{k-1} is a uniform one of the ways from c_0 to c_k on which neighbours
-        differ. In block b c_{b-1} stands right before c_b, b = 1..k. Every block holds each letter
-        once, so that hop b leads there. Otherwise:
+    From place i one hop leads to the latest place j <= i with X_{j-1} = X_i: the place behind the
+    latest earlier occurrence of X_i. The answer is the letter k hops from the last place, or V,
+    "none", where a hop finds nothing. (If X_{i-1} = X_i the hop stays at i.)
 
-        - Block 0 ends in c_0 and is uniform. All letters stand in it, and it is independent of the
-          answer: neither the last tokens nor the token behind a nearest key tell anything.
-        - Counts are the same in all prompts but for the oldest, partial block, which no hop enters.
-        - The answer stands at every place with probability 1/V, block k excepted: in block b < k
-          its place is drawn first, so that it is uniform on the whole. If it comes first in block
-          k-1, c_{k-1} ends block k, to be followed by it, and the answer stands anywhere before in
-          block k. Else they are neighbours in block k. So the first place of block k holds the
-          answer with probability 1/(V (V-1)) only, the last with 1/V, each other one with 1/(V-1),
-          which a single place may reach. (No way around it: whatever stands before the first place
-          of block k stands behind it again. Were the answer put there whenever it comes first in
-          block k-1, two places that agree would give it away, which is worse.)
+    Drawn: n tokens of V letters, 4 <= V <= 1,024; 1 <= k <= 64 hops; n >= (k + 1) V. Every letter
+    has the same chance.
 
-        Pairs of neighbours are the steps that hops take, so that what they tell is a part of
-        solving the task. k = 2: c_2 never stands behind c_0 where n = 3V, c_1 and at most one other
-        letter do, and a letter that least follows c_0 is right with probability between 1/(V-1) and
-        1/(V-2). A walk of k steps along pairs of any age, all alike, was measured to reach 0.7 at k
-        = 2, V = 4, 0.4 at k = 2, V = 8, 0.26 at k = 3, V = 8, 0.17 at k = 4, V = 8, 0.15 at k = 5,
-        V = 8, and no more than 1/(V-1) from k = 6 on (0.13 at k = 6, 0.14 at k = 7); boosted trees
-        on pairs and places 0.145 and 0.140 there. So the sizes of the grid have k >= 7.
+    Seen from its end a prompt is cut into blocks of V tokens, each a permutation of the letters
+    (the oldest is a part of one). c_0, the last token, and the answer c_k are independent and
+    uniform; c_1, ..., c_{k-1} is a uniform one of the ways from c_0 to c_k on which neighbours
+    differ. In block b c_{b-1} stands right before c_b, b = 1..k. Every block holds each letter
+    once, so that hop b leads there. Otherwise:
 
-        k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer
-        is a letter unlike the last token, and the last tokens and the token behind a nearest key
-        may reach 1/(V-1) too.
+    - Block 0 ends in c_0 and is uniform. All letters stand in it, and it is independent of the
+    answer: neither the last tokens nor the token behind a nearest key tell anything.
+    - Counts are the same in all prompts but for the oldest, partial block, which no hop enters.
+    - The answer stands at every place with probability 1/V, block k excepted: in block b < k its
+    place is drawn first, so that it is uniform on the whole. If it comes first in block k-1,
+    c_{k-1} ends block k, to be followed by it, and the answer stands anywhere before in block k.
+    Else they are neighbours in block k. So the first place of block k holds the answer with
+    probability 1/(V (V-1)) only, the last with 1/V, each other one with 1/(V-1), which a single
+    place may reach. (No way around it: whatever stands before the first place of block k stands
+    behind it again. Were the answer put there whenever it comes first in block k-1, two places that
+    agree would give it away, which is worse.)
 
-        "None" is never drawn ([San24] leave it out of their errors, G.1), but under the shift,
-        which asks only for V >= 2 and n >= 2 (and n <= 65,536). There each token is uniform among
-        the letters unlike the one before. Going back from X_j one meets X_{j-1}, which differs, and
-        then each token is X_j with probability 1/(V-1) until it is met: so a hop goes back by a
-        geometric number of places, k hops succeed with probability P(Binomial(n-2, 1/(V-1)) >= k),
-        and the letter they find is uniform.
-    """,
-    counted="""
-        k = 1 and n >= 2V - 1: the sum over s = 1..V of binomial(V, s) s^(s-1) [here]. None else.
+    Pairs of neighbours are the steps that hops take, so that what they tell is a part of solving
+    the task. k = 2: c_2 never stands behind c_0 where n = 3V, c_1 and at most one other letter do,
+    and a letter that least follows c_0 is right with probability between 1/(V-1) and 1/(V-2). A
+    walk of k steps along pairs of any age, all alike, was measured to reach 0.7 at k = 2, V = 4,
+    0.4 at k = 2, V = 8, 0.26 at k = 3, V = 8, 0.17 at k = 4, V = 8, 0.15 at k = 5, V = 8, and no
+    more than 1/(V-1) from k = 6 on (0.13 at k = 6, 0.14 at k = 7); boosted trees on pairs and
+    places 0.145 and 0.140 there. So the sizes of the grid have k >= 7.
 
-        What matters of t tokens is the set S of their letters, the last letter r, and for every
-        other letter of S what stands behind its latest occurrence, its parent. The parent's latest
-        occurrence is later than the letter's own, so that this is a tree on S with root r. Trees
-        that differ are told apart: one more token v is answered by the parent of v, by v itself if
-        v = r, and by "none" if v is not in S. All of the s^(s-1) rooted trees on s letters occur if
-        t >= 2V - 2: write every letter but r, each before its parent, with its parent behind it.
-        These are 2s - 2 tokens, and r is the last; other tokens of S may stand before. (s = 1: r
-        alone, as often as need be.)
-    """,
-    origin="[San24], arXiv 2402.09268, Definition 4.1, at the last place; the example is theirs",
-)
+    k = 1: c_1 = c_0 would need X_{n-2} = X_{n-1}, which the last two tokens show. So the answer is
+    a letter unlike the last token, and the last tokens and the token behind a nearest key may reach
+    1/(V-1) too.
+
+    "None" is never drawn ([San24] leave it out of their errors, G.1), but under the shift, which
+    asks only for V >= 2 and n >= 2 (and n <= 65,536). There each token is uniform among the letters
+    unlike the one before. Going back from X_j one meets X_{j-1}, which differs, and then each token
+    is X_j with probability 1/(V-1) until it is met: so a hop goes back by a geometric number of
+    places, k hops succeed with probability P(Binomial(n-2, 1/(V-1)) >= k), and the letter they find
+    is uniform.
+
+    Counted: k = 1 and n >= 2V - 1: the sum over s = 1..V of binomial(V, s) s^(s-1) [here]. None
+    else.
+
+    What matters of t tokens is the set S of their letters, the last letter r, and for every other
+    letter of S what stands behind its latest occurrence, its parent. The parent's latest occurrence
+    is later than the letter's own, so that this is a tree on S with root r. Trees that differ are
+    told apart: one more token v is answered by the parent of v, by v itself if v = r, and by "none"
+    if v is not in S. All of the s^(s-1) rooted trees on s letters occur if t >= 2V - 2: write every
+    letter but r, each before its parent, with its parent behind it. These are 2s - 2 tokens, and r
+    is the last; other tokens of S may stand before. (s = 1: r alone, as often as need be.)
+
+    From: [San24], arXiv 2402.09268, Definition 4.1, at the last place; the example is theirs
+""")
 
 MOST_LETTERS = 1024
 MOST_HOPS = 64
@@ -206,28 +201,22 @@ _LEAST_HOPS = 6
 class KHop(Composition, Task):
     """k hops through n tokens of V letters."""
 
-    name: ClassVar[str] = "khop"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "khop"
+    words = WORDS
+    title = (
         "k-hop induction heads: from the last token k times to what stands behind the latest"
         " earlier occurrence"
     )
-    usage: ClassVar[str] = "n, V (letters), k (hops), shift=random"
-    source: ClassVar[str] = "[San24], Definition 4.1"
+    usage = "n, V (letters), k (hops), shift=random"
+    source = "[San24], Definition 4.1"
     shifts: ClassVar[dict[str, str]] = {
         "random": (
             "tokens drawn one by one, each unlike the one before, as in [San24]: a hop may find"
             " nothing"
         )
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("walks",)
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=64,V=8,k=7",
-        "n=90,V=10,k=7",
-        "n=96,V=8,k=8",
-        "n=256,V=16,k=8",
-        "n=1024,V=32,k=16",
-    )
+    shortcuts = ("walks",)
+    grid = ("n=64,V=8,k=7", "n=90,V=10,k=7", "n=96,V=8,k=8", "n=256,V=16,k=8", "n=1024,V=32,k=16")
 
     n: int
     V: int

@@ -70,46 +70,44 @@ class Lookup(Task):
         return Facts(near(self.n, self.shift), occurring(self.V, self.shift))
 
 
-WORDS_OF_EVA = Words(
-    asks="Eva: evaluate a function that stands in the prompt.",
-    table="""
+WORDS_OF_EVA = Words.read("""
+    Eva: evaluate a function that stands in the prompt.
+
         position   0   1   2   3   4        position   0      1      ...   n-1      n
         input      2   0   3   0   2        input      f(0)   f(1)   ...   f(n-1)   x
         target     .   .   .   .   3        target     .      .      ...   .        f(x)
-    """,
-    rules="Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary.",
-    drawn="""
-        f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2; V is n unless given.
 
-        The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or
-        x alone says nothing about a fixed value. Since f may repeat values, naming the most
-        frequent value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more
-        than 1/V: no retrieval is needed for that. Naming any one entry is right with probability
-        1/V + (1 - 1/V)/n. No sampler with f and x uniform can avoid either, so they are the levels
-        to beat, beside chance.
+    Values are the ids 0..V-1, arguments the ids 0..n-1; both share one vocabulary.
 
-        Small sizes are solved by boosted trees on raw tokens, since a split on the argument and one
-        on a place are a look-up: fitted to 4,000 prompts, 0.90 at n = 12, V = 4, 0.34 of 0.24 at n
-        = 24, V = 8, and nothing above the levels at n = 256, V = 4.
-    """,
-    counted="""
-        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
-        3).
-    """,
-    origin="[Ye26], definition of function evaluation",
-)
+    Drawn: f: [n] -> [V] uniform, x uniform; answer f(x). n >= 1, V >= 2; V is n unless given.
+
+    The answer is uniform, so a constant guess is right with probability 1/V exactly; f alone or x
+    alone says nothing about a fixed value. Since f may repeat values, naming the most frequent
+    value of the prompt is right with probability E[max_v |f^-1(v)|]/n, which is more than 1/V: no
+    retrieval is needed for that. Naming any one entry is right with probability 1/V + (1 - 1/V)/n.
+    No sampler with f and x uniform can avoid either, so they are the levels to beat, beside chance.
+
+    Small sizes are solved by boosted trees on raw tokens, since a split on the argument and one on
+    a place are a look-up: fitted to 4,000 prompts, 0.90 at n = 12, V = 4, 0.34 of 0.24 at n = 24, V
+    = 8, and nothing above the levels at n = 256, V = 4.
+
+    Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
+    section 3).
+
+    From: [Ye26], definition of function evaluation
+""")
 
 
 @dataclass(frozen=True, init=False)
 class Eva(Lookup):
     """Function evaluation at n arguments and V values; V is n unless given."""
 
-    name: ClassVar[str] = "eva"
-    words: ClassVar[Words] = WORDS_OF_EVA
-    title: ClassVar[str] = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
-    usage: ClassVar[str] = f"n, V (default n), shift={'|'.join(LOOKUP_SHIFTS)}"
-    source: ClassVar[str] = "[Ye26]"
-    grid: ClassVar[tuple[str, ...]] = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
+    name = "eva"
+    words = WORDS_OF_EVA
+    title = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
+    usage = f"n, V (default n), shift={'|'.join(LOOKUP_SHIFTS)}"
+    source = "[Ye26]"
+    grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
     def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
         object.__setattr__(
@@ -124,7 +122,7 @@ class Eva(Lookup):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(cls, sizes, ("n", "V", "shift"), needed=("n",))
+        check_names(cls.name, cls.usage, sizes, ("n", "V", "shift"), needed=("n",))
         return cls(**sizes)
 
     def layout(self) -> Layout:
@@ -149,47 +147,39 @@ class Eva(Lookup):
         return np.take_along_axis(tokens, tokens[:, -1:], axis=1)[:, 0]
 
 
-WORDS_OF_INDEX = Words(
-    asks="Index lookup: a sequence, then a position in it, which has an id of its own.",
-    table="""
+WORDS_OF_INDEX = Words.read("""
+    Index lookup: a sequence, then a position in it, which has an id of its own.
+
         n = 4, V = 4:   position   0   1   2   3   4    position   0     1     ...   n-1       n
                         input      2   0   3   0   6    input      x_0   x_1   ...   x_{n-1}   V + i
                         target     .   .   .   .   3    target     .     .     ...   .         x_i
-    """,
-    rules="Values are the ids 0..V-1, positions the ids V..V+n-1.",
-    drawn="""
-        x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
 
-        The same as eva, but no id is both a value and an argument. Its levels are those of eva;
-        what stands behind the largest value is an entry like any other. Boosted trees on raw
-        tokens solve small sizes as they do there: 0.79 at n = 12, V = 4, and nothing above the
-        levels at n = 256, V = 4.
-    """,
-    counted="""
-        V^n: two tables that differ at a place are told apart by asking for it (theory.md, section
-        3).
-    """,
-    origin="[Wen25], Index; theory.md, sections 2 and 3",
-)
+    Values are the ids 0..V-1, positions the ids V..V+n-1.
+
+    Drawn: x_0, ..., x_{n-1} in [V] uniform, i in [n] uniform; answer x_i. n >= 1, V >= 2.
+
+    The same as eva, but no id is both a value and an argument. Its levels are those of eva; what
+    stands behind the largest value is an entry like any other. Boosted trees on raw tokens solve
+    small sizes as they do there: 0.79 at n = 12, V = 4, and nothing above the levels at n = 256, V
+    = 4.
+
+    Counted: V^n: two tables that differ at a place are told apart by asking for it (theory.md,
+    section 3).
+
+    From: [Wen25], Index; theory.md, sections 2 and 3
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Index(Lookup):
     """Index lookup: n entries of V values; positions have ids of their own."""
 
-    name: ClassVar[str] = "index"
-    words: ClassVar[Words] = WORDS_OF_INDEX
-    title: ClassVar[str] = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
-    usage: ClassVar[str] = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
-    source: ClassVar[str] = "[Wen25]"
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=6,V=6",
-        "n=12,V=4",
-        "n=24,V=8",
-        "n=64,V=64",
-        "n=256,V=64",
-        "n=1024,V=64",
-    )
+    name = "index"
+    words = WORDS_OF_INDEX
+    title = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
+    usage = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
+    source = "[Wen25]"
+    grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64,V=64", "n=256,V=64", "n=1024,V=64")
 
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 1, LARGEST_SIZE)

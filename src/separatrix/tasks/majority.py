@@ -14,9 +14,9 @@ from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.base.words import Words
 
-WORDS = Words(
-    asks="Majority: which of k symbols occurs most often among n?",
-    table="""
+WORDS = Words.read("""
+    Majority: which of k symbols occurs most often among n?
+
         k = 2:          position   0     1     ...   n-1
                         input      x_1   x_2   ...   x_n
                         target     .     .     ...   1 if more are 1
@@ -24,66 +24,56 @@ WORDS = Words(
         k = 3, n = 7:   position   0   1   2   3   4   5   6
                         input      1   0   2   1   2   1   0
                         target     .   .   .   .   .   .   1
-    """,
-    rules="""
-        Of symbols that occur equally often the smallest counts as the answer: with k = 2, 1 if
-        there are more ones than zeros.
-    """,
-    drawn="""
-        n >= 3, 2 <= k <= n. Sampled so that all answers have probability 1/k exactly.
 
-        The winner occurs T = ceil((n + k - 1)/k) times, as rarely as one can without a tie, the
-        others as evenly as they can, all in uniform order. With k = 2 and odd n there is one vote
-        between two symbols.
+    Of symbols that occur equally often the smallest counts as the answer: with k = 2, 1 if there
+    are more ones than zeros.
 
-        Counting is the task, so whoever sees the counts has solved it and is always right. A token
-        at one place is the winner with probability T/n, and averaged over places no sampler without
-        ties gets below that; hence the levels of "position" and "nearest key". (The token behind
-        the latest one of other symbols Y, seen from a last token x: it is x if the one before is in
-        Y, else a uniform one of the tokens not in Y. Adding up the cases x = winner, winner in Y,
-        neither: T/n again.) Of the last three tokens the best guess is the symbol that occurs most
-        often: right if two are the winner, and once in three times if they are three different
-        symbols, the winner among them.
-    """,
-    counted="""
-        binomial(t + k - 1, k - 1) for prefixes of t = ceil(n/2) tokens: all counts c_1 + ... + c_k
-        = t are told apart [here].
+    Drawn: n >= 3, 2 <= k <= n. Sampled so that all answers have probability 1/k exactly.
 
-        Proof. Let c != c' be two of them and r = n - t >= t - 1 tokens be left. Let i be the
-        strongest symbol under c (by count, then the smaller id) of those with c_i > c'_i, and j one
-        with c_j < c'_j. Continue with a times i and r - a times j. With a = r, i wins under c: it
-        has c_i + r >= t, every other at most t - c_i < t. Let a be the smallest with which it does;
-        it then loses under c'. If a = 0: i beats j under c, so c_i >= c_j + r, hence j has at least
-        c_j + 1 + r >= t under c' and i at most c_i - 1 <= t - 1. If a > 0, somebody beat i under c
-        with one i less and one j more. If it was j, then under c' it has as much and i no more than
-        in that comparison. If it was m != j, then m is stronger than i under c, so c'_m >= c_m by
-        the choice of i, while i again has no more. So this continuation tells c and c' apart. With
-        k = 2 there are ceil(n/2) + 1 classes, and no other length has more.
-    """,
-    origin="theory.md, section 2 (counting); the count of classes is derived [here]",
-)
+    The winner occurs T = ceil((n + k - 1)/k) times, as rarely as one can without a tie, the others
+    as evenly as they can, all in uniform order. With k = 2 and odd n there is one vote between two
+    symbols.
+
+    Counting is the task, so whoever sees the counts has solved it and is always right. A token at
+    one place is the winner with probability T/n, and averaged over places no sampler without ties
+    gets below that; hence the levels of "position" and "nearest key". (The token behind the latest
+    one of other symbols Y, seen from a last token x: it is x if the one before is in Y, else a
+    uniform one of the tokens not in Y. Adding up the cases x = winner, winner in Y, neither: T/n
+    again.) Of the last three tokens the best guess is the symbol that occurs most often: right if
+    two are the winner, and once in three times if they are three different symbols, the winner
+    among them.
+
+    Counted: binomial(t + k - 1, k - 1) for prefixes of t = ceil(n/2) tokens: all counts c_1 + ... +
+    c_k = t are told apart [here].
+
+    Proof. Let c != c' be two of them and r = n - t >= t - 1 tokens be left. Let i be the strongest
+    symbol under c (by count, then the smaller id) of those with c_i > c'_i, and j one with c_j <
+    c'_j. Continue with a times i and r - a times j. With a = r, i wins under c: it has c_i + r >=
+    t, every other at most t - c_i < t. Let a be the smallest with which it does; it then loses
+    under c'. If a = 0: i beats j under c, so c_i >= c_j + r, hence j has at least c_j + 1 + r >= t
+    under c' and i at most c_i - 1 <= t - 1. If a > 0, somebody beat i under c with one i less and
+    one j more. If it was j, then under c' it has as much and i no more than in that comparison. If
+    it was m != j, then m is stronger than i under c, so c'_m >= c_m by the choice of i, while i
+    again has no more. So this continuation tells c and c' apart. With k = 2 there are ceil(n/2) + 1
+    classes, and no other length has more.
+
+    From: theory.md, section 2 (counting); the count of classes is derived [here]
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Majority(Task):
     """The most frequent of k symbols among n tokens."""
 
-    name: ClassVar[str] = "majority"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = "majority: which of k symbols occurs most often among n tokens"
-    usage: ClassVar[str] = "n, k (symbols, default 2), shift=clear"
-    source: ClassVar[str] = "theory.md, section 2"
+    name = "majority"
+    words = WORDS
+    title = "majority: which of k symbols occurs most often among n tokens"
+    usage = "n, k (symbols, default 2), shift=clear"
+    source = "theory.md, section 2"
     shifts: ClassVar[dict[str, str]] = {
         "clear": "the winner's count is uniform from the least that wins to n"
     }
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=15",
-        "n=16,k=4",
-        "n=33,k=5",
-        "n=127",
-        "n=256,k=16",
-        "n=1023",
-    )
+    grid = ("n=15", "n=16,k=4", "n=33,k=5", "n=127", "n=256,k=16", "n=1023")
 
     n: int
     k: int = 2

@@ -25,9 +25,9 @@ from separatrix.tasks.drawing.distinct import (
 )
 from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
-WORDS = Words(
-    asks="MQAR: multi-query associative recall, with the parameters of Zoology.",
-    table="""
+WORDS = Words.read("""
+    MQAR: multi-query associative recall, with the parameters of Zoology.
+
         position   0     1     ...   2k-2   2k-1   2k    2k+1   2k+2   2k+3   2k+4   ...
         input      k_1   v_1   ...   k_k    v_k    k_2   .      .      .      k_1    ...
         target     .     .     ...   .      .      v_2   .      .      .      v_1    ...
@@ -36,44 +36,39 @@ WORDS = Words(
         vocab_size = 12, num_kv_pairs = 2, no filler:
         input    2  8  4  7  0  0  4  0  0  0  0  0  2  0  0  0
         target   .  .  .  .  .  .  1  .  .  .  .  .  2  .  .  .
-    """,
-    rules="""
-        Keys are the ids 1..vocab_size/2 - 1, values those from floor(vocab_size/2) on; answer a is
-        the value of id floor(vocab_size/2) + a. After the pairs every key stands once more, at an
-        even place, and its value is due there. All other tokens are filler: any ids but the keys of
-        the prompt.
-    """,
-    drawn="""
-        num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs + 2
-        and >= 4; 0 < power_a <= 16.
 
-        No two pairs of a prompt have the same key. Values may repeat as far as the question goes;
-        drawn prompts have different ones, but under a shift.
+    Keys are the ids 1..vocab_size/2 - 1, values those from floor(vocab_size/2) on; answer a is the
+    value of id floor(vocab_size/2) + a. After the pairs every key stands once more, at an even
+    place, and its value is due there. All other tokens are filler: any ids but the keys of the
+    prompt.
 
-        Drawn as in Zoology: different uniform keys, different uniform values, query places 2k + 2g
-        with gaps g drawn without replacement with weights (g + 1)^(power_a - 1), filler of uniform
-        ids (random_non_queries=1) or of zeros (0). Two things differ. Filler there may be a key of
-        the prompt, which then seems to be asked without an answer or to get another value; here it
-        is no key. The j-th pair there has the j-th gap drawn, so that early pairs tend to be asked
-        early; here every order of the queries is as likely as any other.
+    Drawn: num_kv_pairs >= 1; input_seq_len even, >= 4 num_kv_pairs; vocab_size >= 2 num_kv_pairs +
+    2 and >= 4; 0 < power_a <= 16.
 
-        With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to
-        keys knows at best which k values stand in the prompt, or one of them: 1/k, for no sampler
-        can keep an answer from being one of the values that stand there. The value of another key
-        is not the answer: 1/(V-1). Boosted trees on raw tokens and on equality with the last one
-        look keys up at small sizes (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
-    """,
-    counted="""
-        V^k for the k pairs (a promise: what is asked is there). With the same keys, different
-        values are told apart. No larger set of prefixes is told apart two by two: each fixes k of
-        all assignments of values to keys, a V^-k part of them, and two that are told apart differ
-        at a key of both, so that their parts are disjoint (theory.md, section 3).
-    """,
-    origin="""
-        [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar; theory.md,
-        section 3
-    """,
-)
+    No two pairs of a prompt have the same key. Values may repeat as far as the question goes; drawn
+    prompts have different ones, but under a shift.
+
+    Drawn as in Zoology: different uniform keys, different uniform values, query places 2k + 2g with
+    gaps g drawn without replacement with weights (g + 1)^(power_a - 1), filler of uniform ids
+    (random_non_queries=1) or of zeros (0). Two things differ. Filler there may be a key of the
+    prompt, which then seems to be asked without an answer or to get another value; here it is no
+    key. The j-th pair there has the j-th gap drawn, so that early pairs tend to be asked early;
+    here every order of the queries is as likely as any other.
+
+    With k = num_kv_pairs and V values, answers are uniform. Whatever does not bind values to keys
+    knows at best which k values stand in the prompt, or one of them: 1/k, for no sampler can keep
+    an answer from being one of the values that stand there. The value of another key is not the
+    answer: 1/(V-1). Boosted trees on raw tokens and on equality with the last one look keys up at
+    small sizes (0.94 of four pairs among 16 tokens), not 16 pairs among 128.
+
+    Counted: V^k for the k pairs (a promise: what is asked is there). With the same keys, different
+    values are told apart. No larger set of prefixes is told apart two by two: each fixes k of all
+    assignments of values to keys, a V^-k part of them, and two that are told apart differ at a key
+    of both, so that their parts are disjoint (theory.md, section 3).
+
+    From: [Aro24] Arora et al., Zoology, arXiv 2312.04927, and its generator multiquery_ar;
+    theory.md, section 3
+""")
 
 LARGEST_VOCABULARY = 1 << 32
 _AT_ONCE = 1 << 18
@@ -84,24 +79,24 @@ _AT_ONCE = 1 << 18
 class MQAR(Task):
     """Multi-query associative recall; sizes have the names of Zoology's generator."""
 
-    name: ClassVar[str] = "mqar"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "mqar"
+    words = WORDS
+    title = (
         "multi-query associative recall: pairs of key and value, then every key once, amid filler;"
         " answer its value"
     )
-    usage: ClassVar[str] = (
+    usage = (
         "vocab_size, input_seq_len, num_kv_pairs, power_a (default 0.01), random_non_queries=0|1"
         " (default 1), shift=zipf|few"
     )
-    source: ClassVar[str] = "[Aro24]"
-    several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    source = "[Aro24]"
+    several = True
+    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are independent and Zipf-distributed, so that they repeat",
         "few": f"values are independent and among the first {FEW} only",
     }
-    grid: ClassVar[tuple[str, ...]] = (
+    grid = (
         "vocab_size=16,input_seq_len=16,num_kv_pairs=4",
         "vocab_size=24,input_seq_len=24,num_kv_pairs=4",
         "vocab_size=32,input_seq_len=40,num_kv_pairs=8",

@@ -19,12 +19,10 @@ from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task,
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
-WORDS = Words(
-    asks="""
-        Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
-        string nearest to it.
-    """,
-    table="""
+WORDS = Words.read("""
+    Nearest neighbour: n strings of d bits with labels, then a string; answer the label of the
+    string nearest to it.
+
         d = 3, V = 2:   position   0     1   2     3   4     5   6
                         token      001   b   110   a   111   b   010
                         input      1     9   6     8   7     9   2
@@ -33,56 +31,50 @@ WORDS = Words(
         any d, V:       position   0     1         2     3         ...   2n
                         input      x_1   2^d+y_1   x_2   2^d+y_2   ...   x
                         target     .     .         .     .         ...   y_j
-    """,
-    rules="""
-        A string is one token, its bits read as a number (the first bit counts most); label y is id
-        2^d + y. Near means few bits that differ (Hamming distance). Above 010 differs from 110 in
-        one bit, from the others in two. If several strings are nearest they must agree in the
-        label: a prompt where they do not is no instance.
-    """,
-    drawn="""
-        n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels. Answers are drawn uniform, so
-        that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n
-        strings exist of which any two differ in three bits at least.
 
-        Such strings come first. Then labels in uniform order, each equally often; where V does not
-        divide n, some stand once more, and a uniform shift says which. Then the answer, uniform,
-        without a look at these; then one of the strings that have it, to be the nearest one; and
-        then a query. So nothing that stands before the query tells the answer, nor which string is
-        asked for, and labels with the query do not either.
+    A string is one token, its bits read as a number (the first bit counts most); label y is id 2^d
+    + y. Near means few bits that differ (Hamming distance). Above 010 differs from 110 in one bit,
+    from the others in two. If several strings are nearest they must agree in the label: a prompt
+    where they do not is no instance.
 
-        The query is the nearest string with r of its bits flipped, a uniform choice of places among
-        those that leave every other string more than r bits away. By a fair coin r is R or R - 1,
-        so that how many bits are set says nothing. R is the largest number for which n - 1 balls of
-        that radius hold at most 2^d strings, but 2 at least, and beyond that less than d/2. (Where
-        200 choices of places do not fit, r falls by two, at last to 1, which always fits.)
+    Drawn: n >= V labelled strings of 3 <= d <= 40 bits, V >= 2 labels. Answers are drawn uniform,
+    so that chance is 1/V exactly. Drawn for (n-1) (1 + d + d(d-1)/2) < 2^d and d >= 4: then n
+    strings exist of which any two differ in three bits at least.
 
-        No bit is unlike another: all strings may have their bits rearranged in one way without a
-        change of probability. So whoever looks at some bits only is right as often as those are
-        unflipped and tell strings apart. To count differences in nearly all bits is the task on
-        fewer bits, and right nearly always. Looking up compares the first bits, or the last, as
-        many as tell: it takes the string whose difference to the query, read as a number
-        from either end, is the smallest. That is right for a pattern of flips y with the
-        probability that no other string's is smaller, where the others are uniform among those
-        more than r bits away; else its label is right with probability (n/V - 1)/(n - 1). The mean
-        over all y is the level of "bits" and "nearest key" (for more than 20,000 patterns a bound:
-        the first flip alone decides, and ties are won). It falls as d grows beyond log2 n. No
-        sampler avoids it: near means just that most bits agree.
-    """,
-    counted="""
-        Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
-        apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here],
-        since other strings divide the queries between them in other ways: for d = 3, n = V = 2
-        there are 16, namely both constants, the 3 bits and their opposites, and for 4 strings x and
-        their opposites whether most bits are those of x.
-    """,
-    origin="""
-        [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the vector
-        nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors;
-        strings as vectors of +-1/sqrt(d) are such, with the same order of distances. A single query
-        and V labels are ours
-    """,
-)
+    Such strings come first. Then labels in uniform order, each equally often; where V does not
+    divide n, some stand once more, and a uniform shift says which. Then the answer, uniform,
+    without a look at these; then one of the strings that have it, to be the nearest one; and then a
+    query. So nothing that stands before the query tells the answer, nor which string is asked for,
+    and labels with the query do not either.
+
+    The query is the nearest string with r of its bits flipped, a uniform choice of places among
+    those that leave every other string more than r bits away. By a fair coin r is R or R - 1, so
+    that how many bits are set says nothing. R is the largest number for which n - 1 balls of that
+    radius hold at most 2^d strings, but 2 at least, and beyond that less than d/2. (Where 200
+    choices of places do not fit, r falls by two, at last to 1, which always fits.)
+
+    No bit is unlike another: all strings may have their bits rearranged in one way without a change
+    of probability. So whoever looks at some bits only is right as often as those are unflipped and
+    tell strings apart. To count differences in nearly all bits is the task on fewer bits, and right
+    nearly always. Looking up compares the first bits, or the last, as many as tell: it takes the
+    string whose difference to the query, read as a number from either end, is the smallest. That is
+    right for a pattern of flips y with the probability that no other string's is smaller, where the
+    others are uniform among those more than r bits away; else its label is right with probability
+    (n/V - 1)/(n - 1). The mean over all y is the level of "bits" and "nearest key" (for more than
+    20,000 patterns a bound: the first flip alone decides, and ties are won). It falls as d grows
+    beyond log2 n. No sampler avoids it: near means just that most bits agree.
+
+    Counted: Not known. At least V^n for n <= 2^d: prefixes with the same different strings are told
+    apart by asking for one whose labels differ (so [Bha24]: linear size). Often more [here], since
+    other strings divide the queries between them in other ways: for d = 3, n = V = 2 there are 16,
+    namely both constants, the 3 bits and their opposites, and for 4 strings x and their opposites
+    whether most bits are those of x.
+
+    From: [Bha24], nearest neighbour: labelled vectors, then a vector, answer the label of the
+    vector nearest to it by a margin, in two layers of logarithmic size. Theirs are unit vectors;
+    strings as vectors of +-1/sqrt(d) are such, with the same order of distances. A single query and
+    V labels are ours
+""")
 
 MOST_BITS = 40
 _LEAST_DRAWN = 4
@@ -100,14 +92,14 @@ _ENTRIES = 1 << 16
 class Neighbour(Task):
     """The label of the nearest of n strings of d bits."""
 
-    name: ClassVar[str] = "neighbour"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "neighbour"
+    words = WORDS
+    title = (
         "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
         " nearest"
     )
-    usage: ClassVar[str] = "n, d (bits of a string), V (labels), shift=equal|clusters"
-    source: ClassVar[str] = "[Bha24]"
+    usage = "n, d (bits of a string), V (labels), shift=equal|clusters"
+    source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "equal": "strings are any different ones, the query is one of them: associative recall",
         "clusters": (
@@ -115,8 +107,8 @@ class Neighbour(Task):
             " so does the query"
         ),
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("bits",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("bits",)
+    grid = (
         "n=4,d=12,V=2",
         "n=8,d=14,V=4",
         "n=12,d=15,V=3",

@@ -15,63 +15,56 @@ from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task,
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import balanced, distinct, share, smallest, zipf
 
-WORDS = Words(
-    asks="""
-        Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
-    """,
-    table="""
+WORDS = Words.read("""
+    Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
+
         n = 2, noise = 1, V = 2, K = 3, N = 4:   position   0   1   2   3   4   5   6
                                                  input      3   1   8   6   2   0   3
                                                  target     .   .   .   .   .   .   1
-    """,
-    rules="""
-        Values are the ids 0..V-1, keys the ids V..V+K-1, noise the N ids behind. A slot of two
-        tokens holds a pair of a key and its value, or two of noise; n slots hold pairs, the others
-        noise. The keys of a prompt differ, and the last token is one of them.
-    """,
-    drawn="""
-        n >= 2 pairs, noise >= 0 slots of noise, V >= 2 values, K >= n keys, N >= 1 ids of noise (16
-        unless given). Which slots hold pairs is a uniform set, noise and keys are uniform, values
-        stand equally often, or as nearly so as n allows, in uniform order. One of the pairs,
-        uniform, is asked for.
 
-        All pairs are alike, so any one value is the one asked for with probability 1/n, and else
-        holds the same value in (n/V - 1)/(n - 1) of the cases: together 1/V exactly, where V
-        divides n, and so is a guess at any other value. So counts and places say nothing. The value
-        beside another key is not the answer: of the others, n/V of n - 1 hold the likeliest value,
-        which no sampler avoids whose counts say nothing.
-    """,
-    counted="""
-        V^n, for the pairs and the noise (a promise: what is asked for is there). With the same
-        keys, different values are told apart. No larger set is told apart two by two: each prompt
-        fixes n of all assignments of values to keys, a V^-n part of them, and two that are told
-        apart differ at a key of both, so that their parts are disjoint (theory.md, section 3).
-    """,
-    origin="""
-        noisy in-context recall of MAD, arXiv 2403.17844: pairs and noise from a vocabulary of its
-        own, two tokens each, with a share of noise of 0.2 unless told. There a key may stand again,
-        with the same value, values are independent, and a mark stands before the last key
-    """,
-)
+    Values are the ids 0..V-1, keys the ids V..V+K-1, noise the N ids behind. A slot of two tokens
+    holds a pair of a key and its value, or two of noise; n slots hold pairs, the others noise. The
+    keys of a prompt differ, and the last token is one of them.
+
+    Drawn: n >= 2 pairs, noise >= 0 slots of noise, V >= 2 values, K >= n keys, N >= 1 ids of noise
+    (16 unless given). Which slots hold pairs is a uniform set, noise and keys are uniform, values
+    stand equally often, or as nearly so as n allows, in uniform order. One of the pairs, uniform,
+    is asked for.
+
+    All pairs are alike, so any one value is the one asked for with probability 1/n, and else holds
+    the same value in (n/V - 1)/(n - 1) of the cases: together 1/V exactly, where V divides n, and
+    so is a guess at any other value. So counts and places say nothing. The value beside another key
+    is not the answer: of the others, n/V of n - 1 hold the likeliest value, which no sampler avoids
+    whose counts say nothing.
+
+    Counted: V^n, for the pairs and the noise (a promise: what is asked for is there). With the same
+    keys, different values are told apart. No larger set is told apart two by two: each prompt fixes
+    n of all assignments of values to keys, a V^-n part of them, and two that are told apart differ
+    at a key of both, so that their parts are disjoint (theory.md, section 3).
+
+    From: noisy in-context recall of MAD, arXiv 2403.17844: pairs and noise from a vocabulary of its
+    own, two tokens each, with a share of noise of 0.2 unless told. There a key may stand again,
+    with the same value, values are independent, and a mark stands before the last key
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyRecall(Task):
     """Recall among slots of noise."""
 
-    name: ClassVar[str] = "noisy-recall"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "noisy-recall"
+    words = WORDS
+    title = (
         "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
     )
-    usage: ClassVar[str] = (
+    usage = (
         "n (pairs), noise (slots), K (keys), V (values), N (ids of noise, default 16), shift=zipf"
     )
-    source: ClassVar[str] = "arXiv 2403.17844"
+    source = "arXiv 2403.17844"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
     }
-    grid: ClassVar[tuple[str, ...]] = (
+    grid = (
         "n=48,noise=32,K=128,V=4",
         "n=48,noise=96,K=256,V=6",
         "n=64,noise=64,K=256,V=8",

@@ -16,12 +16,9 @@ from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Fa
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
-WORDS = Words(
-    asks="""
-        qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand
-        there.
-    """,
-    table="""
+WORDS = Words.read("""
+    qSA: q-sparse averaging, each set of q places asks for the sum of the values that stand there.
+
         n = 4, q = 2, V = 3:   position   0   1   2   3   4   5   6   7
                                input      2   0   1   2   6   3   4   5
                                target     .   .   .   .   .   1   .   1
@@ -29,47 +26,41 @@ WORDS = Words(
         any n, q, V:           position   0     ...   n-1       n     ...   n+q-1   n+q   ...
                                input      z_0   ...   z_(n-1)   y_1 (q tokens)      y_2   ...
                                target     .     .     .         .     .     s_1     .     s_2
-    """,
-    rules="""
-        Values are the ids 0..V-1, place p is id V + p. Every set y_i holds q different places, in
-        any order, and after its last token s_i = sum of z_p over p in y_i, modulo V, is due. Above:
-        z_3 + z_0 = 2 + 2 = 1 mod 3 and z_1 + z_2 = 0 + 1.
-    """,
-    drawn="""
-        n values in [V], V >= 2; sets of 2 <= q <= n places; sets >= 1, n of them unless given.
-        Drawn for n >= q V. (A set of one place asks for the value that stands there, which is
-        index: any one value that is seen is asked for now and then.)
 
-        All V values stand in the prompt about equally often: floor(n/V) or ceil(n/V) times (a
-        uniform shift says which), in uniform order. Each answer is drawn first, uniform; then the
-        set, uniform among those with that sum. So an answer is uniform whatever the values are.
-        That also holds for any one set and any numbers of times that the values occur. For all
-        orders of the values are equally likely, and as many of them give one sum as another, each
-        divided by the number of sets that have the sum. Hence counts, any one place, and the set by
-        itself say nothing; only values and set together do. (Who looks up some of a set's values
-        gains a little before the last, less for larger n: one of three, for n = 8 and V = 2, is
-        right 4/7 of the time, since of the values left fewer are equal to it.)
+    Values are the ids 0..V-1, place p is id V + p. Every set y_i holds q different places, in any
+    order, and after its last token s_i = sum of z_p over p in y_i, modulo V, is due. Above: z_3 +
+    z_0 = 2 + 2 = 1 mod 3 and z_1 + z_2 = 0 + 1.
 
-        Shifts draw values independently and uniform, of [V] or for the average of
-        0..floor((V-1)/q), and sets without looking at them.
-    """,
-    counted="""
-        V^n / gcd(q, V) for q < n, V for q = n, for the n values [here].
+    Drawn: n values in [V], V >= 2; sets of 2 <= q <= n places; sets >= 1, n of them unless given.
+    Drawn for n >= q V. (A set of one place asks for the value that stands there, which is index:
+    any one value that is seen is asked for now and then.)
 
-        Two value vectors are equivalent when their difference d sums to 0 modulo V over every set
-        of q places. Where q < n, sets that differ in one place show that all d_i are equal, and q d
-        = 0 has gcd(q, V) solutions d modulo V. Where q = n there is one set, and the sum is all
-        that counts.
-    """,
-    origin="""
-        [San23], q-sparse averaging: N inputs (z_i; y_i; i) with vectors z_i in the unit ball and
-        sets y_i of q of the N places; output i is (1/q) sum of z_p over p in y_i. Its structure is
-        kept: one set for every place unless the size sets says otherwise, any set allowed. Ours are
-        whole numbers for vectors; the sum for the average, modulo V so that answers can be uniform;
-        and that all values stand before all sets, since a causal model cannot look ahead. Where no
-        sum reaches V (shift=average draws such values) the paper's average is s_i/q, exactly
-    """,
-)
+    All V values stand in the prompt about equally often: floor(n/V) or ceil(n/V) times (a uniform
+    shift says which), in uniform order. Each answer is drawn first, uniform; then the set, uniform
+    among those with that sum. So an answer is uniform whatever the values are. That also holds for
+    any one set and any numbers of times that the values occur. For all orders of the values are
+    equally likely, and as many of them give one sum as another, each divided by the number of sets
+    that have the sum. Hence counts, any one place, and the set by itself say nothing; only values
+    and set together do. (Who looks up some of a set's values gains a little before the last, less
+    for larger n: one of three, for n = 8 and V = 2, is right 4/7 of the time, since of the values
+    left fewer are equal to it.)
+
+    Shifts draw values independently and uniform, of [V] or for the average of 0..floor((V-1)/q),
+    and sets without looking at them.
+
+    Counted: V^n / gcd(q, V) for q < n, V for q = n, for the n values [here].
+
+    Two value vectors are equivalent when their difference d sums to 0 modulo V over every set of q
+    places. Where q < n, sets that differ in one place show that all d_i are equal, and q d = 0 has
+    gcd(q, V) solutions d modulo V. Where q = n there is one set, and the sum is all that counts.
+
+    From: [San23], q-sparse averaging: N inputs (z_i; y_i; i) with vectors z_i in the unit ball and
+    sets y_i of q of the N places; output i is (1/q) sum of z_p over p in y_i. Its structure is
+    kept: one set for every place unless the size sets says otherwise, any set allowed. Ours are
+    whole numbers for vectors; the sum for the average, modulo V so that answers can be uniform; and
+    that all values stand before all sets, since a causal model cannot look ahead. Where no sum
+    reaches V (shift=average draws such values) the paper's average is s_i/q, exactly
+""")
 
 _MOST_AVERAGED = 4096
 
@@ -78,16 +69,16 @@ _MOST_AVERAGED = 4096
 class QSA(Task):
     """Sums of values over sets of q of n places, modulo V."""
 
-    name: ClassVar[str] = "qsa"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "qsa"
+    words = WORDS
+    title = (
         "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values"
         " modulo V"
     )
-    usage: ClassVar[str] = "n, q, V, sets (default n), shift=average|zipf|local"
-    source: ClassVar[str] = "[San23]"
-    several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
+    usage = "n, q, V, sets (default n), shift=average|zipf|local"
+    source = "[San23]"
+    several = True
+    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "average": (
             "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are"
@@ -96,7 +87,7 @@ class QSA(Task):
         "zipf": "places are asked for by Zipf's law, the first most often",
         "local": "a set is a run of neighbouring places",
     }
-    grid: ClassVar[tuple[str, ...]] = (
+    grid = (
         *("n=8,q=3,V=2", "n=10,q=2,V=4", "n=12,q=2,V=6,sets=10"),
         *("n=64,q=4,V=8,sets=32", "n=128,q=8,V=16,sets=32", "n=512,q=8,V=32,sets=64"),
     )
@@ -126,7 +117,9 @@ class QSA(Task):
 
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(cls, sizes, ("n", "q", "V", "sets", "shift"), needed=("n", "q", "V"))
+        check_names(
+            cls.name, cls.usage, sizes, ("n", "q", "V", "sets", "shift"), needed=("n", "q", "V")
+        )
         return cls(**sizes)
 
     def layout(self) -> Layout:

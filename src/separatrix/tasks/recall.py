@@ -26,11 +26,9 @@ from separatrix.tasks.drawing.distinct import (
     one_of,
 )
 
-WORDS = Words(
-    asks="""
-        Associative recall with one query: pairs of key and value, then a key; answer its value.
-    """,
-    table="""
+WORDS = Words.read("""
+    Associative recall with one query: pairs of key and value, then a key; answer its value.
+
         position   0     1     2     3     ...   2n-2   2n-1   2n
         input      k_1   v_1   k_2   v_2   ...   k_n    v_n    q
         target     .     .     .     .     .     .      .      value of q
@@ -43,57 +41,52 @@ WORDS = Words(
         question=first:   position   0   1     2     ...   2n-1   2n
                           input      q   k_1   v_1   ...   k_n    v_n
                           target     .   .     .     ...   .      value of q
-    """,
-    rules="""
-        Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
-    """,
-    drawn="""
-        n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present and form=independent, K > n >=
-        2 for form=absent, n >= 3 and K >= 3 for form=last.
 
-        First the pairs are drawn; then the answer, without a look at them; then a key that has it.
-        So the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
-        form=last, where every key is written at least twice, V or n/3 or as near to the larger as
-        n/2 and an absent key allow (at least 2, so that for n = 3 one of them is written once).
-        Their m = min(V, D) different values are as many as can be: where V < D values repeat, else
-        the keys of a prompt have different ones. The answer is uniform over these, or "none" with
-        probability 1/(V+1): then all answers are equally likely. Overwritten values come from the
-        same m.
+    Values are the ids 0..V-1, keys the ids V..V+K-1; the answer "none" is V.
 
-        What was written first (form=last) is overwritten for n >= 4, and so right with probability
-        1/m. What was written second counts for the keys written twice: uniform keys are written
-        n - 2D times more, so that a key is not among them with probability (1 - 1/D)^(n - 2D).
+    Drawn: n pairs, K keys, V >= 2 values. K >= n >= 2 for form=present and form=independent, K > n
+    >= 2 for form=absent, n >= 3 and K >= 3 for form=last.
 
-        Where V > D, values that do not stand in the prompt are no answer, whatever the sampler:
-        naming one that does is right with probability 1/D (given that it is not "none"). And the
-        value of another key is the answer less often than others, which cannot be helped while the
-        values of the prompt are to say nothing: of D keys, D/V on average have the answer, one of
-        them the key asked for, which leaves others (D/V - 1)/(D - 1), below 1/V.
+    First the pairs are drawn; then the answer, without a look at them; then a key that has it. So
+    the pairs alone say nothing about the answer. There are D keys in the prompt: n, or for
+    form=last, where every key is written at least twice, V or n/3 or as near to the larger as n/2
+    and an absent key allow (at least 2, so that for n = 3 one of them is written once). Their m =
+    min(V, D) different values are as many as can be: where V < D values repeat, else the keys of a
+    prompt have different ones. The answer is uniform over these, or "none" with probability
+    1/(V+1): then all answers are equally likely. Overwritten values come from the same m.
 
-        form=independent is drawn like a table: different keys, independent uniform values, any of
-        the keys asked for. So every fact holds log2 V bits whatever the others are, which is what a
-        count of facts held needs. The pairs say more of the answer then: naming the most frequent
-        value is right with probability E[max_v |values v|]/n, naming any one of them with 1/V + (1
-        - 1/V)/n, as in eva.
+    What was written first (form=last) is overwritten for n >= 4, and so right with probability 1/m.
+    What was written second counts for the keys written twice: uniform keys are written n - 2D times
+    more, so that a key is not among them with probability (1 - 1/D)^(n - 2D).
 
-        question=first puts the key asked for before the pairs, and changes nothing else: the answer
-        is due after the last pair. The last token is then a value of them, which is the answer with
-        probability 1/m.
+    Where V > D, values that do not stand in the prompt are no answer, whatever the sampler: naming
+    one that does is right with probability 1/D (given that it is not "none"). And the value of
+    another key is the answer less often than others, which cannot be helped while the values of the
+    prompt are to say nothing: of D keys, D/V on average have the answer, one of them the key asked
+    for, which leaves others (D/V - 1)/(D - 1), below 1/V.
 
-        Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
-        fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing
-        above the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
-    """,
-    counted="""
-        What asking for every key tells (theory.md, section 3). present and independent: V^n, since
-        with the same keys different values are told apart, and of prefixes told apart two by two
-        each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n)
-        V^n, the keys
-        and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j different
-        keys. None is known with question=first: a key and a value are all that need be kept.
-    """,
-    origin="[Bha24], [Wen25]; theory.md, section 3",
-)
+    form=independent is drawn like a table: different keys, independent uniform values, any of the
+    keys asked for. So every fact holds log2 V bits whatever the others are, which is what a count
+    of facts held needs. The pairs say more of the answer then: naming the most frequent value is
+    right with probability E[max_v |values v|]/n, naming any one of them with 1/V + (1 - 1/V)/n, as
+    in eva.
+
+    question=first puts the key asked for before the pairs, and changes nothing else: the answer is
+    due after the last pair. The last token is then a value of them, which is the answer with
+    probability 1/m.
+
+    Boosted trees on raw tokens and on equality with the last one look keys up in small sizes:
+    fitted to 4,000 prompts, 0.83 at n = 8, V = 4, and for form=last 0.76 at n = 16; nothing above
+    the levels at n = 32, K = 64, V = 16 and for form=last at n = K = 128, V = 8.
+
+    Counted: What asking for every key tells (theory.md, section 3). present and independent: V^n,
+    since with the same keys different values are told apart, and of prefixes told apart two by two
+    each fixes a V^-n part of all assignments, disjoint from the others'. absent: binom(K, n) V^n,
+    the keys and their values. last: the sum of binom(K, j) V^j over j = 1..min(n, K), for j
+    different keys. None is known with question=first: a key and a value are all that need be kept.
+
+    From: [Bha24], [Wen25]; theory.md, section 3
+""")
 
 Form = Literal["present", "absent", "last", "independent"]
 FORMS: dict[str, str] = {
@@ -118,21 +111,21 @@ PROMISED = ("present", "independent")
 class Recall(Task):
     """Associative recall among n pairs over K keys and V values, in one of four forms."""
 
-    name: ClassVar[str] = "recall"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
-    usage: ClassVar[str] = (
+    name = "recall"
+    words = WORDS
+    title = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
+    usage = (
         "n, K, V, form=present|absent|last|independent (default present), question=first,"
         " shift=zipf|few|repeats"
     )
-    source: ClassVar[str] = "[Bha24], [Wen25]"
+    source = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are Zipf-distributed and all keys are asked for alike",
         "few": f"values are among the first {FEW} only and all keys are asked for alike",
         "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("first writes",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("first writes",)
+    grid = (
         "n=8,K=16,V=4",
         "n=8,K=12,V=6,form=absent",
         "n=16,K=12,V=4,form=last",

@@ -95,12 +95,10 @@ def _other(one: Tokens, two: Tokens, P: int, rng: np.random.Generator) -> Tokens
     return third + (third >= np.maximum(one, two))
 
 
-WORDS = Words(
-    asks="""
-        State-based recall: pointers into a memory are exchanged, then what one of them points to is
-        recalled.
-    """,
-    table="""
+WORDS = Words.read("""
+    State-based recall: pointers into a memory are exchanged, then what one of them points to is
+    recalled.
+
         n = 4, V = 2, P = 3, K = 2:   position   0   1   2   3   4    5    6    7     8     9
                                       input      1   0   0   1   @2   @0   @3   0~1   1~2   ?1
                                       target     .   .   .   .   .    .    .    .     .     1
@@ -108,55 +106,50 @@ WORDS = Words(
 
         by position:   n values of [V]; then P different cells, where the pointers point;
                        then K swaps, each of two pointers; then the pointer asked for
-    """,
-    rules="""
-        Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order
-        0~1, 0~2, ..., 1~2, ..., and of the P queries ?.
-    """,
-    drawn="""
-        n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps.
 
-        Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell
-        is known. All values are equally likely answers:
+    Ids are those of the V values, then of the n cells @, of the P(P-1)/2 swaps i~j in the order
+    0~1, 0~2, ..., 1~2, ..., and of the P queries ?.
 
-        - The memory holds all values equally often (n a multiple of V), in uniform order, and the
-          cell asked for is uniform and independent of it. So counts say nothing, and whatever is
-          read off the memory alone is right with probability 1/V. The other tokens know no values.
-          If n = rV + e with e > 0, e uniform values stand in one cell more: to count them is worth
-          (r+1)/n, and a single cell 1/n + (1 - 1/n) P(two cells agree).
-        - The pointer asked for is uniform, and where what it points to in the end was at the
-          beginning is a uniform one of the P pointers, whatever is asked. The swaps are uniform
-          among all that lead from there to there: one by one from the last, each with the
-          probability that swaps drawn at random would have. So what is asked for is where it was at
-          the beginning with probability 1/P exactly, and no swap is special.
+    Drawn: n cells, V >= 2 values, 3 <= P <= 64 pointers (5 unless given), n >= P, K >= 1 swaps.
 
-        Who follows the swaps but the first j is right about a pointer with probability a_j, a
-        little above e_j = (1 + (P - 1) x^j)/P, x = 1 - 2/(P - 1): of K swaps the last one alone is
-        worth e_(K-1) ((1 - 2/P)/(P e_K) + 2/(P^2 d_K)), d_K = (1 - x^K)/P. That is 1/P but for
-        x^(K-1), which is why the sizes below have K >= 3 P.
+    Tracking alone gives the cell and not what it holds, retrieval cannot begin before the cell is
+    known. All values are equally likely answers:
 
-        What is asked for is one of the P values pointed to, each with probability 1/P. So naming
-        the most frequent of these, with no swap followed, is right with probability E[M]/P, M the
-        largest number of pointers to one value; no sampler avoids it, since any P values have a
-        mode. (M is at most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P
-        in the product over the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.)
-        Where V divides n and every cell is pointed to, P = n, this is 1/V, as in all but the last
-        of the sizes below; else it is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P =
-        5; 62/195 at n = 16, V = 8, P = 5; 0.21 at n = 32, V = 8, P = 16.
+    - The memory holds all values equally often (n a multiple of V), in uniform order, and the cell
+    asked for is uniform and independent of it. So counts say nothing, and whatever is read off the
+    memory alone is right with probability 1/V. The other tokens know no values. If n = rV + e with
+    e > 0, e uniform values stand in one cell more: to count them is worth (r+1)/n, and a single
+    cell 1/n + (1 - 1/n) P(two cells agree).
+    - The pointer asked for is uniform, and where what it points to in the end was at the beginning
+    is a uniform one of the P pointers, whatever is asked. The swaps are uniform among all that lead
+    from there to there: one by one from the last, each with the probability that swaps drawn at
+    random would have. So what is asked for is where it was at the beginning with probability 1/P
+    exactly, and no swap is special.
 
-        The chain goes back from the question: the pointer that stood for the one asked for before
-        the last swap, ..., before the first, then its cell, then the value there.
-    """,
-    counted="""
-        V^n, for the memory [here]: two memories differ in some cell, and the continuation that lets
-        a pointer point there and asks for it tells them apart. After the pointers only their P
-        cells matter.
-    """,
-    origin="""
-        Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section 8),
-        here with any V and P, one token a swap
-    """,
-)
+    Who follows the swaps but the first j is right about a pointer with probability a_j, a little
+    above e_j = (1 + (P - 1) x^j)/P, x = 1 - 2/(P - 1): of K swaps the last one alone is worth
+    e_(K-1) ((1 - 2/P)/(P e_K) + 2/(P^2 d_K)), d_K = (1 - x^K)/P. That is 1/P but for x^(K-1), which
+    is why the sizes below have K >= 3 P.
+
+    What is asked for is one of the P values pointed to, each with probability 1/P. So naming the
+    most frequent of these, with no swap followed, is right with probability E[M]/P, M the largest
+    number of pointers to one value; no sampler avoids it, since any P values have a mode. (M is at
+    most m in W of the binomial(n, P) choices of cells, W the coefficient of x^P in the product over
+    the values v of the sum over j = 0..m of binomial(cells of v, j) x^j.) Where V divides n and
+    every cell is pointed to, P = n, this is 1/V, as in all but the last of the sizes below; else it
+    is more: 5/7 at n = 8, V = 2, P = 3; 24/55 at n = 12, V = 4, P = 5; 62/195 at n = 16, V = 8, P =
+    5; 0.21 at n = 32, V = 8, P = 16.
+
+    The chain goes back from the question: the pointer that stood for the one asked for before the
+    last swap, ..., before the first, then its cell, then the value there.
+
+    Counted: V^n, for the memory [here]: two memories differ in some cell, and the continuation that
+    lets a pointer point there and asks for it tells them apart. After the pointers only their P
+    cells matter.
+
+    From: Merrill et al., arXiv 2604.03444 (a bit array, five pointers, swaps; theory.md, section
+    8), here with any V and P, one token a swap
+""")
 
 MOST_POINTERS = 64
 MOST_SWAPS = 1 << 16
@@ -166,20 +159,18 @@ MOST_SWAPS = 1 << 16
 class StateRecall(Composition, Task):
     """State-based recall: P pointers into n cells, exchanged K times."""
 
-    name: ClassVar[str] = "state-recall"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
-        "state-based recall: P pointers into n cells are exchanged K times, then one is read"
-    )
-    usage: ClassVar[str] = "n (cells), V (values), K (swaps), P (pointers, default 5), shift=free"
-    source: ClassVar[str] = "arXiv 2604.03444"
+    name = "state-recall"
+    words = WORDS
+    title = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
+    usage = "n (cells), V (values), K (swaps), P (pointers, default 5), shift=free"
+    source = "arXiv 2604.03444"
     shifts: ClassVar[dict[str, str]] = {
         "free": (
             "values, pointers, swaps and the question all independent and uniform, as in the paper"
         )
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("pointed",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("pointed",)
+    grid = (
         "n=6,V=2,K=24,P=6",
         "n=8,V=4,K=32,P=8",
         "n=12,V=6,K=48,P=12",

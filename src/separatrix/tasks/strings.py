@@ -23,49 +23,47 @@ from separatrix.tasks.base.task import (
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
 
-WORDS_OF_EQUALITY = Words(
-    asks="String equality: are two strings of n bits the same?",
-    table="""
+WORDS_OF_EQUALITY = Words.read("""
+    String equality: are two strings of n bits the same?
+
         position   0     ...   n-1   n     ...   2n-1
         input      u_1   ...   u_n   v_1   ...   v_n
         target     .     ...   .     .     ...   1 if u = v, else 0
-    """,
-    drawn="""
-        n >= 1. Sampled so that both answers have probability 1/2 exactly.
 
-        n >= 8: u holds fragments p10s and p01s, with p and s of r uniform bits each, which v holds
-        exchanged under answer 0: p01s for p10s, and back. There are 2^f of them, at the sums of the
-        subsets of f numbers, beside a uniform first place; subsets of even size hold the one kind,
-        either one, the others the other. All other bits are uniform. So v - u is, as a polynomial,
-        +-x^s (1 - x) times the product of the (1 - x^a), v is distributed like u, and under both
-        answers the two have the same ones, the same ones at places that agree modulo every divisor
-        of an a, the same sums of i^p u_i for p <= f, and the same number of every r + 1
-        neighbours, which for n >= 24 is log2 n rounded down, and so (from r = 1, n = 12, on) the
-        same runs.
+    Drawn: n >= 1. Sampled so that both answers have probability 1/2 exactly.
 
-        The numbers are those of a list that hide all moduli up to the largest M and take at most
-        two thirds of the string: 6 (M = 3), 12 (4), 8 and 15 (5), 12 and 20 (6), 12 and 35 (7), 24
-        and 35 (8), 18, 40 and 77 (11), 72, 91 and 110 (13), 72, 130 and 154 (14). M is 3 at n = 24,
-        4 at 48, 5 at 64, 7 at 96, 8 at 128, 11 at 256, 14 at 1024.
+    n >= 8: u holds fragments p10s and p01s, with p and s of r uniform bits each, which v holds
+    exchanged under answer 0: p01s for p10s, and back. There are 2^f of them, at the sums of the
+    subsets of f numbers, beside a uniform first place; subsets of even size hold the one kind,
+    either one, the others the other. All other bits are uniform. So v - u is, as a polynomial,
+    +-x^s (1 - x) times the product of the (1 - x^a), v is distributed like u, and under both
+    answers the two have the same ones, the same ones at places that agree modulo every divisor of
+    an a, the same sums of i^p u_i for p <= f, and the same number of every r + 1 neighbours, which
+    for n >= 24 is log2 n rounded down, and so (from r = 1, n = 12, on) the same runs.
 
-        What remains are other fingerprints, which no sampler avoids: ones at places modulo M + 1
-        ("larger moduli"); bags of more neighbours, of which there are more kinds than places; log2
-        n random bits and as many of memory check equality nearly always, and so do fixed sums such
-        as that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i ("compared")
-        is right with probability 1/2 + 2^f/n on average, and at the best place with that of its
-        level. Boosted trees compare many: fitted to 4,000, 0.99 at n = 24 and 64, 0.91 at n = 48.
+    The numbers are those of a list that hide all moduli up to the largest M and take at most two
+    thirds of the string: 6 (M = 3), 12 (4), 8 and 15 (5), 12 and 20 (6), 12 and 35 (7), 24 and 35
+    (8), 18, 40 and 77 (11), 72, 91 and 110 (13), 72, 130 and 154 (14). M is 3 at n = 24, 4 at 48, 5
+    at 64, 7 at 96, 8 at 128, 11 at 256, 14 at 1024.
 
-        n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair
-        of unequal bits exchanged. So v is as uniform as u, both have the same ones under both
-        answers, and counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite;
-        the two tokens are all there is, and one zero beside one one says that they differ. So
-        "counts" and "last tokens" see the answer.)
-    """,
-    counted="""
-        2^n: of two different strings u, the continuation v = u accepts one (theory.md, section 3).
-    """,
-    origin="[Bha24]; theory.md, sections 2 and 3",
-)
+    What remains are other fingerprints, which no sampler avoids: ones at places modulo M + 1
+    ("larger moduli"); bags of more neighbours, of which there are more kinds than places; log2 n
+    random bits and as many of memory check equality nearly always, and so do fixed sums such as
+    that of i^4 u_i. 2^(f+1) places differ, so that comparing one u_i with v_i ("compared") is right
+    with probability 1/2 + 2^f/n on average, and at the best place with that of its level. Boosted
+    trees compare many: fitted to 4,000, 0.99 at n = 24 and 64, 0.91 at n = 48.
+
+    n < 8: u is uniform over the strings that hold both bits; v is u, or u with a uniform pair of
+    unequal bits exchanged. So v is as uniform as u, both have the same ones under both answers, and
+    counts say nothing; sums of i u_i and runs do. (n = 1: v is u or its opposite; the two tokens
+    are all there is, and one zero beside one one says that they differ. So "counts" and "last
+    tokens" see the answer.)
+
+    Counted: 2^n: of two different strings u, the continuation v = u accepts one (theory.md, section
+    3).
+
+    From: [Bha24]; theory.md, sections 2 and 3
+""")
 
 _LEAST_FRAGMENTS = 8
 """Smallest n that has room for fragments."""
@@ -89,18 +87,18 @@ _HIDING = (
 class Equality(Task):
     """Equality of two strings of n bits."""
 
-    name: ClassVar[str] = "equality"
-    words: ClassVar[Words] = WORDS_OF_EQUALITY
-    title: ClassVar[str] = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
-    usage: ClassVar[str] = "n, shift=apart"
-    source: ClassVar[str] = "[Bha24]"
+    name = "equality"
+    words = WORDS_OF_EQUALITY
+    title = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
+    usage = "n, shift=apart"
+    source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "apart": (
             "where u and v differ, v is a uniform other string with as many ones, most places apart"
         )
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("halves", "moduli", "larger moduli", "compared")
-    grid: ClassVar[tuple[str, ...]] = ("n=24", "n=32", "n=48", "n=64", "n=256")
+    shortcuts = ("halves", "moduli", "larger moduli", "compared")
+    grid = ("n=24", "n=32", "n=48", "n=64", "n=256")
 
     n: int
     shift: str = PLAIN
@@ -233,62 +231,58 @@ class Equality(Task):
         return (tokens[:, : self.n] == tokens[:, self.n :]).all(1).astype(np.int64)
 
 
-WORDS_OF_DISJOINTNESS = Words(
-    asks="Disjointness: have two sets, given as strings of n bits, no element in common?",
-    table="""
+WORDS_OF_DISJOINTNESS = Words.read("""
+    Disjointness: have two sets, given as strings of n bits, no element in common?
+
         position   0     ...   n-1   n     ...   2n-1
         input      u_1   ...   u_n   v_1   ...   v_n
         target     .     ...   .     .     ...   1 if no i has u_i = v_i = 1, else 0
-    """,
-    drawn="""
-        n >= 2. Sampled so that both answers have probability
-        1/2 exactly.
 
-        Every element falls into u only, v only or neither, each with probability 1/3. Then a pair
-        of neighbours is chosen, uniform among those of an odd place and the next (of odd n, the
-        last place or the first is left out, by a fair coin), and one of the two, by a fair coin: it
-        belongs to u, the other does not, and v has one of them: under answer 1 the other one, under
-        answer 0 the same, which is the only element in common. So u does not depend on the answer,
-        nor does v, nor how many elements either has in any part of an even number of places from an
-        odd one on (halves, quarters): neither half says anything, nor does any count or single
-        place.
+    Drawn: n >= 2. Sampled so that both answers have probability 1/2 exactly.
 
-        Two counts together do, where their parts divide pairs, and no sampler avoids that for all
-        parts: sum s_i u_i times sum s_i v_i, for signs s, is the number of common elements but for
-        noise. It is the most for odd places less even ones: under answer 0 both sums are moved
-        alike, under answer 1 to opposite sides. Both are about normal, of variance 2n/9 each and
-        covariance -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the
-        product at n = 16, 0.53 at n = 64. A gain of 5/(2n) is allowed.
+    Every element falls into u only, v only or neither, each with probability 1/3. Then a pair of
+    neighbours is chosen, uniform among those of an odd place and the next (of odd n, the last place
+    or the first is left out, by a fair coin), and one of the two, by a fair coin: it belongs to u,
+    the other does not, and v has one of them: under answer 1 the other one, under answer 0 the
+    same, which is the only element in common. So u does not depend on the answer, nor does v, nor
+    how many elements either has in any part of an even number of places from an odd one on (halves,
+    quarters): neither half says anything, nor does any count or single place.
 
-        Boosted trees on raw tokens see u_i = v_i = 1 in two splits, for every i that they have seen
-        enough of, which is the task itself: fitted to 4,000 prompts, 0.81 at n = 16, 0.72 at n =
-        32, nothing at n = 256.
-    """,
-    counted="""
-        2^n: two sets u differ at some element, and the set v of this element alone meets one of
-        them (theory.md, section 3).
-    """,
-    origin="[Bha24]; theory.md, sections 2 and 3",
-)
+    Two counts together do, where their parts divide pairs, and no sampler avoids that for all
+    parts: sum s_i u_i times sum s_i v_i, for signs s, is the number of common elements but for
+    noise. It is the most for odd places less even ones: under answer 0 both sums are moved alike,
+    under answer 1 to opposite sides. Both are about normal, of variance 2n/9 each and covariance
+    -n/9, so that the best guess from them gains 2.27/n; 0.60 was measured for the product at n =
+    16, 0.53 at n = 64. A gain of 5/(2n) is allowed.
+
+    Boosted trees on raw tokens see u_i = v_i = 1 in two splits, for every i that they have seen
+    enough of, which is the task itself: fitted to 4,000 prompts, 0.81 at n = 16, 0.72 at n = 32,
+    nothing at n = 256.
+
+    Counted: 2^n: two sets u differ at some element, and the set v of this element alone meets one
+    of them (theory.md, section 3).
+
+    From: [Bha24]; theory.md, sections 2 and 3
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disjointness(Task):
     """Disjointness of two sets of n elements."""
 
-    name: ClassVar[str] = "disjointness"
-    words: ClassVar[Words] = WORDS_OF_DISJOINTNESS
-    title: ClassVar[str] = (
+    name = "disjointness"
+    words = WORDS_OF_DISJOINTNESS
+    title = (
         "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
         " v_i = 1"
     )
-    usage: ClassVar[str] = "n, shift=sparse"
-    source: ClassVar[str] = "[Bha24]"
+    usage = "n, shift=sparse"
+    source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("quarters", "sign products")
-    grid: ClassVar[tuple[str, ...]] = ("n=16", "n=24", "n=32", "n=64", "n=256")
+    shortcuts = ("quarters", "sign products")
+    grid = ("n=16", "n=24", "n=32", "n=64", "n=256")
 
     n: int
     shift: str = PLAIN

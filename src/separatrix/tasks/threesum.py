@@ -20,59 +20,55 @@ from separatrix.tasks.drawing.classes_modulo import (
     told_by_numbers_of_sums,
 )
 
-WORDS = Words(
-    asks="3-Sum modulo M, per query or as a decision.",
-    table="""
+WORDS = Words.read("""
+    3-Sum modulo M, per query or as a decision.
+
         per query:  position  0    ...  n-1  n         decision:  position  0    ...  n-1
                     input     x_1  ...  x_n  q                    input     x_1  ...  x_n
                     target    .    ...  .    0 or 1               target    .    ...  0 or 1
-    """,
-    rules="""
-        Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when
-        some x_i + x_j + x_k = 0 mod M at three different places. Values may repeat.
-    """,
-    drawn="""
-        n >= 2 (3 as a decision), M >= 5. Sampled so that both answers have probability 1/2 exactly.
 
-        Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
-        into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but
-        one that is left free, and one fair side per class, so that no two add up to -q. The label
-        chooses the last token drawn only, which is put at a uniform place: under label 1 the other
-        side of a uniform one of them, under label 0 a fair side of the free class. Given q, every
-        single token is uniform over the values in classes under both labels, and which tokens are
-        equal has the same law.
+    Per query the answer is 1 when some x_i + x_j + q = 0 mod M, i != j; as a decision, when some
+    x_i + x_j + x_k = 0 mod M at three different places. Values may repeat.
 
-        As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no
-        triple; so are n-1 others, which only serve to find the last token. One value is found that
-        would complete a triple in the first and none in the second, one the other way round, both
-        new to all. The last token is the former under label 1 and the latter under label 0, at a
-        uniform place. The two sequences are exchangeable, so the last token has one law under both
-        labels, and so has the rest; it is new under both. Hence counts, single places and repeats
-        say nothing. Such values become rare as pairs fill [M], so that decisions are drawn from M =
-        n^2/2 on.
+    Drawn: n >= 2 (3 as a decision), M >= 5. Sampled so that both answers have probability 1/2
+    exactly.
 
-        What still differs, by about 1/M, is the sum of all tokens, which three of them leave out
-        under label 1, and in decisions over three to five tokens which two values stand together:
-        10^5 prompts of those show it, of n >= 6 they do not. In decisions, how many pairs have
-        equal sums or differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37,
-        0.52 at n = 16, M = 521, nothing seen in 20,000 prompts at n = 12, M = 4099. A gain of
-        n^3/(128 M) is allowed.
+    Per query: q is uniform, and the others are a decision of 2-Sum with the sum -q. Values fall
+    into classes {x, -q-x} with x != -q-x; n-1 tokens have independent uniform classes, all but one
+    that is left free, and one fair side per class, so that no two add up to -q. The label chooses
+    the last token drawn only, which is put at a uniform place: under label 1 the other side of a
+    uniform one of them, under label 0 a fair side of the free class. Given q, every single token is
+    uniform over the values in classes under both labels, and which tokens are equal has the same
+    law.
 
-        Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too,
-        so who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M
-        odd, three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one
-        among n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers,
-        those for all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single
-        p: at most 0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.58,
-        0.66 of 0.68 at n = 12, M = 1031; as a decision 0.55 of 0.56 at n = 16, M = 4099, 0.62 of
-        0.63 at n = 10, M = 499. So the sizes of the grid are long, with large M.
-    """,
-    counted="""
-        Not known: what matters of n tokens is their set of pair sums, and no formula is known for
-        how many such sets there are.
-    """,
-    origin="[San23] (Match3); theory.md, section 2",
-)
+    As a decision: n-1 tokens are drawn one by one, uniform over the values that complete no triple;
+    so are n-1 others, which only serve to find the last token. One value is found that would
+    complete a triple in the first and none in the second, one the other way round, both new to all.
+    The last token is the former under label 1 and the latter under label 0, at a uniform place. The
+    two sequences are exchangeable, so the last token has one law under both labels, and so has the
+    rest; it is new under both. Hence counts, single places and repeats say nothing. Such values
+    become rare as pairs fill [M], so that decisions are drawn from M = n^2/2 on.
+
+    What still differs, by about 1/M, is the sum of all tokens, which three of them leave out under
+    label 1, and in decisions over three to five tokens which two values stand together: 10^5
+    prompts of those show it, of n >= 6 they do not. In decisions, how many pairs have equal sums or
+    differences differs as well, the less the larger M/n^3: 0.55 at n = 7, M = 37, 0.52 at n = 16, M
+    = 521, nothing seen in 20,000 prompts at n = 12, M = 4099. A gain of n^3/(128 M) is allowed.
+
+    Choose M prime for the hard task: where d divides M, sums that are 0 mod M are 0 mod d too, so
+    who adds modulo d knows part of the answer (0.59 from parities at n = 4, M = 16). With M odd,
+    three tokens add up to M or 2M (or 0). Of numbers of sums that are right modulo p, one among
+    n(n-1)/2 pairs, or n(n-1)(n-2)/6 triples, is larger by one. Taken as normal numbers, those for
+    all p from 2 to 16 together are worth about 2/n, or 3.5/n^(3/2), less for a single p: at most
+    0.53 at n = 24, M = 4099. All together reach 0.57 there, where the level is 0.58, 0.66 of 0.68
+    at n = 12, M = 1031; as a decision 0.55 of 0.56 at n = 16, M = 4099, 0.62 of 0.63 at n = 10, M =
+    499. So the sizes of the grid are long, with large M.
+
+    Counted: Not known: what matters of n tokens is their set of pair sums, and no formula is known
+    for how many such sets there are.
+
+    From: [San23] (Match3); theory.md, section 2
+""")
 
 Form = Literal["query", "decision"]
 LARGEST_TABLE = 1 << 24
@@ -88,9 +84,9 @@ _PAIRS = 8
 class ThreeSum(Task):
     """3-Sum modulo M over n tokens, per query or as a decision."""
 
-    name: ClassVar[str] = "threesum"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "threesum"
+    words = WORDS
+    title = (
         "3-Sum modulo M: do two earlier tokens and the last cancel (query), or do any three cancel"
         " (decision)"
     )
@@ -98,10 +94,10 @@ class ThreeSum(Task):
         "query": "3-Sum modulo M: do two earlier tokens and the last cancel",
         "decision": "3-Sum modulo M: do any three cancel",
     }
-    usage: ClassVar[str] = "n, M, form=query|decision (default query)"
-    source: ClassVar[str] = "[San23]"
-    shortcuts: ClassVar[tuple[str, ...]] = ("pair sums", "residues", "more residues")
-    grid: ClassVar[tuple[str, ...]] = (
+    usage = "n, M, form=query|decision (default query)"
+    source = "[San23]"
+    shortcuts = ("pair sums", "residues", "more residues")
+    grid = (
         "n=24,M=4099",
         "n=32,M=4099",
         "n=16,M=4099,form=decision",

@@ -97,31 +97,28 @@ def _inversions(p: tuple[int, ...]) -> int:
     return sum(one > other for one, other in itertools.combinations(p, 2))
 
 
-WORDS_OF_PARITY = Words(
-    asks="Parity: is the number of ones among n bits odd?",
-    table="""
+WORDS_OF_PARITY = Words.read("""
+    Parity: is the number of ones among n bits odd?
+
         n = 5:   position   0   1   2   3   4
                  input      1   0   1   1   0
                  target     .   .   .   .   1
-    """,
-    rules="Ids are the bits; the answer is their sum modulo 2.",
-    drawn="""
-        n >= 2 independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no
-        look at fewer than all tells anything.
 
-        The answer is a function of the number of ones: who counts all n exactly has it, so counts
-        may do anything. A threshold on that number alone is right in 2^(n-1) + binom(n-1,
-        floor((n-1)/2)) of the 2^n prompts, which is 0.57 at n = 32.
-    """,
-    counted="""
-        2, for prefixes of any length t from 1 to n - 1: their own parity [here]. Any continuation
-        is answered differently after an even and after an odd prefix.
-    """,
-    origin="""
-        the parity function; for transformers Hahn, arXiv 1906.06755; modular of m = 2 asks the same
-        of a uniform number of ones, group of C2 the same of the same bits
-    """,
-)
+    Ids are the bits; the answer is their sum modulo 2.
+
+    Drawn: n >= 2 independent fair bits. Any n - 1 of them leave the answer a fair coin, so that no
+    look at fewer than all tells anything.
+
+    The answer is a function of the number of ones: who counts all n exactly has it, so counts may
+    do anything. A threshold on that number alone is right in 2^(n-1) + binom(n-1, floor((n-1)/2))
+    of the 2^n prompts, which is 0.57 at n = 32.
+
+    Counted: 2, for prefixes of any length t from 1 to n - 1: their own parity [here]. Any
+    continuation is answered differently after an even and after an odd prefix.
+
+    From: the parity function; for transformers Hahn, arXiv 1906.06755; modular of m = 2 asks the
+    same of a uniform number of ones, group of C2 the same of the same bits
+""")
 
 _LEVELLED = 4096
 """Largest n whose level is computed exactly; beyond, it is that of this n, which is more."""
@@ -131,18 +128,18 @@ _LEVELLED = 4096
 class Parity(Task):
     """The parity of n bits."""
 
-    name: ClassVar[str] = "parity"
-    words: ClassVar[Words] = WORDS_OF_PARITY
-    title: ClassVar[str] = "parity: answer 1 if the number of ones among n bits is odd"
-    usage: ClassVar[str] = "n, shift=few"
-    source: ClassVar[str] = "arXiv 1906.06755"
+    name = "parity"
+    words = WORDS_OF_PARITY
+    title = "parity: answer 1 if the number of ones among n bits is odd"
+    usage = "n, shift=few"
+    source = "arXiv 1906.06755"
     shifts: ClassVar[dict[str, str]] = {
         "few": (
             "after the first bit, which stays fair, a bit is one with probability 1/sqrt(n): most"
             " prompts have few ones"
         )
     }
-    grid: ClassVar[tuple[str, ...]] = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
+    grid = ("n=32", "n=48", "n=64", "n=256", "n=1024", "n=4096")
 
     n: int
     shift: str = PLAIN
@@ -183,58 +180,48 @@ class Parity(Task):
         return self._checked(tokens).sum(axis=1) % 2
 
 
-WORDS_OF_MODULAR = Words(
-    asks="Modular counting: how many of n bits are ones, modulo m?",
-    table="""
+WORDS_OF_MODULAR = Words.read("""
+    Modular counting: how many of n bits are ones, modulo m?
+
         n = 6, m = 3:   position   0   1   2   3   4   5
                         input      1   0   1   1   0   1
                         target     .   .   .   .   .   1
-    """,
-    rules="Ids are the bits; the answer is the number of ones modulo m. Above: 4 = 1 modulo 3.",
-    drawn="""
-        n >= m >= 2. The number of ones is uniform below C, the largest multiple of m with C <= n +
-        1, so that answers are uniform; the places of the ones are uniform.
 
-        The answer is a function of the number of ones: who counts all n exactly has it. Everything
-        else sees that number roughly. To tell it up to an interval is worth little: whatever
-        intervals of numbers the m answers are guessed on, that is right with probability at most
-        1/m + (m-1)/C, since an interval of k numbers holds at most ceil(k/m) of one residue. That
-        is the level of every probe but exact counts, which are all there is. (With independent bits
-        the number would lie within a few standard deviations, sqrt(n)/2 each, of n/2, and m
-        thresholds on it would be right most of the time.)
-    """,
-    counted="""
-        m, for the first n - 1 bits [here]: their number of ones modulo m. All m occur, and one more
-        bit keeps them apart.
-    """,
-    origin="""
-        the languages of strings whose number of ones is a multiple of m, for which see Merrill,
-        Petty, Sabharwal, arXiv 2404.08819
-    """,
-)
+    Ids are the bits; the answer is the number of ones modulo m. Above: 4 = 1 modulo 3.
+
+    Drawn: n >= m >= 2. The number of ones is uniform below C, the largest multiple of m with C <= n
+    + 1, so that answers are uniform; the places of the ones are uniform.
+
+    The answer is a function of the number of ones: who counts all n exactly has it. Everything else
+    sees that number roughly. To tell it up to an interval is worth little: whatever intervals of
+    numbers the m answers are guessed on, that is right with probability at most 1/m + (m-1)/C,
+    since an interval of k numbers holds at most ceil(k/m) of one residue. That is the level of
+    every probe but exact counts, which are all there is. (With independent bits the number would
+    lie within a few standard deviations, sqrt(n)/2 each, of n/2, and m thresholds on it would be
+    right most of the time.)
+
+    Counted: m, for the first n - 1 bits [here]: their number of ones modulo m. All m occur, and one
+    more bit keeps them apart.
+
+    From: the languages of strings whose number of ones is a multiple of m, for which see Merrill,
+    Petty, Sabharwal, arXiv 2404.08819
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Modular(Task):
     """The number of ones among n bits, modulo m."""
 
-    name: ClassVar[str] = "modular"
-    words: ClassVar[Words] = WORDS_OF_MODULAR
-    title: ClassVar[str] = "modular counting: how many of n bits are ones, modulo m"
-    usage: ClassVar[str] = "n, m, shift=independent"
-    source: ClassVar[str] = "arXiv 2404.08819"
+    name = "modular"
+    words = WORDS_OF_MODULAR
+    title = "modular counting: how many of n bits are ones, modulo m"
+    usage = "n, m, shift=independent"
+    source = "arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "independent": "bits are independent and fair, after the first m - 1, which make the answer"
         " uniform"
     }
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=48,m=3",
-        "n=64,m=5",
-        "n=96,m=4",
-        "n=256,m=7",
-        "n=1024,m=16",
-        "n=4096,m=60",
-    )
+    grid = ("n=48,m=3", "n=64,m=5", "n=96,m=4", "n=256,m=7", "n=1024,m=16", "n=4096,m=60")
 
     n: int
     m: int
@@ -284,51 +271,44 @@ class Modular(Task):
         return self._checked(tokens).sum(axis=1) % self.m
 
 
-WORDS_OF_PERMUTATION = Words(
-    asks="""
-        Permutation composition: where do k things stand after n rearrangements? State tracking over
-        the symmetric group S_k.
-    """,
-    table="""
+WORDS_OF_PERMUTATION = Words.read("""
+    Permutation composition: where do k things stand after n rearrangements? State tracking over the
+    symmetric group S_k.
+
         k = 3:   position   0   1   2        position   0     1     ...   n-1
                  input      1   3   4        input      p_1   p_2   ...   p_n
                  target     .   .   1        target     .     .     ...   p_n o ... o p_1
-    """,
-    rules="""
-        Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0),
-        ..., p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends
-        j to p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0
-        to 0, 1, 0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
-    """,
-    drawn="""
-        n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
-        chain is that of the products.
 
-        Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
-        what single tokens say, tells anything: neither a table of any place nor a regression on
-        counts. What does tell is the parity: the sign of the product is the product of the signs,
-        and a model that tracks this bit alone is right with probability 2/k!. (Likewise for the
-        images of S_4 in S_3.) It is state tracking of a smaller group, not a way around it, and no
-        sampler over all of S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the
-        sizes below begin with k = 4. (Of fewer than 8 tokens a look at the last three is much
-        of the prompt, and comparing all of them with the last one tells more than chance: for k = 3
-        by 0.05 where n = 3, 0.0002 where n = 7. Where k = 2 the parity is all there is: the answer
-        is whether id 1 occurs an odd number of times.)
+    Id r is the r-th permutation of 0..k-1, counted from 0, in lexicographic order of (p(0), ...,
+    p(k-1)); id 0 is the identity. The permutation read first acts first: the answer sends j to
+    p_n(...p_2(p_1(j))...). Above: p_1 = (0, 2, 1), p_2 = (1, 2, 0), p_3 = (2, 0, 1) send 0 to 0, 1,
+    0; 1 to 2, 0, 2; and 2 to 1, 2, 1; so the product is (0, 2, 1), id 1.
 
-        Every shift keeps p_1 uniform and with it the answer.
-    """,
-    counted="""
-        k!, for prefixes of any length t from 1 to n - 1 [here].
+    Drawn: n >= 2 permutations of 2 <= k <= 6 things, independent and uniform, drawn for n >= 8; the
+    chain is that of the products.
 
-        Prefixes with one product have the same answers. Of two with products g != h, any
-        continuation with product c is answered c o g and c o h, which differ. All k! products
-        occur: p_1 can be any permutation and the others the identity.
-    """,
-    origin="""
-        the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
-        theory.md, section 8
-    """,
-)
+    Any n - 1 of the tokens leave the product uniform, so that no token by itself, and no sum of
+    what single tokens say, tells anything: neither a table of any place nor a regression on counts.
+    What does tell is the parity: the sign of the product is the product of the signs, and a model
+    that tracks this bit alone is right with probability 2/k!. (Likewise for the images of S_4 in
+    S_3.) It is state tracking of a smaller group, not a way around it, and no sampler over all of
+    S_k avoids it: 0.33 where k = 3, 0.08 where k = 4, which is why the sizes below begin with k =
+    4. (Of fewer than 8 tokens a look at the last three is much of the prompt, and comparing all of
+    them with the last one tells more than chance: for k = 3 by 0.05 where n = 3, 0.0002 where n =
+    7. Where k = 2 the parity is all there is: the answer is whether id 1 occurs an odd number of
+    times.)
+
+    Every shift keeps p_1 uniform and with it the answer.
+
+    Counted: k!, for prefixes of any length t from 1 to n - 1 [here].
+
+    Prefixes with one product have the same answers. Of two with products g != h, any continuation
+    with product c is answered c o g and c o h, which differ. All k! products occur: p_1 can be any
+    permutation and the others the identity.
+
+    From: the word problem of S_5 (Barrington 1989); Merrill, Petty, Sabharwal, arXiv 2404.08819;
+    theory.md, section 8
+""")
 
 _LEAST_DRAWN = 8
 
@@ -397,14 +377,14 @@ class Product(Composition, Task):
 class Permutation(Product):
     """The product of n permutations of k things."""
 
-    name: ClassVar[str] = "permutation"
-    words: ClassVar[Words] = WORDS_OF_PERMUTATION
-    title: ClassVar[str] = (
+    name = "permutation"
+    words = WORDS_OF_PERMUTATION
+    title = (
         "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
         " product"
     )
-    usage: ClassVar[str] = "n, k (things that are permuted), shift=swaps|generators"
-    source: ClassVar[str] = "Barrington 1989; arXiv 2404.08819"
+    usage = "n, k (things that are permuted), shift=swaps|generators"
+    source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "swaps": (
             "after the first, every permutation exchanges two neighbours: a uniform i with i + 1"
@@ -413,14 +393,8 @@ class Permutation(Product):
             "after the first, every permutation is (0 1) or the cycle j -> j + 1, by a fair coin"
         ),
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("parities",)
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=16,k=4",
-        "n=32,k=4",
-        "n=16,k=5",
-        "n=64,k=5",
-        "n=256,k=5",
-    )
+    shortcuts = ("parities",)
+    grid = ("n=16,k=4", "n=32,k=4", "n=16,k=5", "n=64,k=5", "n=256,k=5")
 
     k: int
     shift: str = PLAIN
@@ -476,44 +450,37 @@ class Permutation(Product):
         return np.array([swaps[0], self.elements.ids(np.roll(np.arange(self.k), -1))])
 
 
-WORDS_OF_GROUP = Words(
-    asks="""
-        The word problem of a group: what is the product of n of its elements? State tracking over
-        alternating and cyclic groups.
-    """,
-    table="""
+WORDS_OF_GROUP = Words.read("""
+    The word problem of a group: what is the product of n of its elements? State tracking over
+    alternating and cyclic groups.
+
         G = C5:   position   0   1   2   3        position   0     1     ...   n-1
                   input      3   4   4   0        input      g_1   g_2   ...   g_n
                   target     .   .   .   1        target     .     .     ...   g_n o ... o g_1
-    """,
-    rules="""
-        Of the cyclic group Cm, id r is the number r, and the product of numbers is their sum modulo
-        m. Of the alternating group Ak, id r is the r-th even permutation of 0..k-1, counted from 0,
-        in lexicographic order of (p(0), ..., p(k-1)). The element read first acts first: the answer
-        sends j to g_n(...g_2(g_1(j))...). In A5, of 60 elements, ids 1 and 3 are (0, 1, 3, 4, 2)
-        and (0, 2, 1, 4, 3); their product is (0, 2, 4, 3, 1), id 5.
-    """,
-    drawn="""
-        n >= 2 elements of A3, A4, A5, A6 or of Cm with 2 <= m <= 720, independent and uniform,
-        drawn for n >= 8; the chain is that of the products.
 
-        Any n - 1 of the tokens leave the product uniform: no table of any place tells anything. In
-        a cyclic group the order does not matter, so the answer is a function of the counts of all
-        elements, and who counts exactly has it; so counts may do anything there. A4 has the
-        quotient C3, and a model that tracks it alone is right with probability 1/4. A5 and A6 have
-        no quotients: there is no smaller group to track.
-    """,
-    counted="""
-        The order of the group, k!/2 or m, for prefixes of any length from 1 to n - 1 [here].
+    Of the cyclic group Cm, id r is the number r, and the product of numbers is their sum modulo m.
+    Of the alternating group Ak, id r is the r-th even permutation of 0..k-1, counted from 0, in
+    lexicographic order of (p(0), ..., p(k-1)). The element read first acts first: the answer sends
+    j to g_n(...g_2(g_1(j))...). In A5, of 60 elements, ids 1 and 3 are (0, 1, 3, 4, 2) and (0, 2,
+    1, 4, 3); their product is (0, 2, 4, 3, 1), id 5.
 
-        Prefixes with one product have the same answers, and of two products g != h any continuation
-        with product c is answered c o g and c o h, which differ. All products occur.
-    """,
-    origin="""
-        the word problems of A_5, hard for NC^1 (Barrington 1989), and of cyclic groups, in ACC^0;
-        Merrill, Petty, Sabharwal, arXiv 2404.08819, compare A_5, A_4 x Z_5 and Z_60
-    """,
-)
+    Drawn: n >= 2 elements of A3, A4, A5, A6 or of Cm with 2 <= m <= 720, independent and uniform,
+    drawn for n >= 8; the chain is that of the products.
+
+    Any n - 1 of the tokens leave the product uniform: no table of any place tells anything. In a
+    cyclic group the order does not matter, so the answer is a function of the counts of all
+    elements, and who counts exactly has it; so counts may do anything there. A4 has the quotient
+    C3, and a model that tracks it alone is right with probability 1/4. A5 and A6 have no quotients:
+    there is no smaller group to track.
+
+    Counted: The order of the group, k!/2 or m, for prefixes of any length from 1 to n - 1 [here].
+
+    Prefixes with one product have the same answers, and of two products g != h any continuation
+    with product c is answered c o g and c o h, which differ. All products occur.
+
+    From: the word problems of A_5, hard for NC^1 (Barrington 1989), and of cyclic groups, in ACC^0;
+    Merrill, Petty, Sabharwal, arXiv 2404.08819, compare A_5, A_4 x Z_5 and Z_60
+""")
 
 _GROUP = re.compile(r"A([3-6])|C([1-9][0-9]{0,2})")
 _LARGEST = 720
@@ -523,14 +490,14 @@ _LARGEST = 720
 class Group(Product):
     """The product of n elements of an alternating or cyclic group."""
 
-    name: ClassVar[str] = "group"
-    words: ClassVar[Words] = WORDS_OF_GROUP
-    title: ClassVar[str] = (
+    name = "group"
+    words = WORDS_OF_GROUP
+    title = (
         "the word problem of a group: g_1, ..., g_n of A_k or a cyclic one, the first acting first;"
         " answer their product"
     )
-    usage: ClassVar[str] = "n, G=A3|A4|A5|A6|C2|C3|...|C720, shift=generators"
-    source: ClassVar[str] = "Barrington 1989; arXiv 2404.08819"
+    usage = "n, G=A3|A4|A5|A6|C2|C3|...|C720, shift=generators"
+    source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "generators": (
             "after the first, every element is one of two generators by a fair coin: 0 and 1 of Cm,"
@@ -538,14 +505,7 @@ class Group(Product):
             " things for even k)"
         )
     }
-    grid: ClassVar[tuple[str, ...]] = (
-        "n=16,G=C5",
-        "n=24,G=A5",
-        "n=32,G=A4",
-        "n=64,G=A5",
-        "n=64,G=C60",
-        "n=256,G=A5",
-    )
+    grid = ("n=16,G=C5", "n=24,G=A5", "n=32,G=A4", "n=64,G=A5", "n=64,G=C60", "n=256,G=A5")
 
     G: str
     shift: str = PLAIN

@@ -34,59 +34,55 @@ from separatrix.tasks.drawing.classes_modulo import (
 )
 from separatrix.tasks.drawing.distinct import independent
 
-WORDS = Words(
-    asks="2-Sum modulo M, per query (Match2) or as a decision.",
-    table="""
+WORDS = Words.read("""
+    2-Sum modulo M, per query (Match2) or as a decision.
+
         per query:  position  0    1    ...  n-1  n         decision:  position  0    ...  n-1
                     input     x_1  x_2  ...  x_n  q                    input     x_1  ...  x_n
                     target    .    .    ...  .    0 or 1               target    .    ...  0 or 1
-    """,
-    rules="""
-        Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod
-        M for some i != j. Values may repeat.
-    """,
-    drawn="""
-        n >= 1 (2 as a decision), M >= 3. Sampled so that both answers have probability 1/2 exactly.
 
-        Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M,
-        M/2. The label is a fair coin and chooses the last value drawn only: under label 1 the
-        negative of a drawn one, under label 0 a value of another class, which is left free, that is
-        equal to this negative modulo D. D is the largest of 360360, 27720, 2520, 840, 420, 210, 60,
-        30, 12, 6, 4, 2 that leaves at least three values of 1..M-1 with every residue (four for
-        even M; else 2 for odd M >= 5, or 1). The two are drawn together, either as likely as the
-        other way round. Per query, x_j at a uniform place j has the negative; the other x's are
-        independent and uniform over all values but -x_j and the free class; q is the last value. As
-        a decision, n-1 tokens have classes that are not free and one fair sign per class, so that
-        nothing cancels; the last value negates a uniform one of them and is put at a uniform place.
-        So the other tokens say nothing about the label, no token alone does (the last value, like
-        every token of a decision, is uniform over the classes under both labels), and neither does
-        which tokens are equal: the last value is new under both labels. Nor do ids modulo any
-        divisor of D say anything: modulo D the prompts of both labels are the same. (N' = 1, M = 3
-        or 4: no class can stay free; under label 0 the last value repeats the one that label 1
-        would negate, and counts tell.)
+    Per query the answer is 1 when some x_j + q = 0 mod M; as a decision, when x_i + x_j = 0 mod M
+    for some i != j. Values may repeat.
 
-        Every other way to compare x with -q by less than their whole values gives part of the
-        answer, less the longer the prompt; no sampler avoids all of them. Of numbers of sums that
-        are right modulo p, one is larger by one under label 1, but for those that p and D share:
-        worth at most half the largest probability of Binomial(n - 1, 1/p), and for several p half
-        of 1 - (1 - t_1)(1 - t_2)... of these distances. So D is larger for larger M: 4 at M = 17,
-        210 at M = 1031, 840 at M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2
-        to 16 are tried, each by itself and together: per query 0.64 and 0.78 at n = 32, M =
-        1031, 0.59 and 0.67 at n = 64, M = 4099. Their level is the bound for all of them.
-    """,
-    counted="""
-        Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M, j)
-        (theory.md, section 3).
+    Drawn: n >= 1 (2 as a decision), M >= 3. Sampled so that both answers have probability 1/2
+    exactly.
 
-        As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that
-        hold a pair already; the others are told apart by the last token, hence by their set of
-        values. Such a set takes one of the two signs in j classes and holds e of the values that
-        are their own negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1. (Theory.md's
-        binomial(N', n-1), from distinct values of the half range, is the part with j = n-1 and one
-        sign.)
-    """,
-    origin="[San23] (Match2), [Ye26]; theory.md, sections 2 and 3",
-)
+    Values fall into N' = floor((M-1)/2) classes {x, -x} with x != -x, and 0 and, for even M, M/2.
+    The label is a fair coin and chooses the last value drawn only: under label 1 the negative of a
+    drawn one, under label 0 a value of another class, which is left free, that is equal to this
+    negative modulo D. D is the largest of 360360, 27720, 2520, 840, 420, 210, 60, 30, 12, 6, 4, 2
+    that leaves at least three values of 1..M-1 with every residue (four for even M; else 2 for odd
+    M >= 5, or 1). The two are drawn together, either as likely as the other way round. Per query,
+    x_j at a uniform place j has the negative; the other x's are independent and uniform over all
+    values but -x_j and the free class; q is the last value. As a decision, n-1 tokens have classes
+    that are not free and one fair sign per class, so that nothing cancels; the last value negates a
+    uniform one of them and is put at a uniform place. So the other tokens say nothing about the
+    label, no token alone does (the last value, like every token of a decision, is uniform over the
+    classes under both labels), and neither does which tokens are equal: the last value is new under
+    both labels. Nor do ids modulo any divisor of D say anything: modulo D the prompts of both
+    labels are the same. (N' = 1, M = 3 or 4: no class can stay free; under label 0 the last value
+    repeats the one that label 1 would negate, and counts tell.)
+
+    Every other way to compare x with -q by less than their whole values gives part of the answer,
+    less the longer the prompt; no sampler avoids all of them. Of numbers of sums that are right
+    modulo p, one is larger by one under label 1, but for those that p and D share: worth at most
+    half the largest probability of Binomial(n - 1, 1/p), and for several p half of 1 - (1 - t_1)(1
+    - t_2)... of these distances. So D is larger for larger M: 4 at M = 17, 210 at M = 1031, 840 at
+    M = 4099, which hides all moduli up to 8, and 10 and 12. All from 2 to 16 are tried, each by
+    itself and together: per query 0.64 and 0.78 at n = 32, M = 1031, 0.59 and 0.67 at n = 64, M =
+    4099. Their level is the bound for all of them.
+
+    Counted: Per query: the sets of values that n tokens can have, sum_{j=1..min(n,M)} binomial(M,
+    j) (theory.md, section 3).
+
+    As a decision, after n-1 tokens, every sequence being allowed: one class for prefixes that hold
+    a pair already; the others are told apart by the last token, hence by their set of values. Such
+    a set takes one of the two signs in j classes and holds e of the values that are their own
+    negatives, once each, with j + e <= n-1 and, if j = 0, e = n-1. (Theory.md's binomial(N', n-1),
+    from distinct values of the half range, is the part with j = n-1 and one sign.)
+
+    From: [San23] (Match2), [Ye26]; theory.md, sections 2 and 3
+""")
 
 Form = Literal["query", "decision"]
 
@@ -95,9 +91,9 @@ Form = Literal["query", "decision"]
 class TwoSum(Task):
     """2-Sum modulo M over n tokens, per query or as a decision."""
 
-    name: ClassVar[str] = "twosum"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "twosum"
+    words = WORDS
+    title = (
         "2-Sum modulo M: does some earlier token cancel the last (query), or do any two cancel"
         " (decision)"
     )
@@ -105,8 +101,8 @@ class TwoSum(Task):
         "query": "2-Sum modulo M: does some earlier token cancel the last",
         "decision": "2-Sum modulo M: do any two cancel",
     }
-    usage: ClassVar[str] = "n, M, form=query|decision (default query), shift=few|zipf"
-    source: ClassVar[str] = "[San23], [Ye26]"
+    usage = "n, M, form=query|decision (default query), shift=few|zipf"
+    source = "[San23], [Ye26]"
     shifts: ClassVar[dict[str, str]] = {
         "few": "at most four different values (decision: classes), and the last one drawn",
         "zipf": (
@@ -114,8 +110,8 @@ class TwoSum(Task):
             " probability proportional to 1/j"
         ),
     }
-    shortcuts: ClassVar[tuple[str, ...]] = ("residues", "more residues")
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("residues", "more residues")
+    grid = (
         "n=32,M=1031",
         "n=64,M=4099",
         "n=32,M=1031,form=decision",

@@ -13,7 +13,7 @@ import pytest
 
 from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Disjointness, parse_task
-from separatrix.tasks.audits.shortcuts.bags import quarters
+from separatrix.tasks.audits.shortcuts.shapes import quarters
 
 Prompt = tuple[int, ...]
 

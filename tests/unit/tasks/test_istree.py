@@ -16,7 +16,7 @@ from separatrix.core.errors import SizeError, Undecided, UnknownNameError
 from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks import IsTree, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.shortcuts.graphs import cycles
+from separatrix.tasks.audits.shortcuts.shapes import cycles
 from separatrix.tasks.istree import crossed, grown, joined
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 
@@ -12,13 +12,6 @@ __all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require", "show
 
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
-
-
-class Sized(Protocol):
-    """A class of tasks, as far as messages about its sizes name it."""
-
-    name: ClassVar[str]
-    usage: ClassVar[str]
 
 
 def name_of(text: str) -> str:
@@ -65,17 +58,17 @@ def read_sizes(text: str, usage: str) -> dict[str, Any]:
 
 
 def check_names(
-    task: type[Sized], sizes: Mapping[str, Any], known: Sequence[str], *, needed: Sequence[str]
+    task: str, usage: str, sizes: Mapping[str, Any], known: Sequence[str], *, needed: Sequence[str]
 ) -> None:
     """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is
     missing.
     """
     for name in sizes:
         if name not in known:
-            raise UnknownNameError.of("size", name, known, where=f" of task '{task.name}'")
+            raise UnknownNameError.of("size", name, known, where=f" of task '{task}'")
     for name in needed:
         if name not in sizes:
-            raise SizeError(f"{task.name}: the size {name} is missing; sizes are {task.usage}")
+            raise SizeError(f"{task}: the size {name} is missing; sizes are {usage}")
 
 
 def require(

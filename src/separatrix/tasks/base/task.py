@@ -6,18 +6,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.blocks import parts
+from separatrix.tasks.base.described import PLAIN, Described
 from separatrix.tasks.base.layout import LARGEST_SIZE, Facts, Family, Layout, Table, TwoRuns, ranges
-from separatrix.tasks.base.sizes import check_names
-from separatrix.tasks.base.words import Words
 
 __all__ = [
     "LARGEST_SIZE",
@@ -33,11 +32,7 @@ __all__ = [
 Tokens = Ints
 NO_ANSWER = -1
 """Target of a place where no answer is due."""
-PLAIN = "none"
-"""The `shift` that is no shift: the sampler that every promise about chance and leaks is made
-for.
-"""
-LARGEST_SAMPLE = 1 << 30
+LARGEST_SAMPLE = 1 << Described.made_of[1]
 """Most tokens one call of `sample` makes."""
 
 
@@ -62,7 +57,7 @@ class FirstPart(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(ABC):
+class Task(Described):
     """A task at a size. Subclasses are final frozen dataclasses whose fields are the sizes; a bad
     size raises SizeError on construction.
 
@@ -74,34 +69,12 @@ class Task(ABC):
     what is asked nor what is right, so that verdicts about all inputs do not depend on it.
     """
 
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-    usage: ClassVar[str] = ""
-    """The sizes a task text may give."""
-    source: ClassVar[str] = ""
-    words: ClassVar[Words]
-    """What people and language models are told; docstrings are for developers."""
-    titles: ClassVar[dict[str, str]] = {}
-    """Form -> its own title, where `title` tells of several forms."""
-    noun: ClassVar[str] = "number"
-    """What an answer is called in a question."""
-    several: ClassVar[bool] = False
-    """Whether answers are due at several places."""
-    due: ClassVar[str] = "due after the last token; the loss is taken there"
-    stepwise: ClassVar[bool] = False
+    stepwise = False
     """Whether the steps to the answer are to be written too."""
-    thoughts: ClassVar[tuple[str, ...]] = ()
-    """The ways in which a chain of thought writes the steps: the values of `thought=...`."""
-    shifts: ClassVar[dict[str, str]] = {}
-    """The ways to draw that stand nearer to practice than the worst case: spelling -> what it
-    means.
-    """
-    shortcuts: ClassVar[tuple[str, ...]] = ()
-    """What else the audit tries on it, of `separatrix.tasks.SHORTCUTS`."""
-    grid: ClassVar[tuple[str, ...]] = ()
-    """Sizes from easy to hard, as in a task text without its name: at least three, the first
-    three small enough to audit in seconds.
-    """
+
+    @property
+    def _made_of(self) -> int:
+        return self.length
 
     @abstractmethod
     def layout(self) -> Layout:
@@ -267,11 +240,6 @@ class Task(ABC):
         """The task that asks the same where tokens are written as words."""
         return self
 
-    @property
-    def own_title(self) -> str:
-        """The title, of the task's own form alone where it has several."""
-        return self.titles.get(str(self.sizes().get("form", "")), self.title)
-
     def answer_word(self, answer: int) -> str:
         """An answer as it is to be written."""
         return str(answer)
@@ -282,22 +250,6 @@ class Task(ABC):
         many things).
         """
         return "number", self.answers
-
-    @property
-    def definition(self) -> str:
-        """What is asked, for a solver."""
-        return self.words.definition
-
-    @property
-    def how_drawn(self) -> str:
-        """How the sampler draws, and what its shift changes."""
-        meant = self.shifts.get(str(self.sizes().get("shift", "")))
-        return self.words.drawn if meant is None else f"{self.words.drawn}\n\nHere: {meant}."
-
-    @property
-    def cited(self) -> str:
-        """The works that the task comes from."""
-        return self.source
 
     @property
     def extent(self) -> tuple[str, ...]:
@@ -316,34 +268,9 @@ class Task(ABC):
         after = f"{self.prefix_length:,} tokens"
         return f"log2 of the prefix classes after {after} {count.log2_str(5)}"
 
-    @property
-    def spec(self) -> str:
-        """Canonical text, `parse_task(task.spec) == task`."""
-        sizes = ",".join(f"{key}={value}" for key, value in self.sizes().items())
-        return f"{self.name}:{sizes}"
-
-    def sizes(self) -> dict[str, Any]:
-        """Every size by its spelling in task text; a shift only where there is one."""
-        sizes = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in sizes.items() if (name, value) != ("shift", PLAIN)}
-
     def with_sizes(self, sizes: dict[str, Any]) -> Task:
         """This task with some sizes changed. Raises what `from_sizes` raises."""
         return type(self).from_sizes(self.sizes() | sizes)
-
-    @classmethod
-    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
-        SizeError for an unknown, missing or bad size.
-        """
-        own = [f for f in fields(cls) if f.init]
-        check_names(
-            cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING]
-        )
-        return cls(**sizes)
-
-    def __str__(self) -> str:
-        return self.spec
 
     def _checked(self, tokens: Tokens) -> Tokens:
         """`tokens` as int64, or SizeError when its shape or ids cannot be an instance."""
@@ -385,19 +312,6 @@ class Task(ABC):
         for what, part in parts.items():
             self._within(part, what.replace("_", " "), ids.start, ids.stop)
 
-    def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is no positive integer or asks for too many tokens at
-        once.
-        """
-        if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
-            raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
-        if int(batch) * self.length > LARGEST_SAMPLE:
-            raise SizeError(
-                f"{self.spec}: batch is {batch}; with {self.length} tokens each that is more than"
-                " 2^30 tokens at once"
-            )
-        return int(batch)
-
 
 def _sampled(task: Task, batch: int, rng: np.random.Generator) -> Batch:
     """The next `batch` rows of the blocks that `rng` goes through."""
@@ -429,7 +343,7 @@ class Composition(ABC):
     before. It stands before `Task` among the bases of a class.
     """
 
-    thoughts: ClassVar[tuple[str, ...]] = ("values",)
+    thoughts = ("values",)
 
     @abstractmethod
     def intermediate(self, tokens: Tokens) -> Tokens:

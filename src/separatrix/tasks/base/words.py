@@ -6,7 +6,9 @@ import re
 import textwrap
 from dataclasses import dataclass, fields
 from inspect import cleandoc
+from typing import Self
 
+_LABEL = re.compile(r"^(Drawn|Counted|From): ", re.M)
 WIDTH = 100
 """Columns of what is wrapped for a file."""
 _ITEM = re.compile(r"\n(?=- [A-Z])")
@@ -20,6 +22,25 @@ class Words:
     Texts are written in triple quotes: indentation goes, and the lines of a paragraph or of an item
     ("- ...") are joined. Whoever shows a text wraps it again, with `wrapped`.
     """
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From one text: what is asked, the table (indented), the rules, and paragraphs that begin
+        with "Drawn:", "Counted:" and "From:".
+        """
+        front, _, drawn, _, counted, _, origin = _LABEL.split(cleandoc(text))
+        asks, _, rest = front.partition("\n\n")
+        lines = rest.split("\n")
+        end = next((at for at, line in enumerate(lines) if line[:1].strip()), len(lines))
+        return cls(
+            asks=asks,
+            # from the second line on, so that all are indented alike
+            table="\n".join(["", *lines[:end]]),
+            rules="\n".join(lines[end:]),
+            drawn=drawn,
+            counted=counted,
+            origin=origin,
+        )
 
     asks: str
     """The task in a sentence."""

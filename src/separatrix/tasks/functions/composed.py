@@ -58,15 +58,15 @@ class Functions(Composition, Task):
     the answer is uniform still.
     """
 
-    thoughts: ClassVar[tuple[str, ...]] = ("values", "pairs")
+    thoughts = ("values", "pairs")
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "every function prefers small values: value v about in proportion to 1/(v+1)",
         "few": f"every function takes at most {FEW} values in a prompt",
         "local": f"every entry of a function lies within {NEAR} of its own index: local chains",
     }
 
-    shortcuts: ClassVar[tuple[str, ...]] = ("modes",)
-    grid: ClassVar[tuple[str, ...]] = (
+    shortcuts = ("modes",)
+    grid = (
         "L=1,m=6",
         "L=2,m=8,form=uniform",
         "L=3,m=8,form=uniform",
@@ -147,7 +147,7 @@ class Functions(Composition, Task):
     @classmethod
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         if "L" not in sizes:
-            check_names(cls, {}, (), needed=("L",))
+            check_names(cls.name, cls.usage, {}, (), needed=("L",))
         L = require(cls.name, "L", sizes["L"], 1, MOST_STEPS)
         names = tuple(f"n_{number}" for number in range(1, L))
         known = ("L", "m", "n", *names, "form", "values", "shift")
@@ -159,7 +159,11 @@ class Functions(Composition, Task):
         usual = PERMUTATIONS if uniform and shift == PLAIN else FUNCTIONS
         values = sizes.get("values", usual)
         check_names(
-            cls, sizes, known, needed=() if "n" in sizes else ("m",) if uniform else ("m", *names)
+            cls.name,
+            cls.usage,
+            sizes,
+            known,
+            needed=() if "n" in sizes else ("m",) if uniform else ("m", *names),
         )
         branches = [name for name in names if name in sizes]
         if "n" in sizes and ("m" in sizes or branches):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
@@ -18,9 +18,9 @@ from separatrix.tasks.functions.composed import PERMUTATIONS
 from separatrix.tasks.questions.base import Questions, check_once
 from separatrix.tasks.seqcomp import SeqComp
 
-WORDS = Words(
-    asks="L-SeqComp asked from several starts, one question after another.",
-    table="""
+WORDS = Words.read("""
+    L-SeqComp asked from several starts, one question after another.
+
         split=0:  position   0 ... n-3   n-2   n-1   n      ...
                   input      z_L ... z_1 w     z_0   z_0'   ...
                   target     .           .     i_L   i_L'   ...
@@ -29,38 +29,37 @@ WORDS = Words(
                   input      z_L ... z_1 z_0   w     z_0'   w'     ...
                   target     .           .     i_L   .      i_L'   ...
         stages=1: target     .           i_1   i_L   i_1'   i_L'   ...
-    """,
-    rules="""
-        n is the length of a prompt with one question. split=0: w stands once, then different z_0;
-        i_L is due at each: k of the m with queries=k, each once with queries=all. split=1: each
-        question is a z_0 and a w of its own, no two questions alike; i_L is due at the w: of m n_1
-        ... n_{L-1} questions k, or all. stages=1 (with split=1 and L >= 2): i_1 is due at each z_0,
-        too; it is numbered as i_L is.
-    """,
-    drawn="""
-        Functions are drawn as for one question. Every set of k questions in every order is as
-        likely as any other, whatever the functions, so that each answer asks from a uniform start:
-        chance and levels are those of one question.
 
-        stages=1: half of the answers are i_1, uniform on [m] unless the functions are
-        Zipf-distributed. So a constant guess below m is right with probability (1/m + 1/N)/2, and
-        levels are the mean of those of i_L and of i_1: of uniform functions counts may name the
-        most frequent value of z_1, a place or what stands behind a nearest key one of its entries.
-        At the first z_0 the last tokens hold two entries of z_1 and the place asked for: 2/m + (1 -
-        2/m)/m there (of permutations 3/m), 1/m later.
-    """,
-    counted="Those of the task: what is asked for first is any entry of z_L.",
-    origin="seqcomp; intermediate answers are what makes it trainable at small sizes [here]",
-)
+    n is the length of a prompt with one question. split=0: w stands once, then different z_0; i_L
+    is due at each: k of the m with queries=k, each once with queries=all. split=1: each question is
+    a z_0 and a w of its own, no two questions alike; i_L is due at the w: of m n_1 ... n_{L-1}
+    questions k, or all. stages=1 (with split=1 and L >= 2): i_1 is due at each z_0, too; it is
+    numbered as i_L is.
+
+    Drawn: Functions are drawn as for one question. Every set of k questions in every order is as
+    likely as any other, whatever the functions, so that each answer asks from a uniform start:
+    chance and levels are those of one question.
+
+    stages=1: half of the answers are i_1, uniform on [m] unless the functions are Zipf-distributed.
+    So a constant guess below m is right with probability (1/m + 1/N)/2, and levels are the mean of
+    those of i_L and of i_1: of uniform functions counts may name the most frequent value of z_1, a
+    place or what stands behind a nearest key one of its entries. At the first z_0 the last tokens
+    hold two entries of z_1 and the place asked for: 2/m + (1 - 2/m)/m there (of permutations 3/m),
+    1/m later.
+
+    Counted: Those of the task: what is asked for first is any entry of z_L.
+
+    From: seqcomp; intermediate answers are what makes it trainable at small sizes [here]
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Starts(Questions):
     """i_L from several starts, and with stages i_1 as well."""
 
-    own: ClassVar[tuple[str, ...]] = ("queries", "split", "stages")
-    own_usage: ClassVar[str] = "queries=all|k, split=0|1, stages=0|1"
-    words: ClassVar[Words] = WORDS
+    own = ("queries", "split", "stages")
+    own_usage = "queries=all|k, split=0|1, stages=0|1"
+    words = WORDS
 
     task: SeqComp
     split: int = 0

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
@@ -21,9 +20,9 @@ from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
 from separatrix.tasks.twosum import TwoSum
 
-WORDS_OF_ARGUMENTS = Words(
-    asks="Function evaluation at several arguments, one after another.",
-    table="""
+WORDS_OF_ARGUMENTS = Words.read("""
+    Function evaluation at several arguments, one after another.
+
         position   0      1      ...   n-1      n        n+1      ...
         input      f(0)   f(1)   ...   f(n-1)   x_1      x_2      ...
         target     .      .      ...   .        f(x_1)   f(x_2)   ...
@@ -31,19 +30,18 @@ WORDS_OF_ARGUMENTS = Words(
         n = 3, V = 4, queries=2:   position   0   1   2   3   4
                                    input      3   0   2   2   0
                                    target     .   .   .   2   3
-    """,
-    rules="""
-        Behind f stand different arguments: k of the n with queries=k, each once with queries=all
-        (with shift=local those of the last ceil(sqrt(n))). The value of each is due after it.
-    """,
-    drawn="""
-        Every set of k arguments in every order is as likely as any other, whatever f: each answer
-        asks for a uniform entry, and what was asked before says nothing about it. Chance and levels
-        are those of one question.
-    """,
-    counted="Those of the task: every entry may be asked for first.",
-    origin="[Ye26], asked again",
-)
+
+    Behind f stand different arguments: k of the n with queries=k, each once with queries=all (with
+    shift=local those of the last ceil(sqrt(n))). The value of each is due after it.
+
+    Drawn: Every set of k arguments in every order is as likely as any other, whatever f: each
+    answer asks for a uniform entry, and what was asked before says nothing about it. Chance and
+    levels are those of one question.
+
+    Counted: Those of the task: every entry may be asked for first.
+
+    From: [Ye26], asked again
+""")
 
 _LISTED = 1024
 """Most questions that the two runs' prompts are written out for."""
@@ -53,7 +51,7 @@ _LISTED = 1024
 class Arguments(Lookups):
     """Values of a function at several different arguments, in a random order."""
 
-    words: ClassVar[Words] = WORDS_OF_ARGUMENTS
+    words = WORDS_OF_ARGUMENTS
 
     task: Eva
 
@@ -85,9 +83,9 @@ class Arguments(Lookups):
         return self._joined(f, asked, np.take_along_axis(f, asked, axis=1))
 
 
-WORDS_OF_KEYS = Words(
-    asks="Associative recall asked for several keys, one after another.",
-    table="""
+WORDS_OF_KEYS = Words.read("""
+    Associative recall asked for several keys, one after another.
+
         position   0     1     ...   2n-2   2n-1   2n        2n+1      ...
         input      k_1   v_1   ...   k_n    v_n    q_1       q_2       ...
         target     .     .     ...   .      .      its value its value ...
@@ -95,34 +93,33 @@ WORDS_OF_KEYS = Words(
         n = 2, K = 3, V = 2, queries=all:   position   0   1   2   3   4   5
                                             input      4   1   2   0   2   4
                                             target     .   .   .   .   0   1
-    """,
-    rules="""
-        Behind the pairs stand different keys of them: k of the n with queries=k, each once with
-        queries=all. The value of each is due after it. Taken by form=present and form=independent.
-    """,
-    drawn="""
-        Every set of k keys in every order is as likely as any other, whatever the values: each
-        answer asks for a uniform key, and what was asked before says nothing about it.
 
-        form=independent: levels are those of one question. form=present: the answer cannot be drawn
-        first, since all values may be asked for. With V <= n every value stands there once, and r =
-        n - V more are uniform: naming the most frequent is right with probability (1 + E[mode of r
-        uniform values])/n, naming any one of them with E[sum of squared multiplicities]/n^2. With V
-        > n, when values differ, an entry named is right with probability 1/n.
+    Behind the pairs stand different keys of them: k of the n with queries=k, each once with
+    queries=all. The value of each is due after it. Taken by form=present and form=independent.
 
-        A model may forget what was asked. It answers none the better for it: the facts were read
-        before, and the order of questions does not depend on them.
-    """,
-    counted="Those of the task: every key may be asked for first.",
-    origin="[Aro24], whose mqar spreads its questions amid filler",
-)
+    Drawn: Every set of k keys in every order is as likely as any other, whatever the values: each
+    answer asks for a uniform key, and what was asked before says nothing about it.
+
+    form=independent: levels are those of one question. form=present: the answer cannot be drawn
+    first, since all values may be asked for. With V <= n every value stands there once, and r = n -
+    V more are uniform: naming the most frequent is right with probability (1 + E[mode of r uniform
+    values])/n, naming any one of them with E[sum of squared multiplicities]/n^2. With V > n, when
+    values differ, an entry named is right with probability 1/n.
+
+    A model may forget what was asked. It answers none the better for it: the facts were read
+    before, and the order of questions does not depend on them.
+
+    Counted: Those of the task: every key may be asked for first.
+
+    From: [Aro24], whose mqar spreads its questions amid filler
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keys(Lookups):
     """Values of several different keys, in a random order."""
 
-    words: ClassVar[Words] = WORDS_OF_KEYS
+    words = WORDS_OF_KEYS
 
     task: Recall
 
@@ -189,9 +186,9 @@ class Keys(Lookups):
         )
 
 
-WORDS_OF_SUMS = Words(
-    asks="2-Sum modulo M asked for several values, one after another.",
-    table="""
+WORDS_OF_SUMS = Words.read("""
+    2-Sum modulo M asked for several values, one after another.
+
         position   0     1     ...   n-1   n        n+1      ...
         input      x_1   x_2   ...   x_n   q_1      q_2      ...
         target     .     .     ...   .     0 or 1   0 or 1   ...
@@ -199,33 +196,32 @@ WORDS_OF_SUMS = Words(
         n = 3, M = 11, queries=2:   position   0   1   2   3   4
                                     input      4   9   1   7   3
                                     target     .   .   .   1   0
-    """,
-    rules="""
-        Behind the n values stand different values q: k of them with queries=k, n with queries=all.
-        Each is answered 1 when some x_j + q = 0 mod M; the other questions do not count. Taken by
-        form=query without a shift.
-    """,
-    drawn="""
-        As for one question, k times over: k pairs of values that are equal modulo D (of the task)
-        and of 2k different classes, either of a pair as likely the one as the other; the negatives
-        of the first ones are put at different uniform places, and the other x's avoid all of both
-        classes but these negatives. Then a fair coin for each question chooses q: the first of its
-        pair (1) or the second (0). So the x's are independent of all coins, and so are the q's by
-        themselves. M > 4 (k - 1) + 2 + 2D, so that there are as many classes.
 
-        Levels are those of one question, but that the last tokens show an x at the first two
-        questions only.
-    """,
-    counted="Those of the task: any value may be asked for first.",
-    origin="[San23] (Match2) has a question for every token",
-)
+    Behind the n values stand different values q: k of them with queries=k, n with queries=all. Each
+    is answered 1 when some x_j + q = 0 mod M; the other questions do not count. Taken by form=query
+    without a shift.
+
+    Drawn: As for one question, k times over: k pairs of values that are equal modulo D (of the
+    task) and of 2k different classes, either of a pair as likely the one as the other; the
+    negatives of the first ones are put at different uniform places, and the other x's avoid all of
+    both classes but these negatives. Then a fair coin for each question chooses q: the first of its
+    pair (1) or the second (0). So the x's are independent of all coins, and so are the q's by
+    themselves. M > 4 (k - 1) + 2 + 2D, so that there are as many classes.
+
+    Levels are those of one question, but that the last tokens show an x at the first two questions
+    only.
+
+    Counted: Those of the task: any value may be asked for first.
+
+    From: [San23] (Match2) has a question for every token
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sums(Lookups):
     """Whether something cancels each of several different values."""
 
-    words: ClassVar[Words] = WORDS_OF_SUMS
+    words = WORDS_OF_SUMS
 
     task: TwoSum
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count
@@ -18,49 +17,47 @@ from separatrix.tasks.khop import KHop
 from separatrix.tasks.questions.base import ALL, Questions
 from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
 
-WORDS_OF_HOPS = Words(
-    asks="k-hop induction heads asked at many places of one prompt, for what stands up to each.",
-    table="""
+WORDS_OF_HOPS = Words.read("""
+    k-hop induction heads asked at many places of one prompt, for what stands up to each.
+
         k = 1, V = 4, n = 8, queries=all:   position   0   1   2   3   4   5   6   7
                                             input      b   d   a   c   d   b   c   a
                                             target     .   .   .   .   a   d   d   c
-    """,
-    rules="""
-        The answer due after a token is that of the task for a prompt that ends there. queries=all
-        asks after the last (floor(n/V) - k) V tokens, queries=r after the last r of them.
-    """,
-    drawn="""
-        Seen from its end a prompt is cut into blocks of V tokens, each an independent uniform
-        permutation of the letters (the oldest is a part of one). From a place in a block k complete
-        blocks stand before, k hops find a letter: these are the places asked for. All letters are
-        drawn alike, so that every answer is uniform on them. No chain is planted: as many answers
-        as there are places could not share a prompt with places that tell nothing.
 
-        A hop from a letter c looks into a block not looked into before: if c is last there, it
-        leads to the first place of the newer block, else to the place behind c. So, whatever the
-        newer blocks hold, no letter has more than 2/V: 1/V for being first in the newer block, and
-        1/(V-1) for standing behind c, which is not last with probability 1 - 1/V. Who does not see
-        the newer block either has at most u = 1/V + 1/(V (V-2)), since any but two letters may be
-        first in it.
+    The answer due after a token is that of the task for a prompt that ends there. queries=all asks
+    after the last (floor(n/V) - k) V tokens, queries=r after the last r of them.
 
-        A single place may reach 2/V. Counts tell what stands in the newest block, which is the
-        newer one of the last hop with probability V^(1-k): u + V^-k. The last three tokens and what
-        stands behind a nearest key show the block before it as well, (k - 1) V^(2-k) at most: u +
-        (k - 1) V^(1-k), and for k <= 2 rather 2/V. The last tokens may lie in the block that the
-        last hop looks into, after 2 of V places and with probability V^(1-k): 2/V^k more. With k =
-        1 a nearest key stands in that block, for which another 2/V is stated; and of walks along
-        pairs of any age a bound that probing kept to: 2/V + 2/2^k.
-    """,
-    counted="Those of the task: the answer after the last token is asked for.",
-    origin="[San24], arXiv 2402.09268, who ask at every place",
-)
+    Drawn: Seen from its end a prompt is cut into blocks of V tokens, each an independent uniform
+    permutation of the letters (the oldest is a part of one). From a place in a block k complete
+    blocks stand before, k hops find a letter: these are the places asked for. All letters are drawn
+    alike, so that every answer is uniform on them. No chain is planted: as many answers as there
+    are places could not share a prompt with places that tell nothing.
+
+    A hop from a letter c looks into a block not looked into before: if c is last there, it leads to
+    the first place of the newer block, else to the place behind c. So, whatever the newer blocks
+    hold, no letter has more than 2/V: 1/V for being first in the newer block, and 1/(V-1) for
+    standing behind c, which is not last with probability 1 - 1/V. Who does not see the newer block
+    either has at most u = 1/V + 1/(V (V-2)), since any but two letters may be first in it.
+
+    A single place may reach 2/V. Counts tell what stands in the newest block, which is the newer
+    one of the last hop with probability V^(1-k): u + V^-k. The last three tokens and what stands
+    behind a nearest key show the block before it as well, (k - 1) V^(2-k) at most: u + (k - 1)
+    V^(1-k), and for k <= 2 rather 2/V. The last tokens may lie in the block that the last hop looks
+    into, after 2 of V places and with probability V^(1-k): 2/V^k more. With k = 1 a nearest key
+    stands in that block, for which another 2/V is stated; and of walks along pairs of any age a
+    bound that probing kept to: 2/V + 2/2^k.
+
+    Counted: Those of the task: the answer after the last token is asked for.
+
+    From: [San24], arXiv 2402.09268, who ask at every place
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hops(Questions):
     """The letters k hops from the last places of a prompt."""
 
-    words: ClassVar[Words] = WORDS_OF_HOPS
+    words = WORDS_OF_HOPS
 
     task: KHop
 
@@ -145,34 +142,33 @@ class Hops(Questions):
         return back
 
 
-WORDS_OF_PREFIXES = Words(
-    asks="State tracking asked after every token: the answer for what was read up to it.",
-    table="""
+WORDS_OF_PREFIXES = Words.read("""
+    State tracking asked after every token: the answer for what was read up to it.
+
         parity of n = 5, queries=all:   position   0   1   2   3   4
                                         input      1   0   1   1   0
                                         target     1   1   0   1   1
 
         queries=2:                      target     .   .   .   1   1
-    """,
-    rules="""
-        The answer due after a token is that of the task for a prompt that ends there. queries=k
-        asks after the last k tokens, queries=all after each of the n.
-    """,
-    drawn="""
-        Prompts are those of the task, whose prefixes have uniform answers. Of modular the number of
-        ones is uniform on 0..n, and so it is on 0..t in the first t bits: their answer is 0 with
-        probability ceil((t+1)/m)/(t+1), the most of all. (With shift=independent the number is
-        uniform on 0..m-1 after m - 1 bits, and the bits behind them leave the answer uniform.)
 
-        Chance and levels are those of a uniform one of the answers asked for: the mean over their
-        places. The first few are a look at a few tokens and tell nothing of a state: a shortcut may
-        have all answers after fewer than 8 tokens (the last tokens: after up to 3), and behind them
-        what it may have of a prompt that ends there. With k <= n - 7 no such place is asked, and
-        the levels are chance where those of the task are.
-    """,
-    counted="Those of the task: its prompts are the same, and its answer is due after the last.",
-    origin="the tasks themselves; state tracking is trained so in Grazzi et al., arXiv 2411.12537",
-)
+    The answer due after a token is that of the task for a prompt that ends there. queries=k asks
+    after the last k tokens, queries=all after each of the n.
+
+    Drawn: Prompts are those of the task, whose prefixes have uniform answers. Of modular the number
+    of ones is uniform on 0..n, and so it is on 0..t in the first t bits: their answer is 0 with
+    probability ceil((t+1)/m)/(t+1), the most of all. (With shift=independent the number is uniform
+    on 0..m-1 after m - 1 bits, and the bits behind them leave the answer uniform.)
+
+    Chance and levels are those of a uniform one of the answers asked for: the mean over their
+    places. The first few are a look at a few tokens and tell nothing of a state: a shortcut may
+    have all answers after fewer than 8 tokens (the last tokens: after up to 3), and behind them
+    what it may have of a prompt that ends there. With k <= n - 7 no such place is asked, and the
+    levels are chance where those of the task are.
+
+    Counted: Those of the task: its prompts are the same, and its answer is due after the last.
+
+    From: the tasks themselves; state tracking is trained so in Grazzi et al., arXiv 2411.12537
+""")
 
 _LOOKED_AT = 7
 """After so many tokens a look at them may be the answer."""
@@ -188,7 +184,7 @@ MOST_COUNTED = 4096
 class Prefixes(Questions):
     """Parity, group or permutation: the answers of the last prefixes of a prompt."""
 
-    words: ClassVar[Words] = WORDS_OF_PREFIXES
+    words = WORDS_OF_PREFIXES
 
     task: Parity | Modular | Group | Permutation
 

@@ -4,18 +4,13 @@ any prompt of the task, a chance level, texts.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields
+from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import NamedTuple
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.sizes import check_names
-from separatrix.tasks.base.words import Words
-
-LARGEST_SAMPLE = 1 << 24
-"""Most sentences one call of `sample` writes."""
+from separatrix.tasks.base.described import Described
 
 
 class TextItem(NamedTuple):
@@ -31,36 +26,23 @@ class TextItem(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTask(ABC):
-    """A task in words at a size. Subclasses are final frozen dataclasses whose fields are the
-    sizes; a bad size raises on construction.
+class TextTask(Described):
+    """A task in words at a size.
 
     A prompt ends where the answer is due; what follows it in training is " " and `target`.
     """
 
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-    usage: ClassVar[str] = ""
-    """The sizes a task text may give."""
-    source: ClassVar[str] = ""
-    words: ClassVar[Words]
-    """What people are told; docstrings are for developers."""
-    noun: ClassVar[str] = "name"
-    """What an answer is called in a question."""
-    due: ClassVar[str] = (
-        "due after the prompt; with style=steps the sentences of the chain stand before it"
-    )
-    thoughts: ClassVar[tuple[str, ...]] = ()
-    shifts: ClassVar[dict[str, str]] = {}
-    several: ClassVar[bool] = False
-    pattern: ClassVar[str] = ""
+    noun = "name"
+    due = "due after the prompt; with style=steps the sentences of the chain stand before it"
+    made_of = ("sentences", 24)
+    pattern = ""
     """A regular expression, without groups, of what an answer looks like: all answers match,
     other words of a text hardly ever.
     """
-    shortcuts: ClassVar[tuple[str, ...]] = ()
-    """What else the audit tries on it, of `separatrix.tasks.SHORTCUTS`."""
-    grid: ClassVar[tuple[str, ...]] = ()
-    """Sizes from easy to hard, as in a task text without its name."""
+
+    @property
+    def _made_of(self) -> int:
+        return self.sentences
 
     @property
     @abstractmethod
@@ -118,24 +100,6 @@ class TextTask(ABC):
         """What is to be written after the prompt: the answer, or the steps and then the answer."""
 
     @property
-    def own_title(self) -> str:
-        return self.title
-
-    @property
-    def definition(self) -> str:
-        """What is asked, for a reader of the data."""
-        return self.words.definition
-
-    @property
-    def how_drawn(self) -> str:
-        return self.words.drawn
-
-    @property
-    def cited(self) -> str:
-        """The works that the task comes from."""
-        return self.source
-
-    @property
     def extent(self) -> tuple[str, ...]:
         """How large an instance is, in words: that differs from one to the next."""
         return ()
@@ -144,39 +108,3 @@ class TextTask(ABC):
     def told_apart(self) -> None:
         """No count of prefixes: prompts in words have no fixed length."""
         return None
-
-    @property
-    def spec(self) -> str:
-        """Canonical text, `parse_text_task(task.spec) == task`."""
-        return f"{self.name}:" + ",".join(f"{key}={value}" for key, value in self.sizes().items())
-
-    def sizes(self) -> dict[str, Any]:
-        """Every size by its spelling in task text."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @classmethod
-    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        """The task at the sizes of a task text (values int or str). Raises UnknownNameError or
-        SizeError for an unknown or bad size.
-        """
-        own = fields(cls)
-        check_names(
-            cls, sizes, [f.name for f in own], needed=[f.name for f in own if f.default is MISSING]
-        )
-        return cls(**sizes)
-
-    def __str__(self) -> str:
-        return self.spec
-
-    def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is no positive integer or asks for too much text at
-        once.
-        """
-        if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
-            raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
-        if int(batch) * self.sentences > LARGEST_SAMPLE:
-            raise SizeError(
-                f"{self.spec}: batch is {batch}; with {self.sentences} sentences each that is more"
-                " than 2^24 at once"
-            )
-        return int(batch)

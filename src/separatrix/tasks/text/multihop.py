@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
@@ -14,64 +14,68 @@ from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.reader import QUESTION, Fact, Reading, read, short
-from separatrix.tasks.text.relations import Relation, Stage, partner
-from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES
-from separatrix.tasks.text.told import Told, facts_per_chain, most_facts, names_needed
+from separatrix.tasks.text.reader import (
+    QUESTION,
+    Fact,
+    Reading,
+    Told,
+    facts_per_chain,
+    most_facts,
+    names_needed,
+    read,
+    short,
+)
+from separatrix.tasks.text.templates import MIXED, MOST_HOPS, TEMPLATES, Relation, Stage, partner
 
-WORDS = Words(
-    asks="""
-        Composition in words: k hops through facts that stand in the prompt, among facts of the same
-        shape about the same things.
-    """,
-    table="""
+WORDS = Words.read("""
+    Composition in words: k hops through facts that stand in the prompt, among facts of the same
+    shape about the same things.
+
         part       input                                                    target
         n facts    Mavdok was born in the village of Fizgub. Mavdok ...     .
         question   In which district is the birthplace of Mavdok?           .
         cue        Answer:                                                  the answer
-    """,
-    rules="""
-        Of every stage on the way there are two relations, of which the question names one: the
-        village where somebody was born, or married. m = floor(n / (2k + 1)) chains of k facts are
-        told, the one asked for among them, with names that no two things share. Of each subject
-        stands a second fact too, a decoy: by the other relation of the stage it leads to another
-        chain. The end of every chain leads on, by a fact that is not asked for; facts left over are
-        of that relation too, about other things. The candidates are the m ends of chains: the
-        objects of the relation asked for last. Style "direct" asks for the answer, "steps" for the
-        facts of the chain in order and then the answer. The facts stand in any order ("shuffled"),
-        all those of the first hop first ("forward"), or all those of the last hop first, as in
-        L-SeqComp ("backward").
 
-        With decoys=0 the chains stand alone, as many as m = floor(n / k), and the n mod k facts
-        left over form one more, which stops short.
+    Of every stage on the way there are two relations, of which the question names one: the village
+    where somebody was born, or married. m = floor(n / (2k + 1)) chains of k facts are told, the one
+    asked for among them, with names that no two things share. Of each subject stands a second fact
+    too, a decoy: by the other relation of the stage it leads to another chain. The end of every
+    chain leads on, by a fact that is not asked for; facts left over are of that relation too, about
+    other things. The candidates are the m ends of chains: the objects of the relation asked for
+    last. Style "direct" asks for the answer, "steps" for the facts of the chain in order and then
+    the answer. The facts stand in any order ("shuffled"), all those of the first hop first
+    ("forward"), or all those of the last hop first, as in L-SeqComp ("backward").
 
-        Words decide: who takes one decoy, or does not stop after k hops, has a wrong answer; a
-        second decoy leads back to the chain asked for once in m - 1 times. Who takes either of the
-        two facts k times, whatever they say, has 2^k ways to go, each right with probability 1/m +
-        (1 - 1/m) ((m - 2)/(2m - 2))^k, which is the level of "ends": 0.31 at k = 2, n = 25, 0.19 at
-        k = 3, n = 56. Some end at one thing: who goes all ways and names the end of the most is
-        right with probability 0.37 at k = 2, n = 25, 0.26 at k = 3, n = 56, 0.16 at k = 4, n = 144
-        and 0.03 at k = 8, n = 1088, where chance is 1/5, 1/8, 1/16 and 1/64. No other shortcut:
-        take any hop and hide which subject of it belongs to which object by the relation asked for,
-        and show everything else. The joining is uniform among those that agree with no decoy, so
-        that every candidate but the one that the decoy of that hop leads to is as likely. Whoever
-        does not follow every hop is right with probability 1/(m - 1) at best, without decoys 1/m.
-    """,
-    drawn="""
-        1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there are
-        names for.
+    With decoys=0 the chains stand alone, as many as m = floor(n / k), and the n mod k facts left
+    over form one more, which stops short.
 
-        Every instance draws a template (mixed: a uniform one of all), then k + 1 of its stages that
-        follow one another, by a fair coin each which of its two relations is asked for, then
-        different uniform names for all that the chains lead through. The first chain is the one
-        asked for. Decoys join the subjects of a hop to its objects in a uniform way among those
-        that agree with no fact asked for. The facts stand in uniform order (shuffled), or in
-        uniform order among those of a hop (forward, backward). So all candidates, the ends of the
-        chains, are equally likely answers, and each is named three times.
-    """,
-    counted="None counted: prompts in words have no fixed length.",
-    origin="the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text",
-)
+    Words decide: who takes one decoy, or does not stop after k hops, has a wrong answer; a second
+    decoy leads back to the chain asked for once in m - 1 times. Who takes either of the two facts k
+    times, whatever they say, has 2^k ways to go, each right with probability 1/m + (1 - 1/m) ((m -
+    2)/(2m - 2))^k, which is the level of "ends": 0.31 at k = 2, n = 25, 0.19 at k = 3, n = 56. Some
+    end at one thing: who goes all ways and names the end of the most is right with probability 0.37
+    at k = 2, n = 25, 0.26 at k = 3, n = 56, 0.16 at k = 4, n = 144 and 0.03 at k = 8, n = 1088,
+    where chance is 1/5, 1/8, 1/16 and 1/64. No other shortcut: take any hop and hide which subject
+    of it belongs to which object by the relation asked for, and show everything else. The joining
+    is uniform among those that agree with no decoy, so that every candidate but the one that the
+    decoy of that hop leads to is as likely. Whoever does not follow every hop is right with
+    probability 1/(m - 1) at best, without decoys 1/m.
+
+    Drawn: 1 <= k <= 8 hops and 3 (2k + 1) <= n facts (decoys=0: 2k <= n), at most as many as there
+    are names for.
+
+    Every instance draws a template (mixed: a uniform one of all), then k + 1 of its stages that
+    follow one another, by a fair coin each which of its two relations is asked for, then different
+    uniform names for all that the chains lead through. The first chain is the one asked for. Decoys
+    join the subjects of a hop to its objects in a uniform way among those that agree with no fact
+    asked for. The facts stand in uniform order (shuffled), or in uniform order among those of a hop
+    (forward, backward). So all candidates, the ends of the chains, are equally likely answers, and
+    each is named three times.
+
+    Counted: None counted: prompts in words have no fixed length.
+
+    From: the two-hop questions of [Peng24] and L-SeqComp of [CPW], told as text
+""")
 
 _CUES: Final = {"direct": "Answer:", "steps": "Answer step by step:"}
 _ORDERS: Final = {"shuffled": 0, "forward": 1, "backward": -1}
@@ -98,25 +102,17 @@ class MultiHop(TextTask):
     Raises SizeError for bad sizes, and UnknownNameError for an unknown style, template or order.
     """
 
-    name: ClassVar[str] = "multihop"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = "k hops through n facts told in words"
-    usage: ClassVar[str] = (
+    name = "multihop"
+    words = WORDS
+    title = "k hops through n facts told in words"
+    usage = (
         f"k, n, style={'|'.join(_CUES)}, template={'|'.join((*TEMPLATES, MIXED))} ({MIXED}: any of"
         f" them), facts={'|'.join(_ORDERS)} (their order), decoys=1|0 (default 1)"
     )
-    source: ClassVar[str] = "[Peng24], [CPW], told as text"
-    pattern: ClassVar[str] = PATTERN
-    shortcuts: ClassVar[tuple[str, ...]] = ("ends", "most ways")
-    grid: ClassVar[tuple[str, ...]] = (
-        "k=2,n=25",
-        "k=2,n=40",
-        "k=3,n=56",
-        "k=2,n=80",
-        "k=4,n=144",
-        "k=4,n=576",
-        "k=8,n=1088",
-    )
+    source = "[Peng24], [CPW], told as text"
+    pattern = PATTERN
+    shortcuts = ("ends", "most ways")
+    grid = ("k=2,n=25", "k=2,n=40", "k=3,n=56", "k=2,n=80", "k=4,n=144", "k=4,n=576", "k=8,n=1088")
 
     k: int
     n: int

@@ -7,56 +7,52 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, perm
-from typing import ClassVar, Final
+from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem
-from separatrix.tasks.text.filler import among
-from separatrix.tasks.text.haystack import CUE, Haystack, facts, taken_apart
+from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
-WORDS = Words(
-    asks="Needles in a haystack: words kept under names, told between sentences of filler.",
-    table="""
+WORDS = Words.read("""
+    Needles in a haystack: words kept under names, told between sentences of filler.
+
         part       input                                                        target
         text       The old miller passed the gate. The code word of Mavdok      .
                    is Fizgub. The small ferry ...                               .
         question   Question: What is the code word of Mavdok?                   .
         cue        Answer:                                                      Fizgub
-    """,
-    rules="""
-        In a text of length words each of the keys has its code words, as many as values says, a
-        sentence each. All names differ. Asked for are all code words of one key, by alphabet
-        (values > 1), or the one of each of several keys, in the order of the question (queries >
-        1). The candidates are all code words of the text.
-    """,
-    drawn="""
-        keys >= 2, values >= 1, queries >= 1 and at most as many as keys; values or queries is 1.
-        length, in words between white space, the question not counted, from 7 for each needle and
-        6 more up to 2^20; a tokenizer makes one token of a word at least, so that 131,072 words are
-        128k tokens or more.
 
-        Names are different uniform ones, the needles stand in uniform order at a uniform set of
-        places among the sentences of filler, and the keys asked for are uniform. So all needles are
-        alike but for the name in the question: what is asked for is at any place with the same
-        probability, and whoever does not read names is right with the probability of a guess. The
-        words of another key are not the answer: of m keys left, each word is with probability 1/m
-        times that of a guess among its own.
+    In a text of length words each of the keys has its code words, as many as values says, a
+    sentence each. All names differ. Asked for are all code words of one key, by alphabet (values >
+    1), or the one of each of several keys, in the order of the question (queries > 1). The
+    candidates are all code words of the text.
 
-        Filler is made of word lists of our own, "The grey kettle covered the small bell near the
-        river.", in sentences of 6 to 12 words, and names nobody.
-    """,
-    counted="None counted: prompts in words have no fixed length.",
-    origin="""
-        RULER, arXiv 2404.06654: its needles with several keys, several values and several queries.
-        There a needle is a word and a number of seven digits, and the filler is noise sentences or
-        essays
-    """,
-)
+    Drawn: keys >= 2, values >= 1, queries >= 1 and at most as many as keys; values or queries is 1.
+    length, in words between white space, the question not counted, from 7 for each needle and 6
+    more up to 2^20; a tokenizer makes one token of a word at least, so that 131,072 words are 128k
+    tokens or more.
+
+    Names are different uniform ones, the needles stand in uniform order at a uniform set of places
+    among the sentences of filler, and the keys asked for are uniform. So all needles are alike but
+    for the name in the question: what is asked for is at any place with the same probability, and
+    whoever does not read names is right with the probability of a guess. The words of another key
+    are not the answer: of m keys left, each word is with probability 1/m times that of a guess
+    among its own.
+
+    Filler is made of word lists of our own, "The grey kettle covered the small bell near the
+    river.", in sentences of 6 to 12 words, and names nobody.
+
+    Counted: None counted: prompts in words have no fixed length.
+
+    From: RULER, arXiv 2404.06654: its needles with several keys, several values and several
+    queries. There a needle is a word and a number of seven digits, and the filler is noise
+    sentences or essays
+""")
 
 _NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
 _NAME: Final = re.compile(PATTERN)
@@ -66,13 +62,13 @@ _NAME: Final = re.compile(PATTERN)
 class Needles(Haystack):
     """Code words in filler text."""
 
-    name: ClassVar[str] = "needles"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
+    name = "needles"
+    words = WORDS
+    title = (
         "needles in a haystack: code words of several names among filler; answer those asked for"
     )
-    usage: ClassVar[str] = "length (words), keys, values (of a key, default 1), queries (default 1)"
-    grid: ClassVar[tuple[str, ...]] = (
+    usage = "length (words), keys, values (of a key, default 1), queries (default 1)"
+    grid = (
         "length=80,keys=4",
         "length=120,keys=4,values=2",
         "length=120,keys=6,queries=2",

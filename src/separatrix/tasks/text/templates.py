@@ -1,323 +1,325 @@
-"""The stories that facts are told in. A new one needs at least nine stages, and words by which no
-two relations are confused.
+"""Relations in words: how a fact is told, how it is asked for, and how a thing is named by way of
+another; and the stories that facts are told in. A new one needs at least nine stages, and words by
+which no two relations are confused.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import cleandoc
+from typing import Any, Final
 
-from separatrix.tasks.text.relations import Kind, Stage, Template, relation
-
-PERSON: Final = Kind("_")
-Words = tuple[str, str, str]
-"""Of a relation: fact, phrase and question."""
+HOLE = "_"
+"""Stands for a name in a wording. No name and no other word holds it."""
 
 
-def _path(start: Kind, *stages: tuple[Words, Words, Kind]) -> tuple[Stage, ...]:
-    """Stages that lead from one kind to the next: the words of two relations, and the kind that
-    both lead to.
+@dataclass(frozen=True)
+class Kind:
+    """A kind of thing, by how one of them is written: "_" for people, "the river _" for rivers."""
+
+    written: str
+
+    def of(self, name: str) -> str:
+        """The thing of that name, as it stands inside a sentence."""
+        return self.written.replace(HOLE, name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """A relation that gives every subject one object.
+
+    `fact` is its sentence with {s} and {o} for the two, `phrase` names the object by way of its
+    subject, which stands last, and `question` asks for the object.
     """
-    kinds = (start, *(kind for _, _, kind in stages))
-    return tuple(
-        (relation(kinds[place], kind, words=one), relation(kinds[place], kind, words=other))
-        for place, (one, other, kind) in enumerate(stages)
-    )
+
+    subject: Kind
+    object: Kind
+    fact: str
+    phrase: str
+    question: str
+
+    @cached_property
+    def sentence(self) -> str:
+        """The fact with a hole for either name."""
+        told = self.fact.format(s=self.subject.written, o=self.object.written)
+        return told[0].upper() + told[1:]
+
+    @cached_property
+    def subject_first(self) -> bool:
+        """Whether the subject stands before the object in the fact."""
+        return self.fact.index("{s}") < self.fact.index("{o}")
+
+    @cached_property
+    def _pieces(self) -> tuple[str, str, str]:
+        before, between, after = self.sentence.split(HOLE)
+        return before, between, after
+
+    def tell(self, subject: str, object: str) -> str:
+        """The fact about these two names."""
+        before, between, after = self._pieces
+        first, second = (subject, object) if self.subject_first else (object, subject)
+        return f"{before}{first}{between}{second}{after}"
 
 
-def _people(*pairs: tuple[str, str]) -> tuple[Stage, ...]:
-    """Stages that lead from people to people, by what the two are to them."""
+Stage = tuple[Relation, Relation]
+"""Two relations that lead from things of one kind to things of one kind: which of them is meant,
+only their words say.
+"""
 
-    def of(noun: str) -> Words:
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """Stages that tell a story of one sort.
+
+    Those of `free` lead from people to people and stand in any order; each of `path` leads on to
+    the next. The hops of an instance are a piece of the line of all of them, `free` shuffled before
+    `path`, and of each stage one relation.
+    """
+
+    name: str
+    free: tuple[Stage, ...] = ()
+    path: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.free + self.path
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        return tuple(relation for stage in self.stages for relation in stage)
+
+    def line(self, length: int, rng: Any) -> tuple[Stage, ...]:
+        """`length` stages that follow one another, drawn with `rng`."""
+        line = [self.free[place] for place in rng.permutation(len(self.free))] + list(self.path)
+        start = rng.integers(len(line) - length + 1)
+        return tuple(line[start : start + length])
+
+    def has(self, relations: Sequence[Relation]) -> bool:
+        """Whether these are of stages that `line` can draw."""
+        stages = [stage for each in relations for stage in self.stages if each in stage]
+        if len(stages) != len(relations):
+            return False
+        free = [stage for stage in stages if stage in self.free]
+        rest = tuple(stages[len(free) :])
+        # behind free stages the path stands from its start; without any, from anywhere
+        starts = range(1 if free else len(self.path) + 1)
         return (
-            f"the {noun} of {{s}} is {{o}}.",
-            f"the {noun} of {{s}}",
-            f"Who is the {noun} of {{s}}?",
+            len(set(free)) == len(free)
+            and stages[: len(free)] == free
+            and any(rest == self.path[at : at + len(rest)] for at in starts)
         )
 
-    return tuple(
-        (relation(PERSON, PERSON, words=of(one)), relation(PERSON, PERSON, words=of(other)))
-        for one, other in pairs
+
+def partner(relation: Relation, stages: Sequence[Stage]) -> Relation:
+    """The other relation of the stage that a relation belongs to."""
+    return next(two if relation == one else one for one, two in stages if relation in (one, two))
+
+
+PERSON: Final = Kind("_")
+
+
+def _path(text: str) -> tuple[Stage, ...]:
+    """Stages that lead from one kind of thing to the next. A line for each kind; under it the words
+    of the two relations that lead there: fact, phrase and question about a subject S and an object
+    O.
+    """
+    kinds: list[Kind] = []
+    words: list[list[str]] = []
+    for line in cleandoc(text).splitlines():
+        if line.startswith(" "):
+            words.append(re.sub(r"\b[SO]\b", lambda at: f"{{{at[0].lower()}}}", line).split("|"))
+        else:
+            kinds.append(Kind(line))
+
+    def told() -> Iterator[Relation]:
+        for place, (fact, phrase, question) in enumerate(words):
+            subject, object = kinds[place // 2 : place // 2 + 2]
+            yield Relation(
+                subject=subject,
+                object=object,
+                fact=fact.strip(),
+                phrase=phrase.strip(),
+                question=question.strip(),
+            )
+
+    relations = list(told())
+    return tuple(zip(relations[::2], relations[1::2], strict=True))
+
+
+def _people(text: str) -> tuple[Stage, ...]:
+    """Stages that lead from people to people, by what the two are to them, a line for each."""
+    relations = (
+        Relation(
+            subject=PERSON,
+            object=PERSON,
+            fact=f"the {noun} of {{s}} is {{o}}.",
+            phrase=f"the {noun} of {{s}}",
+            question=f"Who is the {noun} of {{s}}?",
+        )
+        for noun in re.split(r", |\n", cleandoc(text))
     )
+    return tuple(zip(relations, relations, strict=True))
 
 
 FAMILY: Final = Template(
     name="family",
     free=_people(
-        ("mother", "father"),
-        ("oldest sister", "oldest brother"),
-        ("youngest sister", "youngest brother"),
-        ("oldest aunt", "oldest uncle"),
-        ("youngest aunt", "youngest uncle"),
-        ("godmother", "godfather"),
-        ("oldest daughter", "oldest son"),
-        ("youngest daughter", "youngest son"),
-        ("favourite niece", "favourite nephew"),
+        """
+        mother, father
+        oldest sister, oldest brother
+        youngest sister, youngest brother
+        oldest aunt, oldest uncle
+        youngest aunt, youngest uncle
+        godmother, godfather
+        oldest daughter, oldest son
+        youngest daughter, youngest son
+        favourite niece, favourite nephew
+        """
     ),
 )
 
 PLACES: Final = Template(
     name="places",
     free=_people(
-        ("teacher", "doctor"),
-        ("dentist", "barber"),
-        ("tailor", "baker"),
+        """
+        teacher, doctor
+        dentist, barber
+        tailor, baker
+        """
     ),
     path=_path(
-        PERSON,
-        (
-            ("{s} was born in {o}.", "the birthplace of {s}", "In which village was {s} born?"),
-            (
-                "{s} got married in {o}.",
-                "the wedding place of {s}",
-                "In which village did {s} marry?",
-            ),
-            Kind("the village of _"),
-        ),
-        (
-            ("{s} belongs to {o}.", "the district around {s}", "In which district is {s}?"),
-            ("{s} pays taxes to {o}.", "the district that taxes {s}", "Which district taxes {s}?"),
-            Kind("the district of _"),
-        ),
-        (
-            ("{s} lies in {o}.", "the country with {s}", "In which country is {s}?"),
-            (
-                "{s} once belonged to {o}.",
-                "the former country of {s}",
-                "What was the former country of {s}?",
-            ),
-            Kind("the country of _"),
-        ),
-        (
-            ("{s} is ruled from {o}.", "the capital of {s}", "What is the capital of {s}?"),
-            (
-                "{s} trades most with {o}.",
-                "the trading city of {s}",
-                "Which city trades most with {s}?",
-            ),
-            Kind("the city of _"),
-        ),
-        (
-            ("{o} flows through {s}.", "the river through {s}", "Which river flows through {s}?"),
-            (
-                "{s} takes water from {o}.",
-                "the river that waters {s}",
-                "Which river gives water to {s}?",
-            ),
-            Kind("the river _"),
-        ),
-        (
-            ("{s} flows into {o}.", "the lake fed by {s}", "Which lake is fed by {s}?"),
-            ("{s} springs from {o}.", "the lake that feeds {s}", "Which lake feeds {s}?"),
-            Kind("the lake _"),
-        ),
-        (
-            (
-                "the largest island in {s} is {o}.",
-                "the largest island in {s}",
-                "What is the largest island in {s}?",
-            ),
-            (
-                "the smallest island in {s} is {o}.",
-                "the smallest island in {s}",
-                "What is the smallest island in {s}?",
-            ),
-            Kind("the island of _"),
-        ),
-        (
-            ("{s} was discovered by {o}.", "the discoverer of {s}", "Who discovered {s}?"),
-            ("{s} was first settled by {o}.", "the first settler of {s}", "Who first settled {s}?"),
-            PERSON,
-        ),
+        """
+_
+the village of _
+  S was born in O. | the birthplace of S | In which village was S born?
+  S got married in O. | the wedding place of S | In which village did S marry?
+the district of _
+  S belongs to O. | the district around S | In which district is S?
+  S pays taxes to O. | the district that taxes S | Which district taxes S?
+the country of _
+  S lies in O. | the country with S | In which country is S?
+  S once belonged to O. | the former country of S | What was the former country of S?
+the city of _
+  S is ruled from O. | the capital of S | What is the capital of S?
+  S trades most with O. | the trading city of S | Which city trades most with S?
+the river _
+  O flows through S. | the river through S | Which river flows through S?
+  S takes water from O. | the river that waters S | Which river gives water to S?
+the lake _
+  S flows into O. | the lake fed by S | Which lake is fed by S?
+  S springs from O. | the lake that feeds S | Which lake feeds S?
+the island of _
+  the largest island in S is O. | the largest island in S | What is the largest island in S?
+  the smallest island in S is O. | the smallest island in S | What is the smallest island in S?
+_
+  S was discovered by O. | the discoverer of S | Who discovered S?
+  S was first settled by O. | the first settler of S | Who first settled S?
+"""
     ),
 )
 
 WORK: Final = Template(
     name="work",
     free=_people(
-        ("manager", "deputy"),
-        ("mentor", "assistant"),
-        ("lawyer", "accountant"),
-        ("driver", "secretary"),
-        ("predecessor", "successor"),
+        """
+        manager, deputy
+        mentor, assistant
+        lawyer, accountant
+        driver, secretary
+        predecessor, successor
+        """
     ),
     path=_path(
-        PERSON,
-        (
-            ("{s} works for {o}.", "the company that employs {s}", "Which company employs {s}?"),
-            (
-                "{s} once worked for {o}.",
-                "the company that dismissed {s}",
-                "Which company dismissed {s}?",
-            ),
-            Kind("the company _"),
-        ),
-        (
-            ("{s} is owned by {o}.", "the group that owns {s}", "Which group owns {s}?"),
-            ("{s} competes with {o}.", "the group that rivals {s}", "Which group rivals {s}?"),
-            Kind("the group _"),
-        ),
-        (
-            ("{s} borrows from {o}.", "the bank that lends to {s}", "Which bank lends to {s}?"),
-            (
-                "{s} keeps its money at {o}.",
-                "the bank that guards the money of {s}",
-                "Which bank guards the money of {s}?",
-            ),
-            Kind("the bank _"),
-        ),
-        (
-            (
-                "{s} has its head office in {o}.",
-                "the home town of {s}",
-                "Which town is home to {s}?",
-            ),
-            (
-                "{s} was founded in {o}.",
-                "the founding town of {s}",
-                "Which town saw the founding of {s}?",
-            ),
-            Kind("the town of _"),
-        ),
+        """
+_
+the company _
+  S works for O. | the company that employs S | Which company employs S?
+  S once worked for O. | the company that dismissed S | Which company dismissed S?
+the group _
+  S is owned by O. | the group that owns S | Which group owns S?
+  S competes with O. | the group that rivals S | Which group rivals S?
+the bank _
+  S borrows from O. | the bank that lends to S | Which bank lends to S?
+  S keeps its money at O. | the bank that guards the money of S | Which bank guards the money of S?
+the town of _
+  S has its head office in O. | the home town of S | Which town is home to S?
+  S was founded in O. | the founding town of S | Which town saw the founding of S?
+"""
     ),
 )
 
 BOXES: Final = Template(
     name="boxes",
     path=_path(
-        Kind("the coin _"),
-        (
-            ("{s} lies in {o}.", "the box with {s}", "In which box is {s}?"),
-            ("{s} used to lie in {o}.", "the earlier box of {s}", "In which box was {s} before?"),
-            Kind("the box _"),
-        ),
-        (
-            ("{s} stands in {o}.", "the cupboard with {s}", "In which cupboard is {s}?"),
-            (
-                "{s} belongs in {o}.",
-                "the proper cupboard of {s}",
-                "What is the proper cupboard of {s}?",
-            ),
-            Kind("the cupboard _"),
-        ),
-        (
-            ("{s} stands in {o}.", "the room with {s}", "In which room is {s}?"),
-            (
-                "{s} was moved out of {o}.",
-                "the earlier room of {s}",
-                "What was the earlier room of {s}?",
-            ),
-            Kind("the room _"),
-        ),
-        (
-            ("{s} is on {o}.", "the floor with {s}", "On which floor is {s}?"),
-            ("{s} is heated from {o}.", "the floor that heats {s}", "Which floor heats {s}?"),
-            Kind("the floor _"),
-        ),
-        (
-            ("{s} is part of {o}.", "the house with {s}", "In which house is {s}?"),
-            (
-                "{s} was copied from {o}.",
-                "the model house of {s}",
-                "What was the model house of {s}?",
-            ),
-            Kind("the house _"),
-        ),
-        (
-            ("{s} stands in {o}.", "the street with {s}", "In which street is {s}?"),
-            (
-                "{s} has its garage in {o}.",
-                "the garage street of {s}",
-                "What is the garage street of {s}?",
-            ),
-            Kind("the street _"),
-        ),
-        (
-            ("{s} runs through {o}.", "the town with {s}", "In which town is {s}?"),
-            ("{s} leads to {o}.", "the town at the end of {s}", "Which town is at the end of {s}?"),
-            Kind("the town of _"),
-        ),
-        (
-            ("{s} lies on {o}.", "the island with {s}", "On which island is {s}?"),
-            (
-                "{s} sends a ferry to {o}.",
-                "the ferry island of {s}",
-                "What is the ferry island of {s}?",
-            ),
-            Kind("the island of _"),
-        ),
-        (
-            ("{s} lies in {o}.", "the sea around {s}", "In which sea is {s}?"),
-            ("{s} trades across {o}.", "the trading sea of {s}", "What is the trading sea of {s}?"),
-            Kind("the sea of _"),
-        ),
+        """
+the coin _
+the box _
+  S lies in O. | the box with S | In which box is S?
+  S used to lie in O. | the earlier box of S | In which box was S before?
+the cupboard _
+  S stands in O. | the cupboard with S | In which cupboard is S?
+  S belongs in O. | the proper cupboard of S | What is the proper cupboard of S?
+the room _
+  S stands in O. | the room with S | In which room is S?
+  S was moved out of O. | the earlier room of S | What was the earlier room of S?
+the floor _
+  S is on O. | the floor with S | On which floor is S?
+  S is heated from O. | the floor that heats S | Which floor heats S?
+the house _
+  S is part of O. | the house with S | In which house is S?
+  S was copied from O. | the model house of S | What was the model house of S?
+the street _
+  S stands in O. | the street with S | In which street is S?
+  S has its garage in O. | the garage street of S | What is the garage street of S?
+the town of _
+  S runs through O. | the town with S | In which town is S?
+  S leads to O. | the town at the end of S | Which town is at the end of S?
+the island of _
+  S lies on O. | the island with S | On which island is S?
+  S sends a ferry to O. | the ferry island of S | What is the ferry island of S?
+the sea of _
+  S lies in O. | the sea around S | In which sea is S?
+  S trades across O. | the trading sea of S | What is the trading sea of S?
+"""
     ),
 )
 
 BOOKS: Final = Template(
     name="books",
     path=_path(
-        Kind("the poem _"),
-        (
-            ("{s} is printed in {o}.", "the book with {s}", "In which book is {s}?"),
-            ("{s} is quoted in {o}.", "the book that quotes {s}", "Which book quotes {s}?"),
-            Kind("the book _"),
-        ),
-        (
-            ("{o} wrote {s}.", "the author of {s}", "Who wrote {s}?"),
-            ("{o} translated {s}.", "the translator of {s}", "Who translated {s}?"),
-            PERSON,
-        ),
-        (
-            ("{s} studied under {o}.", "the tutor of {s}", "Who was the tutor of {s}?"),
-            ("{s} quarrelled with {o}.", "the rival of {s}", "Who was the rival of {s}?"),
-            PERSON,
-        ),
-        (
-            ("{s} taught at {o}.", "the academy that employed {s}", "Which academy employed {s}?"),
-            (
-                "{s} was expelled from {o}.",
-                "the academy that expelled {s}",
-                "Which academy expelled {s}?",
-            ),
-            Kind("the academy _"),
-        ),
-        (
-            ("{o} founded {s}.", "the founder of {s}", "Who founded {s}?"),
-            ("{o} paid for {s}.", "the patron of {s}", "Who paid for {s}?"),
-            PERSON,
-        ),
-        (
-            ("{s} lived in {o}.", "the castle of {s}", "Which castle was the home of {s}?"),
-            (
-                "{s} was buried in {o}.",
-                "the burial castle of {s}",
-                "Which castle was the grave of {s}?",
-            ),
-            Kind("the castle _"),
-        ),
-        (
-            ("{s} stands on {o}.", "the mountain with {s}", "On which mountain is {s}?"),
-            (
-                "{s} looks out on {o}.",
-                "the mountain in sight of {s}",
-                "Which mountain is in sight of {s}?",
-            ),
-            Kind("the mountain _"),
-        ),
-        (
-            ("{s} rises above {o}.", "the valley below {s}", "Which valley lies below {s}?"),
-            (
-                "{s} is reached from {o}.",
-                "the valley on the way to {s}",
-                "Which valley lies on the way to {s}?",
-            ),
-            Kind("the valley of _"),
-        ),
-        (
-            ("{s} is drained by {o}.", "the stream that drains {s}", "Which stream drains {s}?"),
-            ("{s} was flooded by {o}.", "the stream that flooded {s}", "Which stream flooded {s}?"),
-            Kind("the stream _"),
-        ),
+        """
+the poem _
+the book _
+  S is printed in O. | the book with S | In which book is S?
+  S is quoted in O. | the book that quotes S | Which book quotes S?
+_
+  O wrote S. | the author of S | Who wrote S?
+  O translated S. | the translator of S | Who translated S?
+_
+  S studied under O. | the tutor of S | Who was the tutor of S?
+  S quarrelled with O. | the rival of S | Who was the rival of S?
+the academy _
+  S taught at O. | the academy that employed S | Which academy employed S?
+  S was expelled from O. | the academy that expelled S | Which academy expelled S?
+_
+  O founded S. | the founder of S | Who founded S?
+  O paid for S. | the patron of S | Who paid for S?
+the castle _
+  S lived in O. | the castle of S | Which castle was the home of S?
+  S was buried in O. | the burial castle of S | Which castle was the grave of S?
+the mountain _
+  S stands on O. | the mountain with S | On which mountain is S?
+  S looks out on O. | the mountain in sight of S | Which mountain is in sight of S?
+the valley of _
+  S rises above O. | the valley below S | Which valley lies below S?
+  S is reached from O. | the valley on the way to S | Which valley lies on the way to S?
+the stream _
+  S is drained by O. | the stream that drains S | Which stream drains S?
+  S was flooded by O. | the stream that flooded S | Which stream flooded S?
+"""
     ),
 )
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.words import Words
 from separatrix.tasks.text.base import TextItem
-from separatrix.tasks.text.filler import among
-from separatrix.tasks.text.haystack import CUE, Haystack, facts, taken_apart
+from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
-WORDS = Words(
-    asks="""
-        Variable tracking in words: which variables hold a word, at first or as copies of copies?
-    """,
-    table="""
+WORDS = Words.read("""
+    Variable tracking in words: which variables hold a word, at first or as copies of copies?
+
         part       input                                                         target
         text       The variable Mavdok holds the word Fizgub. The old miller     .
                    passed the gate. The variable Gofgem copies the variable      .
@@ -29,32 +26,28 @@ WORDS = Words(
         question   Question: Which 2 variables hold the word Fizgub, by          .
                    alphabet?                                                     .
         cue        Answer:                                                       Gofgem, Mavdok
-    """,
-    rules="""
-        In a text of length words stand several chains: a variable that holds a word, one that
-        copies it, one that copies the copy, and so on, hops copies in each. All names differ, and
-        the sentences stand in any order: a copy may be told of before what it copies. Asked for are
-        all variables of one chain, by alphabet.
-    """,
-    drawn="""
-        chains >= 2, hops >= 1. length, in words between white space, the question not counted, from
-        7 for each variable and 6 more up to 2^20.
 
-        Names are different uniform ones. The sentences of all chains stand in uniform order at a
-        uniform set of places among sentences of filler; the chain asked for is uniform. So chains
-        are alike but for the word in the question, and what stands near a sentence, or behind it,
-        says nothing of its chain.
-        Chance is that of a guess among whole chains, which whoever has not followed them cannot
-        even name; one step leads from the word to the first variable of its chain, and hops more
-        to the last one.
-    """,
-    counted="None counted: prompts in words have no fixed length.",
-    origin="""
-        RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four hops
-        unless told, values of five digits, noise sentences as filler, a variable told of before it
-        is copied
-    """,
-)
+    In a text of length words stand several chains: a variable that holds a word, one that copies
+    it, one that copies the copy, and so on, hops copies in each. All names differ, and the
+    sentences stand in any order: a copy may be told of before what it copies. Asked for are all
+    variables of one chain, by alphabet.
+
+    Drawn: chains >= 2, hops >= 1. length, in words between white space, the question not counted,
+    from 7 for each variable and 6 more up to 2^20.
+
+    Names are different uniform ones. The sentences of all chains stand in uniform order at a
+    uniform set of places among sentences of filler; the chain asked for is uniform. So chains are
+    alike but for the word in the question, and what stands near a sentence, or behind it, says
+    nothing of its chain. Chance is that of a guess among whole chains, which whoever has not
+    followed them cannot even name; one step leads from the word to the first variable of its chain,
+    and hops more to the last one.
+
+    Counted: None counted: prompts in words have no fixed length.
+
+    From: RULER, arXiv 2404.06654, variable tracking: there "VAR X2 = VAR X1", one chain of four
+    hops unless told, values of five digits, noise sentences as filler, a variable told of before it
+    is copied
+""")
 
 _FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
 _COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
@@ -65,13 +58,11 @@ _NAME: Final = re.compile(PATTERN)
 class Variables(Haystack):
     """Chains of variables in filler text."""
 
-    name: ClassVar[str] = "variables"
-    words: ClassVar[Words] = WORDS
-    title: ClassVar[str] = (
-        "variable tracking in words: chains of copies among filler; answer all that hold a word"
-    )
-    usage: ClassVar[str] = "length (words), chains, hops (copies in a chain)"
-    grid: ClassVar[tuple[str, ...]] = (
+    name = "variables"
+    words = WORDS
+    title = "variable tracking in words: chains of copies among filler; answer all that hold a word"
+    usage = "length (words), chains, hops (copies in a chain)"
+    grid = (
         "length=80,chains=3,hops=1",
         "length=120,chains=4,hops=2",
         "length=160,chains=4,hops=4",

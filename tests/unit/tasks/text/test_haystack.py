@@ -10,7 +10,7 @@ import pytest
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import Needles, TextTask, Variables, parse_text_task
-from separatrix.tasks.text.filler import FILLER, filler
+from separatrix.tasks.text.haystack import FILLER, filler
 from separatrix.tasks.text.names import PATTERN
 
 TASKS: list[TextTask] = [

@@ -10,8 +10,17 @@ import pytest
 from support.each import each
 
 from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.relations import HOLE, Relation, Template, partner
-from separatrix.tasks.text.templates import BOOKS, FAMILY, MOST_HOPS, PLACES, TEMPLATES
+from separatrix.tasks.text.templates import (
+    BOOKS,
+    FAMILY,
+    HOLE,
+    MOST_HOPS,
+    PLACES,
+    TEMPLATES,
+    Relation,
+    Template,
+    partner,
+)
 
 RELATIONS = [relation for template in TEMPLATES.values() for relation in template.relations]
 

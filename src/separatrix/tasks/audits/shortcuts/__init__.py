@@ -12,18 +12,6 @@ from numpy.typing import NDArray
 
 from separatrix.tasks import Questions, Task
 from separatrix.tasks.audits.learners import Guess, Learner, Prompts, best_column, best_of
-from separatrix.tasks.audits.shortcuts.bags import (
-    compared,
-    grams,
-    halves,
-    larger_moduli,
-    moduli,
-    parities,
-    quarters,
-    sign_products,
-)
-from separatrix.tasks.audits.shortcuts.counters import counters, products
-from separatrix.tasks.audits.shortcuts.graphs import cycles, leaves
 from separatrix.tasks.audits.shortcuts.lookups import (
     bits,
     ends,
@@ -36,7 +24,23 @@ from separatrix.tasks.audits.shortcuts.lookups import (
     suffixes,
     walks,
 )
-from separatrix.tasks.audits.shortcuts.sums import more_residues, pair_sums, residues
+from separatrix.tasks.audits.shortcuts.shapes import (
+    compared,
+    counters,
+    cycles,
+    grams,
+    halves,
+    larger_moduli,
+    leaves,
+    moduli,
+    more_residues,
+    pair_sums,
+    parities,
+    products,
+    quarters,
+    residues,
+    sign_products,
+)
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.text import TextTask
 

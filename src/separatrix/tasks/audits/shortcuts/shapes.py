@@ -1,0 +1,355 @@
+"""What counting shows: bags of neighbours, in the whole prompt, in its halves, in its quarters;
+sums known modulo a small number; open brackets; and a short look round every vertex of a graph.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.tasks.audits.learners import MOST_IDS
+from separatrix.tasks.base.task import Task, Tokens
+from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
+from separatrix.tasks.istree import groups
+
+if TYPE_CHECKING:
+    from separatrix.tasks import Disjointness, Equality, Permutation
+
+
+_MOST_MODULUS = 16
+_SIGNS = 16
+LONGEST = 4
+"""Neighbours that are counted together, at most."""
+
+
+def grams(task: Task, tokens: Tokens) -> Tokens:
+    """How often every two, three and four neighbours occur, as long as they make at most 512 cases;
+    two always, in at most 512 groups of cases.
+    """
+    columns = []
+    length = 2
+    while length == 2 or (length <= LONGEST and task.vocabulary**length <= MOST_IDS):
+        columns.append(_bag(_codes(tokens, length, task.vocabulary) % MOST_IDS))
+        length += 1
+    return np.concatenate(columns, axis=1)
+
+
+def halves(task: Task, tokens: Tokens) -> Tokens:
+    """For r = 1, ..., log2 n: how far the bags of r neighbours of the two halves differ, and
+    whether they do.
+    """
+    half = tokens.shape[1] // 2
+    columns = []
+    for length in range(1, max(2, half.bit_length())):
+        one, other = (
+            np.sort(_codes(part, length, task.vocabulary), axis=1)
+            for part in (tokens[:, :half], tokens[:, half:])
+        )
+        columns += [(one == other).all(axis=1), (one != other).sum(axis=1)]
+    return np.column_stack(columns).astype(np.int64)
+
+
+def moduli(task: Equality, tokens: Tokens) -> Tokens:
+    """For the moduli that the draw hides: by how much the two halves differ in ones at places of
+    each residue.
+    """
+    return _at_residues(tokens, range(2, task.hidden_moduli + 1))
+
+
+def larger_moduli(task: Equality, tokens: Tokens) -> Tokens:
+    """The same for the moduli above, up to the smallest that 16 and these leave."""
+    most = max(_MOST_MODULUS, task.hidden_moduli + 2)
+    return _at_residues(tokens, range(task.hidden_moduli + 1, most + 1))
+
+
+def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
+    half = tokens.shape[1] // 2
+    unlike = tokens[:, :half] - tokens[:, half:]
+    columns = [np.zeros(len(tokens), np.int64)]
+    for modulus in moduli:
+        of_each = [unlike[:, at::modulus].sum(axis=1) for at in range(modulus)]
+        columns.append(np.abs(of_each).sum(axis=0))
+    return np.column_stack(columns)
+
+
+def compared(task: Equality, tokens: Tokens) -> Tokens:
+    """Whether the two strings differ at each place."""
+    return tokens[:, : task.n] ^ tokens[:, task.n :]
+
+
+def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
+    """Of 16 vectors of signs, drawn once: the product of the two sums that it weighs the two sets
+    to.
+    """
+    signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
+    return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
+
+
+def quarters(task: Task, tokens: Tokens) -> Tokens:
+    """Of every quarter of the two halves: how many ones either has, and the product of both; and
+    the product of how many more ones either half has at odd places than at even ones.
+    """
+    half = tokens.shape[1] // 2
+    sign = 1 - 2 * (np.arange(half) % 2)
+    columns = [(tokens[:, :half] @ sign) * (tokens[:, half:] @ sign)]
+    for part in np.array_split(np.arange(half), 4):
+        one = tokens[:, part].sum(axis=1)
+        other = tokens[:, half + part].sum(axis=1)
+        columns += [one, other, one * other]
+    return np.column_stack(columns)
+
+
+def parities(task: Permutation, tokens: Tokens) -> Tokens:
+    """The sign of the product; how often each permutation occurs, modulo 2 and modulo 3, and the
+    first eight of the former together.
+    """
+    # the last one stands where no token does
+    odd = np.array([*(_odd(order) for order in permutations(range(task.k))), 0])
+    often = np.stack([(tokens == each).sum(axis=1) for each in range(len(odd) - 1)], axis=1)
+    together = often[:, :8] % 2 @ (1 << np.arange(min(8, len(odd))))
+    return np.column_stack((odd[tokens].sum(axis=1) % 2, together, often % 2, often % 3))
+
+
+def _odd(order: tuple[int, ...]) -> int:
+    """1 for an odd permutation: one with an odd number of pairs in the wrong order."""
+    return sum(one > other for one, other in combinations(order, 2)) % 2
+
+
+def _codes(tokens: Tokens, length: int, vocabulary: int) -> Tokens:
+    """A number for every `length` neighbours: (batch, columns - length + 1)."""
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, min(length, tokens.shape[1]), axis=1)
+    return windows @ vocabulary ** np.arange(windows.shape[2])
+
+
+def _bag(codes: Tokens) -> Tokens:
+    """How often each code below 512 occurs in each row."""
+    width = MOST_IDS
+    cells = codes + width * np.arange(len(codes))[:, None]
+    return np.bincount(cells.ravel(), minlength=width * len(codes)).reshape(len(codes), width)
+
+
+if TYPE_CHECKING:
+    from separatrix.tasks import ThreeSum, TwoSum
+
+
+_MORE_MODULI = 40
+
+
+def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+    """How many sums may be 0 mod M as far as their residues modulo 2, ..., 16 tell; and
+    whether all tokens together add up to 0."""
+    return _residues(task, tokens, SMALL_MODULI)
+
+
+def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
+    """The same of moduli up to 40."""
+    return _residues(task, tokens, range(SMALL_MODULI.start, _MORE_MODULI + 1))
+
+
+def _residues(task: TwoSum | ThreeSum, tokens: Tokens, moduli: range) -> Tokens:
+    summands = 2 if task.name == "twosum" else 3
+    asked = task.form == "query"
+    others = tokens[:, :-1] if asked else tokens
+    free = summands - 1 if asked else summands
+    columns = []
+    for modulus in moduli:
+        often = np.stack([(others % modulus == value).sum(axis=1) for value in range(modulus)], 1)
+        query = tokens[:, -1] if asked else np.zeros(len(tokens), np.int64)
+        # sums of ids below M that are 0 mod M are M, ..., (summands - 1) M, or 0 where all are
+        wanted = {times * task.M % modulus for times in range(1, summands)}
+        right = np.zeros(len(tokens), np.int64)
+        for value in wanted:
+            right += _sums(often, free, modulus, (value - query) % modulus)
+        columns.append(right)
+    columns.append(tokens.sum(axis=1) % task.M == 0)
+    return np.column_stack(columns).astype(np.int64)
+
+
+def _sums(often: Tokens, number: int, modulus: int, wanted: Tokens) -> Tokens:
+    """How many choices of `number` different places have the sum wanted (batch,); ordered ones."""
+    rows = np.arange(len(often))
+    if number == 1:
+        return often[rows, wanted]
+    doubled = np.zeros_like(often)
+    for value in range(modulus):
+        doubled[:, 2 * value % modulus] += often[:, value]
+
+    def pairs(target: Tokens) -> Tokens:
+        together = np.zeros(len(often), np.int64)
+        for value in range(modulus):
+            together += often[:, value] * often[rows, (target - value) % modulus]
+        return together - doubled[rows, target]
+
+    if number == 2:
+        return pairs(wanted)
+    total = np.zeros(len(often), np.int64)
+    for value in range(modulus):
+        # a pair of other places: of ordered pairs those are left out that hold the place itself
+        rest = (wanted - value) % modulus
+        with_itself = 2 * often[rows, (rest - value) % modulus] - 2 * (
+            (rest - 2 * value) % modulus == 0
+        )
+        total += often[:, value] * (pairs(rest) - with_itself)
+    return total
+
+
+def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
+    """How many different sums and differences mod M pairs have, and the sum of all tokens."""
+    one, two = np.triu_indices(tokens.shape[1], 1)
+    columns = []
+    for sign in (1, -1):
+        sums = np.sort((tokens[:, one] + sign * tokens[:, two]) % task.M, axis=1)
+        new = (sums[:, 1:] != sums[:, :-1]).sum(axis=1)
+        columns.append(new)
+    columns.append(tokens.sum(axis=1) % task.M)
+    return np.column_stack(columns)
+
+
+if TYPE_CHECKING:
+    from separatrix.tasks import Dyck
+
+
+def products(task: Dyck, tokens: Tokens) -> Tokens:
+    """Of two kinds x < y: two to five brackets in a row that open, the first x and the last y,
+    less those with y and x, each weighed by its place, or by its half; the same of brackets that
+    close; and the product of both, added up over x and y.
+    """
+    opens = tokens < task.k
+    kind = tokens % task.k
+    columns = []
+    for length in range(2, 6):
+        among = np.lib.stride_tricks.sliding_window_view(opens, length, axis=1)
+        runs = among.all(axis=2), ~among.any(axis=2)
+        first, last = kind[:, : 1 - length], kind[:, length - 1 :]
+        place = 2 * np.arange(first.shape[1]) - first.shape[1] + 1
+        for weight in (place, np.sign(place)):
+            total = np.zeros(len(tokens), np.int64)
+            for x in range(task.k):
+                for y in range(x + 1, task.k):
+                    way = ((first == x) & (last == y)).astype(np.int64)
+                    way -= (first == y) & (last == x)
+                    one, other = (np.where(run, way, 0) @ weight for run in runs)
+                    total += one * other
+            columns.append(total)
+    return np.column_stack(columns)
+
+
+def counters(task: Dyck, tokens: Tokens) -> Tokens:
+    """Of the depth: its largest and smallest value, its returns to 0, the sums of its powers. Of
+    the counters of single kinds: the same, over all kinds, and whether as many open as close at
+    even places, and at each depth.
+    """
+    step = np.where(tokens < task.k, 1, -1)
+    depth = np.cumsum(step, axis=1)
+    columns = [
+        depth.max(axis=1),
+        depth.min(axis=1),
+        (depth == 0).sum(axis=1),
+        depth.sum(axis=1),
+        (depth**2).sum(axis=1),
+        (depth > task.D).any(axis=1),
+    ]
+    # of a pair one bracket stands at an even place, one at an odd; both begin and end one depth
+    side = np.arange(tokens.shape[1]) % 2 ^ (step < 0)
+    level = np.where(step > 0, depth, depth + 1)
+    unlike = np.zeros((2, len(tokens)), np.int64)
+    for kind in range(task.k):
+        own = np.where(tokens % task.k == kind, step, 0)
+        unlike[0] += np.abs(np.where(side == 0, own, 0).sum(axis=1))
+        for at in range(1, task.D + 1):
+            unlike[1] += np.abs(np.where(level == at, own, 0).sum(axis=1))
+    columns += [*unlike]
+    low, high, end = (np.zeros((len(tokens), 0), np.int64) for _ in range(3))
+    zeros, squares, cubes = (np.zeros(len(tokens), np.int64) for _ in range(3))
+    for kind in range(task.k):
+        open_ = np.cumsum(np.where(tokens % task.k == kind, step, 0), axis=1)
+        low = np.column_stack((low, open_.min(axis=1)))
+        high = np.column_stack((high, open_.max(axis=1)))
+        end = np.column_stack((end, open_[:, -1]))
+        zeros += (open_ == 0).sum(axis=1)
+        squares += (open_**2).sum(axis=1)
+        cubes += (open_**3).sum(axis=1)
+    columns += [
+        low.min(axis=1),
+        low.sum(axis=1),
+        high.max(axis=1),
+        high.sum(axis=1),
+        (high == high.max(axis=1, keepdims=True)).sum(axis=1),
+        np.abs(end).sum(axis=1),
+        zeros,
+        squares,
+        cubes,
+    ]
+    return np.column_stack(columns).astype(np.int64)
+
+
+if TYPE_CHECKING:
+    from separatrix.tasks import IsTree
+
+SMALL = 5
+"""Vertices of the largest cycle and the largest group that a short look shows as a whole."""
+
+
+def cycles(task: IsTree, tokens: Tokens) -> Tokens:
+    """The vertices on a cycle and those of the smallest group, where they are at most 3, 4 or 5;
+    and how many walks of 1, 2, ..., log2 n edges, rounded up, there are that never turn back.
+    """
+    n = task.n
+    row = n * np.arange(len(tokens))[:, None]
+    one = (tokens[:, 0::2] + row).ravel()
+    other = (tokens[:, 1::2] + row).ravel()
+    cycle = _on_cycles(one, other, len(tokens) * n).reshape(-1, n).sum(axis=1)
+    to = groups(tokens[:, 0::2], tokens[:, 1::2], n)
+    sizes = np.bincount(to.ravel(), minlength=len(tokens) * n).reshape(-1, n)
+    smallest = np.where(sizes > 0, sizes, n).min(axis=1)
+    shown = [
+        np.where((number > 0) & (number <= most), number, 0)
+        for number in (cycle, smallest)
+        for most in range(3, SMALL + 1)
+    ]
+    steps = (n - 1).bit_length()
+    return np.column_stack([*shown, *_walks_on(one, other, len(tokens), n, steps)])
+
+
+def leaves(task: IsTree, tokens: Tokens) -> Tokens:
+    """How many edges are left when leaves are taken away 1, 2, ..., 2 log2 n times."""
+    n = task.n
+    row = n * np.arange(len(tokens))[:, None]
+    ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))
+    columns = []
+    for _ in range(2 * (n - 1).bit_length()):
+        degree = np.bincount(ends.ravel(), minlength=len(tokens) * n)
+        ends = ends[:, (degree[ends] > 1).all(axis=0)]
+        columns.append(np.bincount(ends[0] // n, minlength=len(tokens)))
+    return np.column_stack(columns)
+
+
+def _on_cycles(one: Tokens, other: Tokens, vertices: int) -> Tokens:
+    """1 for vertices that remain when those with one edge are taken away again and again."""
+    ends = np.concatenate((one, other))
+    while True:
+        degree = np.bincount(ends, minlength=vertices)
+        kept = (degree[one] > 1) & (degree[other] > 1)
+        if kept.all():
+            return (degree > 0).astype(np.int64)
+        one, other = one[kept], other[kept]
+        ends = np.concatenate((one, other))
+
+
+def _walks_on(one: Tokens, other: Tokens, batch: int, n: int, steps: int) -> list[Tokens]:
+    """How many walks of 1, ..., `steps` edges never turn back, and the sum over vertices of the
+    squared numbers that end there.
+    """
+    start = np.concatenate((one, other))
+    end = np.concatenate((other, one))
+    back = np.roll(np.arange(len(start)), len(one))
+    into = np.ones(len(start))
+    found = []
+    for _ in range(steps):
+        arrived = np.bincount(end, weights=into, minlength=batch * n)
+        each = arrived.reshape(batch, n)
+        found += [each.sum(axis=1), (each**2).sum(axis=1)]
+        into = arrived[start] - into[back]
+    return [column.astype(np.int64) for column in found]
