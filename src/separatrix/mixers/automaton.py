@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.stacks.mechanisms import Automaton
 
 MOST_BITS = 20
@@ -56,7 +57,7 @@ class AutomatonMixer(Mixer):
     def _dtype(self, name: str) -> torch.dtype:
         return torch.bool
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         rule, seen = self._chosen(x)
         maps = self._next()[rule]  # b t s
         step = 1
@@ -67,15 +68,13 @@ class AutomatonMixer(Mixer):
             step *= 2
         return self._out(maps[:, :, 0], seen)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         rule, seen = self._chosen(x)
         old = self._number(state["S"])
         number = self._next()[rule].gather(1, old[:, None])[:, 0]
         return self._out(number, seen), self._store(S=self._signs(number) > 0)
 
-    def _chosen(self, x: Float[Tensor, "*b w"]) -> tuple[Int[Tensor, "*b"], Float[Tensor, "*b 1"]]:
+    def _chosen(self, x: SomeTokens) -> tuple[Int[Tensor, "*b"], Float[Tensor, "*b 1"]]:
         """The rule of each token, and a 0 that is no number where its input is none."""
         scores = self.rules(x)
         return scores.argmax(-1), 0 * scores.sum(-1, keepdim=True)
@@ -92,7 +91,7 @@ class AutomatonMixer(Mixer):
         shift = torch.arange(self.bits, device=number.device)
         return 2 * ((number[..., None] >> shift) & 1) - 1
 
-    def _out(self, number: Int[Tensor, "*b"], seen: Float[Tensor, "*b 1"]) -> Float[Tensor, "*b w"]:
+    def _out(self, number: Int[Tensor, "*b"], seen: Float[Tensor, "*b 1"]) -> SomeTokens:
         signs = self._signs(number).to(seen.dtype)
         # the table has no slope anywhere: 0 times it says so
         return self.o(signs + seen + 0 * self.table.sum())

@@ -13,11 +13,12 @@ a batch. No quadratic memory.
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
+from separatrix.mixers.base.tensors import Places, Token, Tokens
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.stacks.mechanisms import Chunked
 
@@ -32,7 +33,7 @@ class ChunkedMixer(SoftmaxMixer):
     def shapes(self, t: int) -> Shapes:
         return self._cached(min(t, self.size)) | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         q, k, v = (
             split_chunks(y, self.size).transpose(1, 2).flatten(0, 1)
@@ -42,18 +43,16 @@ class ChunkedMixer(SoftmaxMixer):
         y = causal_softmax(q, k, v).unflatten(0, (len(x), -1))  # b n h c e
         return self._out(join_chunks(y.transpose(1, 2), x.shape[1]))
 
-    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
         back = tokens_back(places, tokens)
         return (back >= 0) & (back <= (places % self.size)[:, None, :, None])
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, k, v = self._qkv(self._project_last(x))
         start = (x.shape[1] - 1) // self.size * self.size
         return self._out(self._attend(q, k[:, :, start:], v[:, :, start:]))[:, 0]
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = latest(state["keys"], k, self.size)
         values = latest(state["values"], v, self.size)

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
@@ -21,6 +19,7 @@ from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrence import Decayed, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.stepped import SteppedMixer
+from separatrix.mixers.base.tensors import Tokens
 from separatrix.mixers.ops.gates import LowRank
 from separatrix.mixers.ops.rope import rotate
 from separatrix.stacks.mechanisms import GLA, HGRN2, Lightning, Mamba2
@@ -51,7 +50,7 @@ class GLAMixer(RecurrentMixer):
         # gates then lie around 2^(-1/16) = 0.96
         self.a.up.bias.zero_()
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         log_a = F.logsigmoid(wide(split_heads(self.a(x), self.heads))) / TEMPERATURE
         return *qkv, log_a
 
@@ -70,7 +69,7 @@ class HGRN2Mixer(RecurrentMixer):
     def __init__(self, mechanism: HGRN2, *, width: int) -> None:
         super().__init__(mechanism, width=width, silu=False)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, f, v = qkv
         # 1 - sigmoid(f) as sigmoid(-f), which keeps its digits where it is small
         return F.silu(q), (-f).sigmoid(), v, F.logsigmoid(f)
@@ -95,7 +94,7 @@ class LightningMixer(RecurrentMixer):
             )
         super().__init__(mechanism, width=width)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         k = qkv[1]
         head = torch.arange(1, self.heads + 1, dtype=k.dtype, device=k.device)
         log_a = -torch.exp2(-8.0 * head / self.heads)
@@ -111,7 +110,7 @@ class RetNetMixer(RecurrentMixer):
 
     recurrence = Decayed()
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
         head = torch.arange(self.heads, dtype=k.dtype, device=k.device)
         # log1p keeps the digits of a decay close to 1

@@ -36,6 +36,7 @@ from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import linear
 from separatrix.mixers.base.recurrence import Delta, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.base.tensors import Tokens
 from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps, log_decay
 from separatrix.stacks.mechanisms import MatrixState
 
@@ -75,7 +76,7 @@ class DeltaMixer(RecurrentMixer):
         else:
             self.rate.zero_()
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         if self.updates == 1:
             return super()._forward(x)
         q, *updates = self._terms(self._heads_of(self._project(x)), x, 0)
@@ -86,14 +87,14 @@ class DeltaMixer(RecurrentMixer):
         y = self.recurrence.outputs((q, *updates), chunk=self.chunk, dtype=x.dtype)
         return self._out(y[:, :, last :: self.updates], x)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
         log_a = self._log_decay(x)
         b = per_head(rearrange(self.b(x), "b t (n h) -> b (t n) h", n=self.updates))
         b = b.sigmoid() * self.largest
         return unit(q), unit(k), v, torch.zeros_like(b) if log_a is None else log_a, b
 
-    def _log_decay(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b h n s"] | None:
+    def _log_decay(self, x: Tokens) -> Float[Tensor, "b h n s"] | None:
         if self.decay == "none":
             return None
         if self.decay == "channel":

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.latent import EPS, LatentMixer, scaled
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.tensors import OneQuery, OneToken, Token, Tokens
 from separatrix.mixers.ops.block_choice import largest
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
 from separatrix.mixers.ops.rope import rotate
@@ -56,10 +57,10 @@ class DSAMixer(LatentMixer):
     def shapes(self, t: int) -> Shapes:
         return super().shapes(t) | {"index_keys": (t, self.index_dim)}
 
-    def _asking(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t n"]:
+    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
         return x if self.a is None else scaled(self.a(x))
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._latents(x)
         k, v = self._written_out(c, r)
         # the choice has no gradient
@@ -68,20 +69,18 @@ class DSAMixer(LatentMixer):
         y = indexed_softmax(wide(q), wide(k), wide(v), index, self.topk)
         return self.o(merge_heads(y.to(x.dtype)))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, c, r = self._latents(x)
         return self._chosen(x[:, -1:], q[:, :, -1:], c, r, self._index_keys(x.detach(), 0))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         parts, new = self._extended(x, state, t)
         own = self._index_keys(x[:, None], t)
         new["index_keys"] = torch.cat([state["index_keys"], own], 1)
         return self._chosen(x[:, None], *parts, new["index_keys"]), new
 
     def _index(
-        self, x: Float[Tensor, "b t w"], start: int
+        self, x: Tokens, start: int
     ) -> tuple[Float[Tensor, "b t h d"], Float[Tensor, "b t h"]]:
         """Queries and weights of the indexer for tokens that stand at `start`, ..."""
         q = split_heads(self.index_q(self._asking(x)), self.index_heads)
@@ -89,7 +88,7 @@ class DSAMixer(LatentMixer):
             q = rotate(q, self.rotation, start=start)
         return q.transpose(1, 2), self.index_w(x)
 
-    def _index_keys(self, x: Float[Tensor, "b t w"], start: int) -> Float[Tensor, "b t d"]:
+    def _index_keys(self, x: Tokens, start: int) -> Float[Tensor, "b t d"]:
         k = self.index_norm(self.index_k(x))
         if self.rotation is not None:
             k = rotate(k[:, None], self.rotation, start=start)[:, 0]
@@ -97,12 +96,12 @@ class DSAMixer(LatentMixer):
 
     def _chosen(
         self,
-        x: Float[Tensor, "b 1 w"],
-        q: Float[Tensor, "b h 1 d"],
+        x: OneToken,
+        q: OneQuery,
         c: Float[Tensor, "b t l"],
         r: Float[Tensor, "b s p"],
         index_k: Float[Tensor, "b t i"],
-    ) -> Float[Tensor, "b w"]:
+    ) -> Token:
         """The output of the last of t tokens, reading only the tokens it chooses."""
         index_q, index_w = self._index(x, c.shape[1] - 1)
         chosen = largest(index_scores(index_q, index_w, index_k)[:, 0], self.topk)[..., None]

@@ -19,11 +19,21 @@ import math
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import DTYPES, Shapes, State, taken, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.base.tensors import (
+    GroupKeys,
+    GroupValues,
+    OneQuery,
+    OneToken,
+    Places,
+    Token,
+    Tokens,
+    TokensAt,
+)
 from separatrix.mixers.ops.decay import after, after_at
 from separatrix.mixers.ops.parted_softmax import parted_softmax
 from separatrix.mixers.ops.softmax import KEPT, capped, softmax
@@ -58,18 +68,18 @@ class FoxMixer(SoftmaxMixer):
             return wide(self._like).dtype
         return DTYPES.get(self.gate_format, ours)
 
-    def _gates(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b h t"]:
+    def _gates(self, x: Tokens) -> Float[Tensor, "b h t"]:
         """Log gates as they are stored."""
         f = F.logsigmoid(wide(self.f(x))).transpose(1, 2)
         return f.to(self._dtype("gates"))
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         log_f = wide(self._gates(x))
         y = parted_softmax(q, self._shared(k), self._shared(v), log_f=log_f, cap=self.cap)
         return self._out(y, x)
 
-    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    def _at(self, x: Tokens, places: Places) -> TokensAt:
         later = tokens_back(places, x.shape[1]) < 0
         if self.heads * later.numel() > KEPT:
             return super()._at(x, places)
@@ -79,12 +89,10 @@ class FoxMixer(SoftmaxMixer):
         y = softmax((scores + decay).masked_fill(later, -math.inf), self._shared(v))
         return self._out(y, taken(x, places))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         return self._read(x[:, -1:], *self._qkv(self._project_last(x)), self._gates(x))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         new = {
             "keys": torch.cat([state["keys"], k], 2),
@@ -94,13 +102,8 @@ class FoxMixer(SoftmaxMixer):
         return self._read(x[:, None], q, *new.values()), new | conv
 
     def _read(
-        self,
-        x: Float[Tensor, "b 1 w"],
-        q: Float[Tensor, "b h 1 d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
-        gates: Float[Tensor, "b h t"],
-    ) -> Float[Tensor, "b w"]:
+        self, x: OneToken, q: OneQuery, k: GroupKeys, v: GroupValues, gates: Float[Tensor, "b h t"]
+    ) -> Token:
         """The output of the last of t tokens."""
         scores = capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
         decay = after(wide(gates)[..., None]).transpose(-1, -2)  # b h 1 t

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State
 from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.base.tensors import OneToken, Places, Token, Tokens
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.running_softmax import RunningSoftmax
 from separatrix.mixers.ops.softmax import masked_softmax
@@ -46,7 +47,7 @@ class FullMixer(SoftmaxMixer):
             )
         return self._cached(t) | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         if not self.causal:
             every = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device)
@@ -55,11 +56,11 @@ class FullMixer(SoftmaxMixer):
         y = causal_softmax(q, self._shared(k), self._shared(v), self.sink, self.cap)
         return self._out(y, x)
 
-    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
         back = tokens_back(places, tokens)
         return back >= 0 if self.causal else torch.ones_like(back, dtype=torch.bool)
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]
 
     @property
@@ -67,9 +68,7 @@ class FullMixer(SoftmaxMixer):
         # a convolved key reads the tokens before its block
         return self.conv is None
 
-    def _last_of_blocks(
-        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
-    ) -> Float[Tensor, "b w"]:
+    def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
         q = self._qkv(self._project_last(last), tokens - 1)[0]
         running = RunningSoftmax()
         if self.sink is not None:
@@ -82,9 +81,7 @@ class FullMixer(SoftmaxMixer):
             start += x.shape[1]
         return self._out(running.output().to(last.dtype), last)[:, 0]
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)

@@ -27,6 +27,7 @@ from torch import Tensor
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.base.tensors import GroupKeys, GroupValues, OneQuery, OneToken, Token, Tokens
 from separatrix.mixers.ops.block_choice import largest
 from separatrix.mixers.ops.indexed_softmax import index_scores, indexed_softmax
 from separatrix.stacks.mechanisms import Indexed
@@ -52,19 +53,17 @@ class IndexedMixer(SoftmaxMixer):
     def shapes(self, t: int) -> Shapes:
         return self._cached(t) | {"index_keys": (t, self.index_dim)} | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         # the choice has no gradient
         y = indexed_softmax(q, k, v, self._index(x.detach()), self.topk)
         return self._out(y.to(x.dtype))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         _, _, index_k = self._index(x.detach())
         return self._read(x[:, -1:], *self._qkv(self._project_last(x)), index_k)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)
@@ -73,7 +72,7 @@ class IndexedMixer(SoftmaxMixer):
         return y, {"keys": keys, "values": values, "index_keys": index_keys} | conv
 
     def _index(
-        self, x: Float[Tensor, "b t w"]
+        self, x: Tokens
     ) -> tuple[Float[Tensor, "b t h d"], Float[Tensor, "b t h"], Float[Tensor, "b t d"]]:
         return (
             self.index_q(x).unflatten(-1, (self.index_heads, -1)),
@@ -83,12 +82,12 @@ class IndexedMixer(SoftmaxMixer):
 
     def _read(
         self,
-        x: Float[Tensor, "b 1 w"],
-        q: Float[Tensor, "b h 1 d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
+        x: OneToken,
+        q: OneQuery,
+        k: GroupKeys,
+        v: GroupValues,
         index_k: Float[Tensor, "b t i"],
-    ) -> Float[Tensor, "b w"]:
+    ) -> Token:
         """The output of the last of t tokens, reading only the tokens it chooses."""
         index_q, index_w, _ = self._index(x)
         scores = index_scores(index_q, index_w, index_k)[:, 0]

@@ -23,6 +23,7 @@ from torch import Tensor
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide
+from separatrix.mixers.base.tensors import Keys, OneRead, Reads, Values
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.feature_maps import features, kernel
 from separatrix.mixers.ops.places import later
@@ -41,7 +42,7 @@ class Sums(Recurrence):
         self.feature = feature
         self.normaliser = normaliser
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
         q, k, v = terms
         v = self._counted(v)
         if q.shape[2] < k.shape[2]:
@@ -52,15 +53,15 @@ class Sums(Recurrence):
 
     def at(
         self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Float[Tensor, "b h r e"]:
+    ) -> Reads:
         q, k, v = terms
         scores = kernel(self.feature, q, k).masked_fill(later(places, k.shape[2]), 0)
         return self._divided(scores @ self._counted(v))
 
-    def _counted(self, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t n"]:
+    def _counted(self, v: Values) -> Float[Tensor, "b h t n"]:
         return torch.cat([v, torch.ones_like(v[..., :1])], -1) if self.normaliser else v
 
-    def _divided(self, y: Float[Tensor, "b h r n"]) -> Float[Tensor, "b h r e"]:
+    def _divided(self, y: Float[Tensor, "b h r n"]) -> Reads:
         return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
 
     def _every(
@@ -72,7 +73,7 @@ class Sums(Recurrence):
             return chunked(self.feature, q, k, v, chunk=chunk)
         return fast(features(self.feature, q), features(self.feature, k), v, None)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         q, k, v = terms
         phi_q = features(self.feature, q)  # b h 1 f
         phi_k = features(self.feature, k)
@@ -101,14 +102,7 @@ class LinearMixer(RecurrentMixer):
         return sums | self._conv_shapes(t)
 
 
-def chunked(
-    feature: str,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def chunked(feature: str, q: Keys, k: Keys, v: Values, *, chunk: int) -> Values:
     """sum_{j<=i} <phi(q_i), phi(k_j)> v_j for every i."""
     tokens = q.shape[2]
     q, k, v = (split_chunks(x, chunk) for x in (q, k, v))  # b h n c ...

@@ -30,6 +30,7 @@ from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.stepped import SteppedMixer
+from separatrix.mixers.base.tensors import Keys, Matrix, OneQuery, OneRead, Reads, Tokens, Values
 from separatrix.mixers.delta import DeltaMixer
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.decay import after, bounded, scores
@@ -53,7 +54,7 @@ class Buckets(Recurrence):
     last the weights of the levels (b h r l).
     """
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
         q, k, v, *_, weights = terms
         tokens = k.shape[2]
         if q.shape[2] < tokens:
@@ -61,7 +62,7 @@ class Buckets(Recurrence):
             return (self._last(terms) * weights[..., levels(place[-1], place)]) @ v
         return self._every(terms, chunk_size(chunk, tokens), dtype)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         q, own, slots = self._moved(terms, wide(state["S"]))
         before = list(slots.unbind(1))
         return read_slots(q, own, before, terms[-1]), {"S": slots_after(before, own, t)}
@@ -71,13 +72,13 @@ class Buckets(Recurrence):
         raise NotImplementedError
 
     @abstractmethod
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
         """The outputs of all tokens, in chunks of a power of two of them."""
 
     @abstractmethod
     def _moved(
         self, terms: Terms, slots: Float[Tensor, "b l h d e"]
-    ) -> tuple[Float[Tensor, "b h 1 d"], Float[Tensor, "b h d e"], Float[Tensor, "b l h d e"]]:
+    ) -> tuple[OneQuery, Matrix, Float[Tensor, "b l h d e"]]:
         """The query of one token, its own state, and the slots after it."""
 
 
@@ -90,7 +91,7 @@ class Sums(Buckets):
     def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
         return kernel(self.feature, *terms[:2])
 
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v, weights = terms
         fast = chosen("log_linear", k, v, dtype)
         if fast is None:
@@ -104,14 +105,8 @@ class Sums(Buckets):
 
 
 def fenwick(
-    feature: str,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    weights: Float[Tensor, "b h t l"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+    feature: str, q: Keys, k: Keys, v: Values, weights: Float[Tensor, "b h t l"], *, chunk: int
+) -> Values:
     """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i."""
     tokens = q.shape[2]
     q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
@@ -129,7 +124,7 @@ class DecayedSums(Buckets):
         q, k, _, log_a, _ = terms
         return q @ k.mT * after(bounded(log_a)).exp().mT
 
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
         tokens = terms[0].shape[2]
         q, k, v, log_a, weights = (split_runs(x, chunk) for x in terms)
         log_a = bounded(log_a)
@@ -150,7 +145,7 @@ class DeltaSums(Buckets):
 
     reads_last = False
 
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
         tokens = terms[0].shape[2]
         q, k, v, log_a, b, weights = (split_runs(x, chunk) for x in terms)
         delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b, q)), chunk=chunk)
@@ -179,7 +174,7 @@ class _Levelled(Mixer):
         slots, *conv = super().shapes(t).items()
         return {"S": (t.bit_length(), *slots[1])} | dict(conv)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         # weights are asked for where queries are
         weights = self.level.of(x[:, -qkv[0].shape[2] :], start + x.shape[1])
         return *super()._terms(qkv, x, start), weights  # type: ignore[misc]

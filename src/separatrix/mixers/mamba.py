@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
+from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.gates import LowRank, draw_steps
 from separatrix.mixers.ops.selective_scan import final_state, selective_scan
@@ -66,23 +67,21 @@ class MambaMixer(Mixer):
         conv: Shapes = {} if self.conv is None else {"conv": self.conv.shape(t)}
         return {"h": (self.channels, self.numbers)} | conv
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         u = self.v(x) if self.conv is None else self.conv(self.v(x))
         step, b, c = self._gates(u.to(x.dtype))
         u = wide(u)
         y = selective_scan(step, self._rates(), step * u, b, c, chunk=self.chunk)
         return self._out(y, u, x)
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         u = self.v(x) if self.conv is None else self.conv(self.v(x))
         step, b, c = self._gates(u.to(x.dtype))
         u = wide(u)
         h = final_state(step, self._rates(), step * u, b, chunk=self.chunk)
         return self._out((h * c[:, -1, None]).sum(-1), u[:, -1], x)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         u = self.v(x)
         conv = {}
         if self.conv is not None:
@@ -111,9 +110,7 @@ class MambaMixer(Mixer):
             low = _normed(wide(low)).to(u.dtype)
         return F.softplus(wide(self.dt.up(low))), b, c
 
-    def _out(
-        self, y: Float[Tensor, "*b c"], u: Float[Tensor, "*b c"], x: Tensor
-    ) -> Float[Tensor, "*b w"]:
+    def _out(self, y: Float[Tensor, "*b c"], u: Float[Tensor, "*b c"], x: Tensor) -> SomeTokens:
         """The output map, after the skip; in the format of x."""
         return self.o((y + self.skip * u).to(x.dtype))
 

@@ -21,12 +21,10 @@ Parallel form: keys and values written out.
 
 from __future__ import annotations
 
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mixers.base.heads import merge_heads
 from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.mixer import State
+from separatrix.mixers.base.tensors import Token, Tokens
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.stacks.mechanisms import Latent
 
@@ -37,16 +35,14 @@ class MLAMixer(LatentMixer):
     def __init__(self, mechanism: Latent, *, width: int) -> None:
         super().__init__(mechanism, width=width)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._latents(x)
         return self.o(merge_heads(causal_softmax(q, *self._written_out(c, r))))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, c, r = self._latents(x)
         return self._read(q[:, :, -1:], c, r)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         parts, new = self._extended(x, state, t)
         return self._read(*parts), new

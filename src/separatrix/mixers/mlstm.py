@@ -23,6 +23,7 @@ from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
+from separatrix.mixers.base.tensors import Keys, OneRead, PerToken, Tokens, Values
 from separatrix.stacks.mechanisms import MLSTM
 
 FORGET = (3.0, 6.0)
@@ -36,11 +37,11 @@ class Stabilised(Recurrence):
 
     reads_last = False
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v, log_f, log_g = terms
         return chunked(q, k, v, log_f, log_g, chunk=chunk)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         q, k, v, log_f, log_g = terms
         before = wide(state["m"])[..., None, None]
         # in the stored format first, so that C and n are scaled by just the m that is kept
@@ -78,7 +79,7 @@ class MLSTMMixer(RecurrentMixer):
         }
         return sums | self._conv_shapes(t)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         return *qkv, *self._gates(x)
 
     def _summed(self, state: State) -> State:
@@ -87,9 +88,7 @@ class MLSTMMixer(RecurrentMixer):
         narrow = torch.finfo(state["m"].dtype).bits < torch.finfo(summed["m"].dtype).bits
         return summed | {"m": state["m"]} if narrow else summed
 
-    def _gates(
-        self, x: Float[Tensor, "b t w"]
-    ) -> tuple[Float[Tensor, "b h t 1"], Float[Tensor, "b h t 1"]]:
+    def _gates(self, x: Tokens) -> tuple[PerToken, PerToken]:
         """log f and log g."""
         # in float32 at least: an error in log g is a factor in the output
         log_f, log_g = (
@@ -106,15 +105,7 @@ def divided(
     return divide(y, torch.maximum(n.abs(), (-m).exp()))
 
 
-def chunked(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_f: Float[Tensor, "b h t 1"],
-    log_g: Float[Tensor, "b h t 1"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def chunked(q: Keys, k: Keys, v: Values, log_f: PerToken, log_g: PerToken, *, chunk: int) -> Values:
     """y_i for every i."""
     tokens = q.shape[2]
     ones = torch.ones_like(v[..., :1])

@@ -22,11 +22,17 @@ from __future__ import annotations
 
 import torch
 from einops import rearrange
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.mixers.base.mixer import Shapes, State, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.base.tensors import (
+    BlockKeys,
+    GroupKeys,
+    GroupValues,
+    OneQuery,
+    Token,
+    Tokens,
+)
 from separatrix.mixers.ops.block_choice import (
     choose,
     is_short,
@@ -55,7 +61,7 @@ class MoBAMixer(SoftmaxMixer):
             | self._conv_shapes(t)
         )
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         means = self._means(k)
         if is_short(x.shape[1]):
@@ -70,15 +76,13 @@ class MoBAMixer(SoftmaxMixer):
             y = rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
         return self._out(y.to(x.dtype))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, k, v = self._qkv(self._project_last(x))
         # a block that the last token fills is still open for it
         before = (x.shape[1] - 1) // self.block * self.block
         return self._read(q, k, v, self._means(wide(k[:, :, :before])))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)
@@ -90,18 +94,12 @@ class MoBAMixer(SoftmaxMixer):
             means = torch.cat([means, new.to(keys.dtype)], 2)
         return y, {"keys": keys, "values": values, "means": means} | conv
 
-    def _means(self, k: Float[Tensor, "b g t d"]) -> Float[Tensor, "b g m d"]:
+    def _means(self, k: GroupKeys) -> BlockKeys:
         """The mean key of every complete block."""
         full = k.shape[2] // self.block * self.block
         return rearrange(k[:, :, :full], "b g (m r) d -> b g m r d", r=self.block).mean(3)
 
-    def _read(
-        self,
-        q: Float[Tensor, "b h 1 d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
-        means: Float[Tensor, "b g m d"],
-    ) -> Float[Tensor, "b w"]:
+    def _read(self, q: OneQuery, k: GroupKeys, v: GroupValues, means: BlockKeys) -> Token:
         """The output of the last of t tokens, reading only the blocks it selects; m blocks are
         complete for it.
         """

@@ -43,6 +43,17 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer, latest
+from separatrix.mixers.base.tensors import (
+    BlockKeys,
+    GroupKeys,
+    GroupValues,
+    Keys,
+    OneQuery,
+    OneToken,
+    Token,
+    Tokens,
+    Values,
+)
 from separatrix.mixers.ops.block_choice import ROOM, is_short, largest, spans, tokens_of
 from separatrix.mixers.ops.block_tiles import block_softmax
 from separatrix.mixers.ops.recompute import recomputed
@@ -62,7 +73,7 @@ class Pool(nn.Module):
         self.inner = linear(block * dim, dim) if kind == "mlp" else None
         self.outer = linear(dim, dim) if kind == "mlp" else None
 
-    def forward(self, x: Float[Tensor, "b g t d"]) -> Float[Tensor, "b g m d"]:
+    def forward(self, x: GroupKeys) -> BlockKeys:
         if x.shape[2] < self.block:
             return x[:, :, :0]
         blocks = x.unfold(2, self.block, self.stride).transpose(-1, -2)  # b g m l d
@@ -106,7 +117,7 @@ class NSAMixer(SoftmaxMixer):
             return [(k, v)] * 3
         return list(zip(k.chunk(3, 1), v.chunk(3, 1), strict=True))
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         (raw_k, raw_v), (k, v), (near_k, near_v) = self._branches(k, v)
         keys = self.pool_k(raw_k)
@@ -116,8 +127,8 @@ class NSAMixer(SoftmaxMixer):
         return self._mixed(x, [compressed, self._selected(q, keys, k, v), window])
 
     def _compressed(
-        self, q: Float[Tensor, "b h t d"], k: Float[Tensor, "b h m d"], v: Float[Tensor, "b h m e"]
-    ) -> Float[Tensor, "b h t e"]:
+        self, q: Keys, k: Float[Tensor, "b h m d"], v: Float[Tensor, "b h m e"]
+    ) -> Values:
         outputs = []
         for first, last in self._parts(q, k.shape[2]):
             part = q[:, :, first:last]
@@ -158,7 +169,7 @@ class NSAMixer(SoftmaxMixer):
 
     @torch.no_grad()
     def _chosen(
-        self, q: Float[Tensor, "b h i d"], keys: Float[Tensor, "b g m d"], first: int
+        self, q: Float[Tensor, "b h i d"], keys: BlockKeys, first: int
     ) -> Int[Tensor, "b g i k"]:
         """The blocks that the queries from token `first` on read, their own first, then in order;
         those that are not there as the number of all blocks.
@@ -186,13 +197,7 @@ class NSAMixer(SoftmaxMixer):
         found = torch.where(found < 0, own, found)
         return F.pad(found, (0, self.topk - found.shape[-1]), value=total)
 
-    def _selected(
-        self,
-        q: Float[Tensor, "b h t d"],
-        keys: Float[Tensor, "b g m d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
-    ) -> Float[Tensor, "b h t e"]:
+    def _selected(self, q: Keys, keys: BlockKeys, k: GroupKeys, v: GroupValues) -> Values:
         tokens = q.shape[2]
         total = -(-tokens // self.selected)
         parts = []
@@ -220,7 +225,7 @@ class NSAMixer(SoftmaxMixer):
         marks = marks.scatter(-1, chosen, True)[..., :total]
         return tokens_of(marks, self.selected)[..., :tokens].tril()
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, k, v = self._qkv(self._project_last(x))
         (raw_k, raw_v), (k, v), (near_k, near_v) = self._branches(k, v)
         keys = self.pool_k(wide(raw_k))
@@ -228,9 +233,7 @@ class NSAMixer(SoftmaxMixer):
         near = (near_k[:, :, -self.window :], near_v[:, :, -self.window :])
         return self._read(x[:, -1:], q, (keys, values), (k, v), near)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         branches = self._branches(k, v)
         new = _appended(state, "", branches[1])
@@ -264,12 +267,12 @@ class NSAMixer(SoftmaxMixer):
 
     def _read(
         self,
-        x: Float[Tensor, "b 1 w"],
-        q: Float[Tensor, "b h 1 d"],
+        x: OneToken,
+        q: OneQuery,
         compressed: tuple[Tensor, Tensor],
         all_tokens: tuple[Tensor, Tensor],
         near: tuple[Tensor, Tensor],
-    ) -> Float[Tensor, "b w"]:
+    ) -> Token:
         """The output of the last token, reading only the blocks it selects."""
         q = wide(q)
         keys, values = (wide(y) for y in compressed)
@@ -287,11 +290,7 @@ class NSAMixer(SoftmaxMixer):
         return self._mixed(x, branches)[:, 0]
 
     def _of_chosen(
-        self,
-        q: Float[Tensor, "b h 1 d"],
-        keys: Float[Tensor, "b g m d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
+        self, q: OneQuery, keys: BlockKeys, k: GroupKeys, v: GroupValues
     ) -> tuple[Tensor, Tensor, Bool[Tensor, "b g s"] | None]:
         """Keys and values of the blocks that the last token reads, and which are not there."""
         tokens = k.shape[2]
@@ -306,7 +305,7 @@ class NSAMixer(SoftmaxMixer):
         at = (batch[:, None, None], group[:, None], rows)
         return k[at], v[at], places >= tokens
 
-    def _mixed(self, x: Float[Tensor, "b t w"], branches: list[Tensor]) -> Float[Tensor, "b t w"]:
+    def _mixed(self, x: Tokens, branches: list[Tensor]) -> Tokens:
         """The gated sum of the branches' outputs (b h t e)."""
         gates = rearrange(wide(self.g(x)).sigmoid(), "b t (c h) -> c b h t 1", c=3)
         y = gates[0] * branches[0] + gates[1] * branches[1] + gates[2] * branches[2]

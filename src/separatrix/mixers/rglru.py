@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, wide
+from separatrix.mixers.base.tensors import Token, Tokens
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.scan import scan
@@ -61,16 +62,14 @@ class RGLRUMixer(Mixer):
         conv: Shapes = {} if self.conv is None else {"conv": self.conv.shape(t)}
         return {"h": (self.channels,)} | conv
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         u = self.v(x)
         log_a, added = self._gates(u if self.conv is None else self.conv(u))
         kernel = chosen("hgrn", log_a[:, None], added[:, None], x.dtype)
         h = scan(log_a, added, chunk=self.chunk) if kernel is None else kernel(log_a, added)
         return self.o(h.to(x.dtype))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         u = self.v(x)
         conv = {}
         if self.conv is not None:

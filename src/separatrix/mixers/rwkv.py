@@ -25,14 +25,14 @@ from __future__ import annotations
 from math import exp
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import State, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.recurrent import unit
 from separatrix.mixers.base.shifted import ShiftedMixer, mixes
+from separatrix.mixers.base.tensors import OneRead, SomeTokens, Tokens, Values
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
 from separatrix.mixers.ops.gates import LowRank
@@ -53,7 +53,7 @@ class DiagonalPlusRankOne(Recurrence):
 
     reads_last = False
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, erase, write = terms
         fast = chosen("rwkv7", k, v, dtype)
         # for S^T the change is -(a * c) c^T: c reads and takes the sign, a * c writes
@@ -61,7 +61,7 @@ class DiagonalPlusRankOne(Recurrence):
             return low_rank(r, k, v, log_w, -erase, write, chunk=chunk, least=DECAY)
         return fast(r, k, v, log_w, -erase, write)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         r, k, v, log_w, erase, write = terms
         old = wide(state["S"])
         kept = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old)
@@ -94,12 +94,10 @@ class RWKVMixer(ShiftedMixer):
             self.written.fill_(1)
             self.bonus.zero_()
 
-    def _mixed(
-        self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
-    ) -> list[Float[Tensor, "*b w"]]:
+    def _mixed(self, x: SomeTokens, before: SomeTokens) -> list[SomeTokens]:
         return mixes(x, before, self.mu)
 
-    def _mixed_terms(self, qkv: Projected, gates: list[Float[Tensor, "b t w"]]) -> Terms:
+    def _mixed_terms(self, qkv: Projected, gates: list[Tokens]) -> Terms:
         """r, k, v, then log w, c and a * c (all b h t d)."""
         r, f, v = qkv
         for_w, for_a = gates
@@ -108,7 +106,7 @@ class RWKVMixer(ShiftedMixer):
         erase = unit(f * self.erased[:, None])
         return r, f * (1 + (a - 1) * self.written[:, None]), v, log_w, erase, a * erase
 
-    def _own(self, terms: Terms) -> Float[Tensor, "b h t e"]:
+    def _own(self, terms: Terms) -> Values:
         """The extra weight of the token itself."""
         r, k, v = terms[:3]
         return (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v

@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import State, linear, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
 from separatrix.mixers.base.shifted import ShiftedMixer
+from separatrix.mixers.base.tensors import OneRead, SomeTokens, Tokens, Values
 from separatrix.mixers.kernels import decayed
 from separatrix.mixers.ops.gates import LowRank
 from separatrix.stacks.mechanisms import RWKV
@@ -47,7 +47,7 @@ class DecayedBefore(Recurrence):
 
     reads_last = False
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h t e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, bonus = terms
         # token i reads what token i - 1 left: its query stands there, and the first reads nothing
         early = F.pad(r[:, :, 1:], (0, 0, 0, 1))
@@ -55,7 +55,7 @@ class DecayedBefore(Recurrence):
         own = (r * k * bonus).sum(-1, keepdim=True) * v
         return F.pad(read[:, :, :-1], (0, 0, 1, 0)) + own
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         r, k, v, log_w, bonus = terms
         old = wide(state["S"])
         y = r @ old + (r * k * bonus).sum(-1, keepdim=True) * v
@@ -85,9 +85,7 @@ class RWKV6Mixer(ShiftedMixer):
             self.w.up.bias.uniform_(-6, -1, generator=generator)
             self.bonus.uniform_(generator=generator)
 
-    def _mixed(
-        self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
-    ) -> list[Float[Tensor, "*b w"]]:
+    def _mixed(self, x: SomeTokens, before: SomeTokens) -> list[SomeTokens]:
         change = before - x
         low = self.down(torch.addcmul(x, change, self.mu)).tanh().unflatten(-1, (INPUTS, RANK))
         return [
@@ -95,7 +93,7 @@ class RWKV6Mixer(ShiftedMixer):
             for mu, part, up in zip(self.mus, low.unbind(-2), self.up, strict=True)
         ]
 
-    def _mixed_terms(self, qkv: Projected, gates: list[Float[Tensor, "b t w"]]) -> Terms:
+    def _mixed_terms(self, qkv: Projected, gates: list[Tokens]) -> Terms:
         """r, k, v and log w (all b h t d), and p."""
         (for_w,) = gates
         log_w = -wide(split_heads(self.w(for_w), self.heads)).exp()

@@ -9,10 +9,8 @@ State after t tokens: the last min(t, K-1) products b * u (width).
 
 from __future__ import annotations
 
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear
+from separatrix.mixers.base.tensors import Token, Tokens
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.stacks.mechanisms import ShortConvolution
 
@@ -32,11 +30,9 @@ class ShortConvolutionMixer(Mixer):
     def shapes(self, t: int) -> Shapes:
         return {"conv": self.conv.shape(t)}
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         return self.o(self.c(x) * self.conv(self.b(x) * self.v(x)))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         y, buffer = self.conv.step(self.b(x) * self.v(x), state["conv"])
         return self.o(self.c(x) * y), self._store(conv=buffer)

@@ -47,6 +47,18 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.base.tensors import (
+    BlockKeys,
+    BlockValues,
+    GroupKeys,
+    GroupValues,
+    Keys,
+    OneQuery,
+    OneToken,
+    Token,
+    Tokens,
+    Values,
+)
 from separatrix.mixers.ops.block_choice import (
     choose,
     is_short,
@@ -93,7 +105,7 @@ class SparseMixer(SoftmaxMixer):
         }
         return self._cached(t) | compressed | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         q = wide(q)
         k = wide(k)
@@ -134,7 +146,7 @@ class SparseMixer(SoftmaxMixer):
         )
         return tuple(rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv) for y in branches)
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, k, v = self._qkv(self._project_last(x))
         # a block that the last token fills is still open for it
         before = (x.shape[1] - 1) // self.block * self.block
@@ -144,9 +156,7 @@ class SparseMixer(SoftmaxMixer):
         )
         return self._sparse_read(x[:, -1:], q, k, v, *compressed)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = torch.cat([state["keys"], k], 2)
         values = torch.cat([state["values"], v], 2)
@@ -167,9 +177,7 @@ class SparseMixer(SoftmaxMixer):
         }
         return y, new | conv
 
-    def _pooled(
-        self, x: Float[Tensor, "b g t d"], weights: Float[Tensor, " block"]
-    ) -> Float[Tensor, "b g m d"]:
+    def _pooled(self, x: GroupKeys, weights: Float[Tensor, " block"]) -> BlockKeys:
         """One vector per complete block."""
         full = x.shape[2] // self.block * self.block
         return torch.einsum(
@@ -180,13 +188,13 @@ class SparseMixer(SoftmaxMixer):
 
     def _sparse_read(
         self,
-        x: Float[Tensor, "b 1 w"],
-        q: Float[Tensor, "b h 1 d"],
-        k: Float[Tensor, "b g t d"],
-        v: Float[Tensor, "b g t e"],
-        compressed_k: Float[Tensor, "b g m d"],
-        compressed_v: Float[Tensor, "b g m e"],
-    ) -> Float[Tensor, "b w"]:
+        x: OneToken,
+        q: OneQuery,
+        k: GroupKeys,
+        v: GroupValues,
+        compressed_k: BlockKeys,
+        compressed_v: BlockValues,
+    ) -> Token:
         """The output of the last of t tokens, reading only the blocks it selects; m blocks are
         complete for it.
         """
@@ -205,9 +213,7 @@ class SparseMixer(SoftmaxMixer):
             branches += [(q @ near_k.transpose(-1, -2)).softmax(-1) @ near_v]
         return self._mixed(x, branches)[:, 0]
 
-    def _mixed(
-        self, x: Float[Tensor, "b t w"], branches: list[Tensor] | tuple[Tensor, ...]
-    ) -> Float[Tensor, "b t w"]:
+    def _mixed(self, x: Tokens, branches: list[Tensor] | tuple[Tensor, ...]) -> Tokens:
         """The weighted sum of the branches' outputs (b h t e)."""
         if self.g is not None:
             shares = rearrange(
@@ -225,13 +231,7 @@ class SparseMixer(SoftmaxMixer):
         return self._out(y.to(x.dtype))
 
 
-def windowed(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    size: int,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def windowed(q: Keys, k: Keys, v: Values, size: int, chunk: int) -> Values:
     """Softmax attention to the last `size` tokens."""
     if q.shape[2] <= size:
         return causal_softmax(q, k, v)

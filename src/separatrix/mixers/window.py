@@ -15,12 +15,13 @@ memory.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
+from separatrix.mixers.base.tensors import Keys, Places, Token, Tokens, Values
 from separatrix.mixers.ops.causal_softmax import causal_softmax
 from separatrix.mixers.ops.softmax import masked_softmax
 from separatrix.stacks.mechanisms import Window
@@ -43,7 +44,7 @@ class WindowMixer(SoftmaxMixer):
     def shapes(self, t: int) -> Shapes:
         return self._cached(min(t, self.size)) | self._conv_shapes(t)
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         k = self._shared(k)
         v = self._shared(v)
@@ -54,18 +55,16 @@ class WindowMixer(SoftmaxMixer):
         y = banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk, cap=self.cap)
         return self._out(y, x)
 
-    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"]:
+    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
         back = tokens_back(places, tokens)
         return (back >= 0) & (back < self.size)
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         q, k, v = self._qkv(self._project_last(x))
         y = self._attend(q, k[:, :, -self.size :], v[:, :, -self.size :])
         return self._out(y, x[:, -1:])[:, 0]
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         (q, k, v), conv = self._qkv_step(x, state, t)
         keys = latest(state["keys"], k, self.size)
         values = latest(state["values"], v, self.size)
@@ -74,15 +73,15 @@ class WindowMixer(SoftmaxMixer):
 
 
 def banded_softmax(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
+    q: Keys,
+    k: Keys,
+    v: Values,
     sink: Float[Tensor, " h"] | None = None,
     *,
     size: int,
     chunk: int,
     cap: int = 0,
-) -> Float[Tensor, "b h t e"]:
+) -> Values:
     """Softmax attention to the last `size` tokens, in chunks of `chunk` >= size."""
     tokens = q.shape[2]
     q, k, v = (split_chunks(x, chunk).transpose(1, 2) for x in (q, k, v))  # b n h c ...

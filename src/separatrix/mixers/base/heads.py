@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear, taken
+from separatrix.mixers.base.tensors import Channels, Keys, Places, Token, Tokens, Values
 from separatrix.mixers.ops.convolution import Convolution
 
 Projected = tuple[Tensor, Tensor, Tensor]
@@ -46,7 +46,7 @@ class Projections(nn.Module):
         """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
-    def _project(self, x: Float[Tensor, "b t w"]) -> Projected:
+    def _project(self, x: Tokens) -> Projected:
         return self._convolve(self.q(x), self.k(x), self.v(x))
 
     def _convolve(self, q: Tensor, k: Tensor, v: Tensor) -> Projected:
@@ -54,7 +54,7 @@ class Projections(nn.Module):
             q, k, v = self.conv(torch.cat([q, k, v], -1)).split(self.channels, -1)
         return q, k, v
 
-    def _project_last(self, x: Float[Tensor, "b t w"]) -> Projected:
+    def _project_last(self, x: Tokens) -> Projected:
         """As `_project`, queries of the last token only."""
         if self.conv is None:
             return self.q(x[:, -1:]), self.k(x), self.v(x)
@@ -62,7 +62,7 @@ class Projections(nn.Module):
         q, k, v = self._project(x)
         return q[:, -1:], k, v
 
-    def _project_at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Projected:
+    def _project_at(self, x: Tokens, places: Places) -> Projected:
         """As `_project`, queries at the places only."""
         if self.conv is None:
             return self.q(taken(x, places)), self.k(x), self.v(x)
@@ -70,7 +70,7 @@ class Projections(nn.Module):
         q, k, v = self._project(x)
         return taken(q, places), k, v
 
-    def _project_step(self, x: Float[Tensor, "b w"], state: State) -> tuple[Projected, State]:
+    def _project_step(self, x: Token, state: State) -> tuple[Projected, State]:
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of
         the new state.
         """
@@ -89,13 +89,13 @@ class Projections(nn.Module):
         return {} if self.conv is None else {"conv": self.conv.shape(t)}
 
 
-def split_heads(x: Float[Tensor, "b t c"], heads: int, copies: int = 1) -> Float[Tensor, "b h t d"]:
+def split_heads(x: Channels, heads: int, copies: int = 1) -> Keys:
     """Heads side by side -> heads apart, each of them `copies` times."""
     if copies == 1:
         return rearrange(x, "b t (h d) -> b h t d", h=heads)
     return repeat(x, "b t (g d) -> b (g r) t d", g=heads, r=copies)
 
 
-def merge_heads(y: Float[Tensor, "b h t e"]) -> Float[Tensor, "b t c"]:
+def merge_heads(y: Values) -> Channels:
     """Heads apart -> side by side."""
     return rearrange(y, "b h t e -> b t (h e)")

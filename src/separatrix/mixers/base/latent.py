@@ -13,6 +13,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.heads import merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
+from separatrix.mixers.base.tensors import Channels, Keys, OneQuery, Token, Tokens, Values
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.rope import rotate
 from separatrix.mixers.ops.softmax import softmax
@@ -57,17 +58,17 @@ class LatentMixer(Mixer):
             shapes["conv"] = self.conv.shape(t)
         return shapes
 
-    def _asking(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t n"]:
+    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
         """What queries are maps of."""
         return x
 
-    def _latents(self, x: Float[Tensor, "b t w"]) -> tuple[Tensor, Tensor, Tensor]:
+    def _latents(self, x: Tokens) -> tuple[Tensor, Tensor, Tensor]:
         """q (b h t d), latents c (b t l) and rotated keys r (b t p) of a whole sequence."""
         parts = self._projected(x)
         return self._split(parts if self.conv is None else self.conv(parts), 0)
 
     def _extended(
-        self, x: Float[Tensor, "b w"], state: State, t: int
+        self, x: Token, state: State, t: int
     ) -> tuple[tuple[Tensor, Tensor, Tensor], State]:
         """q of one token, latents and rotated keys up to it, and the new state."""
         new: State = {}
@@ -83,19 +84,19 @@ class LatentMixer(Mixer):
 
     def _written_out(
         self, c: Float[Tensor, "b t l"], r: Float[Tensor, "b t p"]
-    ) -> tuple[Float[Tensor, "b h t d"], Float[Tensor, "b h t e"]]:
+    ) -> tuple[Keys, Values]:
         """Keys and values of every head."""
         shared = repeat(r, "b t d -> b h t d", h=self.heads)
         k = torch.cat([split_heads(self.k(c), self.heads), shared], -1)
         return k, split_heads(self.v(c), self.heads)
 
-    def _projected(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t c"]:
+    def _projected(self, x: Tokens) -> Channels:
         parts = [self.q(self._asking(x)), self.c(x)]
         if self.r is not None:
             parts.append(self.r(x))
         return torch.cat(parts, -1)
 
-    def _split(self, parts: Float[Tensor, "b t c"], start: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _split(self, parts: Channels, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at
         `start`, ...
         """
@@ -108,9 +109,7 @@ class LatentMixer(Mixer):
             r = rotate(r[:, None], self.rotation, start=start)[:, 0]
         return q, c, r
 
-    def _read(
-        self, q: Float[Tensor, "b h 1 d"], c: Float[Tensor, "b t l"], r: Float[Tensor, "b s p"]
-    ) -> Float[Tensor, "b w"]:
+    def _read(self, q: OneQuery, c: Float[Tensor, "b t l"], r: Float[Tensor, "b s p"]) -> Token:
         """The output of the last of t tokens from latents and rotated keys."""
         up_k, up_v = (
             rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v)

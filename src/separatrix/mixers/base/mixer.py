@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
+from separatrix.mixers.base.tensors import Keys, OneToken, Places, Token, Tokens, TokensAt
 from separatrix.stacks.mechanisms import Mechanism
 
 State = dict[str, Tensor]
@@ -67,7 +68,7 @@ class Mixer(nn.Module, ABC):
         self.mechanism = mechanism
         self.width = width
 
-    def forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def forward(self, x: Tokens) -> Tokens:
         """The parallel form: outputs for a whole sequence from the empty state. NaN or infinity in
         a token may reach earlier outputs here, since 0 times it is NaN; in `step` it cannot. Raises
         SizeError for x of no tokens, another width or another format.
@@ -75,7 +76,7 @@ class Mixer(nn.Module, ABC):
         self._check_input(x, 3)
         return self._streamed(x) if self.streams else self._forward(x)
 
-    def last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def last(self, x: Tokens) -> Token:
         """The output at the last token only; equal to `forward(x)[:, -1]`. Raises SizeError as
         `forward` does.
         """
@@ -89,16 +90,14 @@ class Mixer(nn.Module, ABC):
         """
         return False
 
-    def last_of_blocks(
-        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
-    ) -> Float[Tensor, "b w"]:
+    def last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
         """As `last`, of so many tokens that come in blocks (b, c, w), none of which is kept; only
         where `reads_blocks`. Raises SizeError as `forward` does.
         """
         self._check_input(last, 3)
         return self._last_of_blocks(last, blocks, tokens)
 
-    def at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "n k"]) -> Float[Tensor, "b k w"]:
+    def at(self, x: Tokens, places: Int[Tensor, "n k"]) -> TokensAt:
         """The outputs at some tokens only, in any order, also one of them twice; equal to
         `forward(x)` gathered there. Raises SizeError as `forward` does, and, outside of
         torch.func transforms, for a place that is no token's.
@@ -111,9 +110,7 @@ class Mixer(nn.Module, ABC):
         few = 2 * places.shape[1] <= x.shape[1]
         return self._at(x, places) if few else taken(self._forward(x), places)
 
-    def step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         """One token of the recurrence; t counts the tokens before it. Raises SizeError for a
         state that t tokens cannot have left.
         """
@@ -132,7 +129,7 @@ class Mixer(nn.Module, ABC):
         stored = (self._dtype(name) for name in self.shapes(0) if name not in BUFFERS)
         return any(torch.finfo(dtype).bits < bits for dtype in stored)
 
-    def _streamed(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _streamed(self, x: Tokens) -> Tokens:
         """The outputs of `step` from the empty state."""
         state = self.init_state(len(x))
         outputs: list[Tensor] = []
@@ -153,22 +150,18 @@ class Mixer(nn.Module, ABC):
         """Shape of every tensor of the state after t tokens, the batch left out."""
 
     @abstractmethod
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]: ...
+    def _forward(self, x: Tokens) -> Tokens: ...
 
     @abstractmethod
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]: ...
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]: ...
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         return self._forward(x)[:, -1]
 
-    def _last_of_blocks(
-        self, last: Float[Tensor, "b 1 w"], blocks: Iterator[Tensor], tokens: int
-    ) -> Float[Tensor, "b w"]:
+    def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
         raise NotImplementedError
 
-    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    def _at(self, x: Tokens, places: Places) -> TokensAt:
         return taken(self._forward(x), places)
 
     def reset(self, generator: torch.Generator) -> None:
@@ -299,19 +292,17 @@ def wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def taken(x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+def taken(x: Tokens, places: Places) -> TokensAt:
     """Every row's tokens at its own places."""
     return x.gather(1, places[..., None].expand(-1, -1, x.shape[2]))
 
 
-def taken_heads(
-    x: Float[Tensor, "b h t d"], places: Int[Tensor, "b k"]
-) -> Float[Tensor, "b h k d"]:
+def taken_heads(x: Keys, places: Places) -> Float[Tensor, "b h k d"]:
     """As `taken`, of heads."""
     return x.gather(2, places[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
 
 
-def check_places(places: Tensor, x: Float[Tensor, "b t w"], before: int = 0) -> None:
+def check_places(places: Tensor, x: Tokens, before: int = 0) -> None:
     """Raises SizeError unless the places are whole numbers, k for each sequence of x, and, where
     their values can be seen, those of tokens; the first `before` tokens are not counted.
     """
@@ -354,7 +345,7 @@ def even(tokens: int, size: int) -> int:
     return -(-tokens // max(1, round(tokens / size)))
 
 
-def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n c d"]:
+def split_chunks(x: Keys, size: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of min(size, t) tokens, the last one filled up with zeros; later than every token,
     they are seen by none.
     """
@@ -365,7 +356,7 @@ def split_chunks(x: Float[Tensor, "b h t d"], size: int) -> Float[Tensor, "b h n
     return rearrange(whole, "b h (n c) d -> b h n c d", c=size)
 
 
-def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Float[Tensor, "b h t d"]:
+def join_chunks(x: Float[Tensor, "b h n c d"], tokens: int) -> Keys:
     """The inverse of `split_chunks`."""
     return rearrange(x, "b h n c d -> b h (n c) d")[:, :, :tokens]
 

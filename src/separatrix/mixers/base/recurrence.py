@@ -13,10 +13,11 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import State, taken_heads, wide
+from separatrix.mixers.base.tensors import OneRead, Reads
 from separatrix.mixers.kernels import decayed, delta
 from separatrix.mixers.ops.delta_rule import delta_step, delta_written
 from separatrix.mixers.ops.places import read_decayed
@@ -34,19 +35,19 @@ class Recurrence(ABC):
     """Whether `at` takes queries of some places alone, at less cost."""
 
     @abstractmethod
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
         """The outputs of every token, or of the last one, in a layer of this format."""
 
     def at(
         self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Float[Tensor, "b h r e"]:
+    ) -> Reads:
         """The outputs at some places, whose queries alone are among the terms where
         `reads_places`, and in torch whatever the device.
         """
         return taken_heads(self.outputs(terms, chunk=chunk, dtype=dtype), places)
 
     @abstractmethod
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         """The output of one token and the new state; t tokens came before it."""
 
 
@@ -61,17 +62,17 @@ class Decayed(Recurrence):
     def __init__(self, *, scalar: bool = False) -> None:
         self.reads_places = scalar
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
         q, k, v, log_a = terms
         return decayed(q, k, v, log_a, chunk=chunk, dtype=dtype)
 
     def at(
         self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Float[Tensor, "b h r e"]:
+    ) -> Reads:
         q, k, v, log_a = terms
         return read_decayed(q, k, v, log_a[..., 0], places)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         q, k, v, log_a = terms
         new = log_a.exp().transpose(-1, -2) * wide(state["S"]) + k.transpose(-1, -2) * v
         return q @ new, {"S": new}
@@ -88,18 +89,18 @@ class Delta(Recurrence):
     def __init__(self, *, scalar: bool = False) -> None:
         self.reads_places = scalar
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Float[Tensor, "b h r e"]:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
         q, k, v, log_a, b = terms
         return delta(q, k, v, log_a, b, chunk=chunk, dtype=dtype)
 
     def at(
         self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Float[Tensor, "b h r e"]:
+    ) -> Reads:
         q, k, v, log_a, b = terms
         written = delta_written(k, v, log_a, b, chunk=chunk)
         return read_decayed(q, k, written, log_a[..., 0], places)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Float[Tensor, "b h 1 e"], State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
         q, *updates = terms
         new = wide(state["S"])
         # n updates of one token (b h n .), in turn; the query reads after the last

@@ -8,12 +8,22 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, taken_heads, wide
 from separatrix.mixers.base.recurrence import Recurrence, Terms
+from separatrix.mixers.base.tensors import (
+    Keys,
+    PerToken,
+    Places,
+    Reads,
+    Token,
+    Tokens,
+    TokensAt,
+    Values,
+)
 from separatrix.stacks.mechanisms import Mamba2, MatrixState
 
 SHORTEST_LENGTH = 1e-6
@@ -77,24 +87,24 @@ class RecurrentMixer(Projections, Mixer):
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         """The terms of the recurrence for the tokens x, the first of which stands at `start`.
 
         Queries may be there for the last token only. Here: q, k, v and nothing else.
         """
         return qkv
 
-    def _beside(self, v: Float[Tensor, "b h r e"]) -> Float[Tensor, "b h r e"] | None:
+    def _beside(self, v: Reads) -> Reads | None:
         """What tokens with these values add to their own outputs, past the state."""
         return None
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         qkv = self._heads_of(self._project(x))
         terms = self._terms(qkv, x, 0)
         y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
         return self._out(y, x, self._beside(qkv[2]))
 
-    def _last(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b w"]:
+    def _last(self, x: Tokens) -> Token:
         if not self.recurrence.reads_last:
             return self._forward(x)[:, -1]
         qkv = self._heads_of(self._project_last(x))
@@ -102,7 +112,7 @@ class RecurrentMixer(Projections, Mixer):
         y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
         return self._out(y, x[:, -1:], self._beside(qkv[2][:, :, -1:]))[:, 0]
 
-    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    def _at(self, x: Tokens, places: Places) -> TokensAt:
         # fla's kernels, which run on CUDA outside of transforms, take every query
         kernels = x.is_cuda and not torch._C._are_functorch_transforms_active()
         few = self.recurrence.reads_places and not kernels
@@ -118,9 +128,7 @@ class RecurrentMixer(Projections, Mixer):
             y = taken_heads(self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype), read)
         return self._out(y, taken(x, places), self._beside(taken_heads(qkv[2], read)))
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         projected, conv = self._project_step(x, state)
         qkv = self._heads_of(projected)
         terms = self._terms(qkv, x[:, None], t)
@@ -141,12 +149,7 @@ class RecurrentMixer(Projections, Mixer):
             split_heads(v, self.heads),
         )
 
-    def _out(
-        self,
-        y: Float[Tensor, "b h t e"],
-        x: Float[Tensor, "b t w"],
-        beside: Float[Tensor, "b h t e"] | None = None,
-    ) -> Float[Tensor, "b t w"]:
+    def _out(self, y: Values, x: Tokens, beside: Values | None = None) -> Tokens:
         """The output map, after norm and gate; y are the heads' outputs for the tokens x,
         `beside` what is added between norm and gate.
         """
@@ -159,12 +162,12 @@ class RecurrentMixer(Projections, Mixer):
         return self.o(merged)
 
 
-def per_head(x: Float[Tensor, "b t h"]) -> Float[Tensor, "b h t 1"]:
+def per_head(x: Float[Tensor, "b t h"]) -> PerToken:
     """A number per token and head, in float32 at least, to stand beside keys."""
     return wide(x).transpose(1, 2)[..., None]
 
 
-def unit(x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
+def unit(x: Keys) -> Keys:
     """Vectors scaled to length 1; 0 stays 0."""
     return F.normalize(x, dim=-1, eps=SHORTEST_LENGTH)
 

@@ -10,7 +10,7 @@ from abc import abstractmethod
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
@@ -18,6 +18,7 @@ from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
 from separatrix.mixers.base.recurrence import Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer
+from separatrix.mixers.base.tensors import Places, SomeTokens, Token, Tokens, TokensAt, Values
 from separatrix.stacks.mechanisms import RWKV
 
 EPSILON = 1e-6
@@ -40,9 +41,7 @@ class ChannelMixing(nn.Module):
     def reset(self, generator: torch.Generator) -> None:
         self.mu.uniform_(generator=generator)
 
-    def forward(
-        self, s: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
-    ) -> Float[Tensor, "*b w"]:
+    def forward(self, s: SomeTokens, before: SomeTokens) -> SomeTokens:
         z, *gate = mixes(s, before, self.mu)
         y = self.v(F.relu(self.k(z)).square())
         return y if self.r is None else y * self.r(gate[0]).sigmoid()
@@ -84,20 +83,18 @@ class ShiftedMixer(RecurrentMixer):
         return {"S": (self.heads, self.head_dim, self.dv)} | shifts | self._conv_shapes(t)
 
     @abstractmethod
-    def _mixed(
-        self, x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"]
-    ) -> list[Float[Tensor, "*b w"]]:
+    def _mixed(self, x: SomeTokens, before: SomeTokens) -> list[SomeTokens]:
         """The inputs of r, k and v, then of the gates."""
 
     @abstractmethod
-    def _mixed_terms(self, qkv: Projected, gates: list[Float[Tensor, "b t w"]]) -> Terms:
+    def _mixed_terms(self, qkv: Projected, gates: list[Tokens]) -> Terms:
         """The terms of the recurrence from r, k and v and the inputs of the gates."""
 
-    def _own(self, terms: Terms) -> Float[Tensor, "b h t e"] | None:
+    def _own(self, terms: Terms) -> Values | None:
         """What each token adds to its own output, past the state and its norm."""
         return None
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         r, k, v, *gates = self._mixed(x, _shifted(x))
         projected = self._convolve(self.q(r), self.k(k), self.v(v))
         terms = self._mixed_terms(self._heads_of(projected), gates)
@@ -108,12 +105,10 @@ class ShiftedMixer(RecurrentMixer):
         s = _normed(x + y)
         return y + self.mixing(s, _shifted(s))
 
-    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    def _at(self, x: Tokens, places: Places) -> TokensAt:
         return taken(self._forward(x), places)
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         r, k, v, *gates = self._mixed(x, state["shift"].sum(1))  # of no token before: 0
         projected, conv = self._convolve_step(self.q(r), self.k(k), self.v(v), state)
         gates = [z[:, None] for z in gates]
@@ -129,20 +124,18 @@ class ShiftedMixer(RecurrentMixer):
         return y + self.mixing(s, state["channel_shift"].sum(1)), after
 
 
-def mixes(
-    x: Float[Tensor, "*b w"], before: Float[Tensor, "*b w"], mu: Float[Tensor, "n w"]
-) -> list[Float[Tensor, "*b w"]]:
+def mixes(x: SomeTokens, before: SomeTokens, mu: Float[Tensor, "n w"]) -> list[SomeTokens]:
     """x + (before - x) * mu for every mu."""
     change = before - x
     return [torch.addcmul(x, change, one) for one in mu.unbind(0)]
 
 
-def _shifted(x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+def _shifted(x: Tokens) -> Tokens:
     """The token before each; 0 before the first."""
     return F.pad(x[:, :-1], (0, 0, 1, 0))
 
 
-def _normed(x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
+def _normed(x: SomeTokens) -> SomeTokens:
     """x / rms(x)."""
     scale = (wide(x).square().mean(-1, keepdim=True) + EPSILON).rsqrt()
     return (wide(x) * scale).to(x.dtype)

@@ -22,6 +22,18 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, wide
+from separatrix.mixers.base.tensors import (
+    GroupKeys,
+    GroupValues,
+    Keys,
+    OneQuery,
+    OneRead,
+    Places,
+    Token,
+    Tokens,
+    TokensAt,
+    Values,
+)
 from separatrix.mixers.ops.rope import rotate
 from separatrix.mixers.ops.softmax import KEPT, capped, masked_softmax, softmax
 from separatrix.stacks.mechanisms import Softmax
@@ -40,7 +52,7 @@ class HeadNorm(nn.Module):
         self.whole = kind == "all"
         self.weight = nn.Parameter(torch.ones((head_dim,) if kind == "head" else (heads, head_dim)))
 
-    def forward(self, x: Float[Tensor, "b h t d"]) -> Float[Tensor, "b h t d"]:
+    def forward(self, x: Keys) -> Keys:
         square = wide(x).square().mean((1, 3) if self.whole else 3, keepdim=True)
         weight = self.weight if self.weight.dim() == 1 else self.weight[:, None]
         return (wide(x) * (square + EPSILON).rsqrt()).to(x.dtype) * weight
@@ -116,12 +128,7 @@ class SoftmaxMixer(Projections, Mixer):
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
 
-    def _qkv(
-        self,
-        projected: Projected,
-        start: int = 0,
-        places: Int[Tensor, "b k"] | None = None,
-    ) -> Projected:
+    def _qkv(self, projected: Projected, start: int = 0, places: Places | None = None) -> Projected:
         """q (b h r d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
         queries at the places, or being the last of them.
         """
@@ -136,16 +143,16 @@ class SoftmaxMixer(Projections, Mixer):
             k = rotate(k, self.rotation, start=start)
         return q, k, v
 
-    def _qkv_step(self, x: Float[Tensor, "b w"], state: State, t: int) -> tuple[Projected, State]:
+    def _qkv_step(self, x: Token, state: State, t: int) -> tuple[Projected, State]:
         """As `_qkv` for one token, and the convolution's part of the new state."""
         projected, conv = self._project_step(x, state)
         return self._qkv(projected, t), self._store(**conv)
 
-    def _sees(self, places: Int[Tensor, "b k"], tokens: int) -> Bool[Tensor, "b 1 k t"] | None:
+    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"] | None:
         """Which tokens queries at the places read; None where that hangs on what they hold."""
         return None
 
-    def _at(self, x: Float[Tensor, "b t w"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b k w"]:
+    def _at(self, x: Tokens, places: Places) -> TokensAt:
         seen = self._sees(places, x.shape[1])
         if seen is None or self.heads * seen.numel() > KEPT:
             return super()._at(x, places)
@@ -159,21 +166,15 @@ class SoftmaxMixer(Projections, Mixer):
             return x
         return repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
 
-    def _attend(
-        self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"], v: Float[Tensor, "b g t e"]
-    ) -> Float[Tensor, "b h 1 e"]:
+    def _attend(self, q: OneQuery, k: GroupKeys, v: GroupValues) -> OneRead:
         """The output of one token that sees all the keys and values given."""
         return softmax(self._scores(q, k), self._shared(v), self.sink)
 
-    def _scores(
-        self, q: Float[Tensor, "b h 1 d"], k: Float[Tensor, "b g t d"]
-    ) -> Float[Tensor, "b h 1 t"]:
+    def _scores(self, q: OneQuery, k: GroupKeys) -> Float[Tensor, "b h 1 t"]:
         """The scores of all the keys given."""
         return capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
 
-    def _out(
-        self, y: Float[Tensor, "b h t e"], x: Float[Tensor, "b t w"] | None = None
-    ) -> Float[Tensor, "b t w"]:
+    def _out(self, y: Values, x: Tokens | None = None) -> Tokens:
         """The output map, behind the gate of the tokens x where there is one."""
         if self.gate is not None and x is not None:
             shares = rearrange(self.gate(x).sigmoid(), "b t (h n) -> b h t n", h=self.heads)
@@ -181,7 +182,7 @@ class SoftmaxMixer(Projections, Mixer):
         return self.o(merge_heads(y))
 
 
-def tokens_back(places: Int[Tensor, "b k"], tokens: int) -> Int[Tensor, "b 1 k t"]:
+def tokens_back(places: Places, tokens: int) -> Int[Tensor, "b 1 k t"]:
     """How many tokens each token stands before a place; below 0 for later ones."""
     return places[:, None, :, None] - torch.arange(tokens, device=places.device)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrence import Terms
 from separatrix.mixers.base.recurrent import RecurrentMixer, per_head
+from separatrix.mixers.base.tensors import Reads, Tokens
 from separatrix.mixers.ops.gates import draw_rates, draw_steps
 
 
@@ -35,10 +35,10 @@ class SteppedMixer(RecurrentMixer):
         with torch.no_grad():
             self.skip.fill_(1)
 
-    def _terms(self, qkv: Projected, x: Float[Tensor, "b t w"], start: int) -> Terms:
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
         step = F.softplus(wide(self.dt(x)))
         return q, k, per_head(step) * v, per_head(-wide(self.rate).exp() * step)
 
-    def _beside(self, v: Float[Tensor, "b h r e"]) -> Float[Tensor, "b h r e"]:
+    def _beside(self, v: Reads) -> Reads:
         return self.skip[:, None, None] * v

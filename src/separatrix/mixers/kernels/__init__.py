@@ -15,10 +15,10 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.errors import BackendError
+from separatrix.mixers.base.tensors import Decays, Keys, PerToken, Queries, Reads, Values
 from separatrix.mixers.kernels.backends import backend, format_of, keeps_precision, why_not
 from separatrix.mixers.kernels.fla import KERNELS, Kernel
 from separatrix.mixers.ops import decay
@@ -52,14 +52,8 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
 
 
 def decayed(
-    q: Float[Tensor, "b h r d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t s"],
-    *,
-    chunk: int,
-    dtype: torch.dtype,
-) -> Float[Tensor, "b h r e"]:
+    q: Queries, k: Keys, v: Values, log_a: Decays, *, chunk: int, dtype: torch.dtype
+) -> Reads:
     """y_i of the recurrence with decay (ops/decay.py), for every token or for the last one only, as
     there are queries.
     """
@@ -72,15 +66,8 @@ def decayed(
 
 
 def delta(
-    q: Float[Tensor, "b h r d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t s"],
-    b: Float[Tensor, "b h t 1"],
-    *,
-    chunk: int,
-    dtype: torch.dtype,
-) -> Float[Tensor, "b h r e"]:
+    q: Queries, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int, dtype: torch.dtype
+) -> Reads:
     """y_i of the delta rule (ops/delta_rule.py), for every token or for the last one only, as
     there are queries.
     """
@@ -92,9 +79,7 @@ def delta(
     return delta_rule(q, k, v, log_a, b, chunk=chunk)
 
 
-def _from_first(
-    q: Float[Tensor, "b h r d"], k: Float[Tensor, "b h t d"]
-) -> Float[Tensor, "b h t d"]:
+def _from_first(q: Queries, k: Keys) -> Keys:
     """Queries of 0 for the tokens before."""
     return F.pad(q, (0, 0, k.shape[2] - q.shape[2], 0)) if q.shape[2] < k.shape[2] else q
 

@@ -23,6 +23,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Channels, Decays, Keys, PerToken, Values
+
 Operator = Callable[..., Any]
 LARGEST_KEY = 256
 MULTIPLE = 16
@@ -40,26 +42,14 @@ SINGLE = dict.fromkeys((torch.bfloat16, torch.float16, torch.float32), torch.flo
 
 
 def simple_gla(
-    operator: Operator,
-    dtype: torch.dtype,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t 1"] | None,
-) -> Float[Tensor, "b h t e"]:
+    operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: PerToken | None
+) -> Values:
     """R_i = a_i R_{i-1} + k_i v_i^T, y_i = R_i^T q_i; without decay where log a is None."""
     g = None if log_a is None else _per_token(log_a)
     return _ours(operator(*(_theirs(x, dtype) for x in (q, k, v)), g=g, scale=1.0), v)
 
 
-def gla(
-    operator: Operator,
-    dtype: torch.dtype,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t d"],
-) -> Float[Tensor, "b h t e"]:
+def gla(operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: Keys) -> Values:
     """R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i."""
     return _ours(
         operator(
@@ -70,14 +60,8 @@ def gla(
 
 
 def delta(
-    operator: Operator,
-    dtype: torch.dtype,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t s"],
-    b: Float[Tensor, "b h t 1"],
-) -> Float[Tensor, "b h t e"]:
+    operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: Decays, b: PerToken
+) -> Values:
     """R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, y_i = R_i^T q_i, one decay
     for all key dimensions or one for each.
     """
@@ -90,13 +74,13 @@ def delta(
 def rwkv7(
     operator: Operator,
     dtype: torch.dtype,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t d"],
-    r: Float[Tensor, "b h t d"],
-    s: Float[Tensor, "b h t d"],
-) -> Float[Tensor, "b h t e"]:
+    q: Keys,
+    k: Keys,
+    v: Values,
+    log_a: Keys,
+    r: Keys,
+    s: Keys,
+) -> Values:
     """R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, for log a of at least
     -e^{-1/2}; as fla's layer calls it.
     """
@@ -110,11 +94,11 @@ def rwkv7(
 def log_linear(
     operator: Operator,
     dtype: torch.dtype,
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
+    q: Keys,
+    k: Keys,
+    v: Values,
     weights: Float[Tensor, "b h t l"],
-) -> Float[Tensor, "b h t e"]:
+) -> Values:
     """sum_{j<=i} weights[i, level(i, j)] <q_i, k_j> v_j."""
     q, k = (_theirs(x, dtype, LOGLINEAR_MULTIPLE) for x in (q, k))
     power = max(MULTIPLE, 1 << (v.shape[-1] - 1).bit_length())
@@ -129,12 +113,7 @@ def log_linear(
         )
 
 
-def hgrn(
-    operator: Operator,
-    dtype: torch.dtype,
-    log_a: Float[Tensor, "b t c"],
-    added: Float[Tensor, "b t c"],
-) -> Float[Tensor, "b t c"]:
+def hgrn(operator: Operator, dtype: torch.dtype, log_a: Channels, added: Channels) -> Channels:
     """h_i = a_i h_{i-1} + added_i."""
     return operator(added.to(dtype), log_a.to(dtype))[0]
 
@@ -180,16 +159,16 @@ KERNELS = {
 }
 
 
-def _theirs(x: Float[Tensor, "b h t d"], dtype: torch.dtype, multiple: int = MULTIPLE) -> Tensor:
+def _theirs(x: Keys, dtype: torch.dtype, multiple: int = MULTIPLE) -> Tensor:
     """(b t h d) in the format given, d filled up to a multiple."""
     missing = -x.shape[-1] % multiple
     return (F.pad(x, (0, missing)) if missing else x).to(dtype).transpose(1, 2)
 
 
-def _per_token(x: Float[Tensor, "b h t 1"]) -> Float[Tensor, "b t h"]:
+def _per_token(x: PerToken) -> Float[Tensor, "b t h"]:
     return x[..., 0].float().transpose(1, 2)
 
 
-def _ours(outputs: Any, v: Float[Tensor, "b h t e"]) -> Float[Tensor, "b h t e"]:
+def _ours(outputs: Any, v: Values) -> Values:
     """The first of an operator's outputs, in the layout, size and format of our values."""
     return outputs[0].transpose(1, 2)[..., : v.shape[-1]].to(v.dtype)

@@ -147,11 +147,7 @@ def stream(
 
 
 def stream_and_keep(
-    mixer: Mixer,
-    x: Tensor,
-    cuts: Sequence[int],
-    state: State | None = None,
-    start: int = 0,
+    mixer: Mixer, x: Tensor, cuts: Sequence[int], state: State | None = None, start: int = 0
 ) -> tuple[Tensor, dict[int, State]]:
     """Outputs of `step`, and the states after so many tokens."""
     state = mixer.init_state(len(x)) if state is None else state

@@ -15,6 +15,8 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Keys
+
 ROOM = 1 << 21
 """Scores held at a time, about."""
 SHORT = 512
@@ -123,9 +125,7 @@ def tokens_of(chosen: Bool[Tensor, "b h t m"], block: int) -> Bool[Tensor, "b h 
     return F.pad(tokens, (0, chosen.shape[2] - tokens.shape[3]))
 
 
-def selected(
-    x: Float[Tensor, "b h t d"], chosen: Tensor, blocks: int, block: int
-) -> Float[Tensor, "b h s d"]:
+def selected(x: Keys, chosen: Tensor, blocks: int, block: int) -> Float[Tensor, "b h s d"]:
     """The rows of the chosen ones (b h k) of `blocks` complete blocks, then those of the open
     block.
     """

@@ -11,17 +11,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Keys, Values
 from separatrix.mixers.ops.parted_softmax import parted_softmax
 from separatrix.mixers.ops.softmax import fused, fused_softmax
 
 
 def causal_softmax(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    sink: Float[Tensor, " h"] | None = None,
-    cap: int = 0,
-) -> Float[Tensor, "b h t e"]:
+    q: Keys, k: Keys, v: Values, sink: Float[Tensor, " h"] | None = None, cap: int = 0
+) -> Values:
     """Causal softmax attention with scores <q, k>, capped where `cap` is not 0, and with sinks."""
     if cap or not fused(q, k):
         return parted_softmax(q, k, v, cap=cap, sink=sink)

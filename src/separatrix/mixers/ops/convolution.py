@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.tensors import Channels
 
 
 class Convolution(nn.Module):
@@ -30,7 +31,7 @@ class Convolution(nn.Module):
         channels, kernel = self.weight.shape
         return min(t, kernel - 1), channels
 
-    def forward(self, x: Float[Tensor, "b t c"]) -> Float[Tensor, "b t c"]:
+    def forward(self, x: Channels) -> Channels:
         kernel = self.weight.shape[1]
         tokens = x.shape[1]
         weights = wide(self.weight).unbind(1)

@@ -20,10 +20,11 @@ from math import log
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks
+from separatrix.mixers.base.tensors import Decays, Keys, Matrices, Matrix, Places, Values
 from separatrix.mixers.ops.decayed_scores import scores_by_halves
 from separatrix.mixers.ops.segments import in_segments
 
@@ -34,14 +35,7 @@ of a Mamba-2 of 2 layers, batch 64, one head of 64 numbers: of 256 tokens 171 ms
 """
 
 
-def decayed(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t s"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def decayed(q: Keys, k: Keys, v: Values, log_a: Decays, *, chunk: int) -> Values:
     """y_i of the recurrence for every i."""
     if log_a.shape[-1] == 1:
         chunk = even(q.shape[2], min(chunk, CHUNK))
@@ -67,18 +61,14 @@ def _segment(
     return join_chunks(y, tokens), last
 
 
-def final(
-    k: Float[Tensor, "b h t d"], v: Float[Tensor, "b h t e"], log_a: Float[Tensor, "b h t s"]
-) -> Float[Tensor, "b h d e"]:
+def final(k: Keys, v: Values, log_a: Decays) -> Matrix:
     """R after the last token."""
     return (after(log_a).exp() * k).transpose(-1, -2) @ v
 
 
 def carry(
-    kept: Float[Tensor, "b h n s 1"],
-    added: Float[Tensor, "b h n d e"],
-    state: Float[Tensor, "b h d e"] | None = None,
-) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+    kept: Float[Tensor, "b h n s 1"], added: Matrices, state: Matrix | None = None
+) -> tuple[Matrices, Matrix]:
     """The state before every chunk, from what each keeps and adds, and after the last."""
     state = torch.zeros_like(added[:, :, 0]) if state is None else state
     states = []
@@ -103,7 +93,7 @@ def after(log_a: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
     return F.pad(log_a[..., 1:, :], (0, 0, 0, 1)).flip(-2).cumsum(-2).flip(-2)
 
 
-def after_at(log_a: Float[Tensor, "b h t"], places: Int[Tensor, "b k"]) -> Float[Tensor, "b h k t"]:
+def after_at(log_a: Float[Tensor, "b h t"], places: Places) -> Float[Tensor, "b h k t"]:
     """log a_{j+1} + ... + log a_i for every j and the tokens i at the places; of later j 0."""
     token = torch.arange(log_a.shape[2], device=log_a.device)
     later = token[:, None] > places[:, None, None]

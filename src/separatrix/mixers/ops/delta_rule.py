@@ -35,6 +35,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks, wide
+from separatrix.mixers.base.tensors import (
+    Decays,
+    Keys,
+    Matrices,
+    Matrix,
+    OneQuery,
+    OneRead,
+    PerToken,
+    Values,
+)
 from separatrix.mixers.ops.decay import after, before, bounded, lower_scores, products
 from separatrix.mixers.ops.segments import in_segments
 
@@ -49,15 +59,7 @@ for numbers of any use.
 """
 
 
-def delta_rule(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t s"],
-    b: Float[Tensor, "b h t 1"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def delta_rule(q: Keys, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int) -> Values:
     """R_i^T q_i of the delta rule for every i."""
     if log_a.shape[-1] == 1:
         chunk = even(q.shape[2], min(chunk, CHUNK))
@@ -66,14 +68,7 @@ def delta_rule(
     return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
 
 
-def delta_written(
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t 1"],
-    b: Float[Tensor, "b h t 1"],
-    *,
-    chunk: int,
-) -> Float[Tensor, "b h t e"]:
+def delta_written(k: Keys, v: Values, log_a: PerToken, b: PerToken, *, chunk: int) -> Values:
     """u_i for every i: the delta rule's state is that of ops/decay.py with u for v."""
     chunk = even(k.shape[2], min(chunk, CHUNK))
     return in_segments(partial(_written_segment, chunk=chunk), k, v, log_a, b, chunk=chunk)
@@ -99,14 +94,7 @@ class Delta:
     """
 
     def __init__(
-        self,
-        k: Float[Tensor, "b h t d"],
-        v: Float[Tensor, "b h t e"],
-        log_a: Float[Tensor, "b h t s"],
-        b: Float[Tensor, "b h t 1"],
-        q: Float[Tensor, "b h t d"] | None = None,
-        *,
-        chunk: int,
+        self, k: Keys, v: Values, log_a: Decays, b: PerToken, q: Keys | None = None, *, chunk: int
     ) -> None:
         self.tokens = k.shape[2]
         k, v, log_a, self.b = (split_chunks(x, chunk) for x in (k, v, log_a, b))
@@ -138,8 +126,8 @@ class Delta:
             self.u_r = self.inverse @ (-self.total.exp() * k)
 
     def written(
-        self, state: Float[Tensor, "b h d e"] | None = None
-    ) -> tuple[Float[Tensor, "b h n c e"], Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+        self, state: Matrix | None = None
+    ) -> tuple[Float[Tensor, "b h n c e"], Matrices, Matrix]:
         """U of every chunk, the state before it, and R after the last token."""
         # R' = exp(G_c) R + (exp(G_c - G_j) k_j) u_j^T
         added = (after(self.log_a).exp() * self.k).mT
@@ -162,15 +150,13 @@ class Delta:
             fresh = False
         return torch.stack(written, 2), torch.stack(states, 2), now
 
-    def outputs(
-        self, state: Float[Tensor, "b h d e"] | None = None
-    ) -> tuple[Float[Tensor, "b h t e"], Float[Tensor, "b h d e"]]:
+    def outputs(self, state: Matrix | None = None) -> tuple[Values, Matrix]:
         """R_i^T q_i for every i, and R after the last token."""
         written, states, last = self.written(state)
         y = plus_product(self.reads @ written, self.total.exp() * self.q, states)
         return join_chunks(y, self.tokens), last
 
-    def outputs_alone(self) -> Float[Tensor, "b h t e"]:
+    def outputs_alone(self) -> Values:
         """R_i^T q_i for every i, where there is but one chunk."""
         return join_chunks(self.reads @ self.u_v, self.tokens)
 
@@ -178,7 +164,7 @@ class Delta:
         """The queries as they read the state before their chunk."""
         return self.total.exp() * self.q + self.reads @ self.u_r
 
-    def passed(self) -> tuple[Float[Tensor, "b h n d d"], Float[Tensor, "b h n d e"]]:
+    def passed(self) -> tuple[Float[Tensor, "b h n d d"], Matrices]:
         """What each chunk does to the state R, as a matrix and what it adds to the product."""
         u = torch.cat([self.u_v, self.u_r], -1)
         end = self.total[:, :, :, -1:]
@@ -188,7 +174,7 @@ class Delta:
         identity = torch.eye(self.k.shape[-1], dtype=self.k.dtype, device=self.k.device)
         return torch.addcmul(changed, end.mT.exp(), identity), added
 
-    def final(self) -> Float[Tensor, "b h d e"]:
+    def final(self) -> Matrix:
         """R after the last token."""
         return self.written()[2]
 
@@ -204,12 +190,12 @@ def solve(
 
 
 def delta_step(
-    state: Float[Tensor, "b h d e"],
-    k: Float[Tensor, "b h 1 d"],
-    v: Float[Tensor, "b h 1 e"],
+    state: Matrix,
+    k: OneQuery,
+    v: OneRead,
     log_a: Float[Tensor, "b h 1 s"],
     b: Float[Tensor, "b h 1 1"],
-) -> Float[Tensor, "b h d e"]:
+) -> Matrix:
     """One update of the delta rule."""
     decayed = log_a.exp().transpose(-1, -2) * state
     # a share b of what the state answers for k goes out, and the same share of v in
@@ -217,16 +203,8 @@ def delta_step(
 
 
 def low_rank(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t d"],
-    r: Float[Tensor, "b h t d"],
-    s: Float[Tensor, "b h t d"],
-    *,
-    chunk: int,
-    least: float,
-) -> Float[Tensor, "b h t e"]:
+    q: Keys, k: Keys, v: Values, log_a: Keys, r: Keys, s: Keys, *, chunk: int, least: float
+) -> Values:
     """R_i^T q_i of the general form for every i, where no log a is below `least` < 0: in chunks
     of up to EXPONENT / -least tokens.
     """
@@ -273,10 +251,8 @@ def _low_rank_segment(
 
 
 def propagate(
-    transition: Float[Tensor, "b h n d d"],
-    added: Float[Tensor, "b h n d e"],
-    state: Float[Tensor, "b h d e"] | None = None,
-) -> tuple[Float[Tensor, "b h n d e"], Float[Tensor, "b h d e"]]:
+    transition: Float[Tensor, "b h n d d"], added: Matrices, state: Matrix | None = None
+) -> tuple[Matrices, Matrix]:
     """The state before every chunk, and after the last."""
     state = torch.zeros_like(added[:, :, 0]) if state is None else state
     states = []

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import join_chunks, wide
+from separatrix.mixers.base.tensors import Keys, Matrices, Matrix, OneQuery, OneRead, Tokens, Values
 
 LEVELS = 32
 """Levels a mixer has weights for: sequences of up to 2^31 tokens."""
@@ -31,7 +32,7 @@ class LevelWeights(nn.Linear):
         super().__init__(width, LEVELS * heads, bias=False)
         self.heads = heads
 
-    def of(self, x: Float[Tensor, "b t w"], tokens: int) -> Float[Tensor, "b h t l"]:
+    def of(self, x: Tokens, tokens: int) -> Float[Tensor, "b h t l"]:
         """lambda for the levels that a sequence of so many tokens has. Raises SizeError for more
         than 2^31.
         """
@@ -57,7 +58,7 @@ def chunk_size(chunk: int, tokens: int) -> int:
     return 1 << (min(chunk, tokens).bit_length() - 1)
 
 
-def split_runs(x: Float[Tensor, "b h t d"], chunk: int) -> Float[Tensor, "b h n c d"]:
+def split_runs(x: Keys, chunk: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of `chunk` tokens, a power of two of them, filled up with zeros."""
     chunks = 1 << (-(-x.shape[2] // chunk) - 1).bit_length()
     return rearrange(
@@ -75,11 +76,11 @@ def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c 
 def climb(
     y: Float[Tensor, "b h n c e"],
     q: Float[Tensor, "b h n c d"],
-    sums: Float[Tensor, "b h n d e"],
+    sums: Matrices,
     weights: Float[Tensor, "b h n c l"],
     tokens: int,
     passed: Float[Tensor, "b h n #d #d"] | None = None,
-) -> Float[Tensor, "b h t e"]:
+) -> Values:
     """What all tokens read: y inside their chunk, and above it, level by level, the tokens of every
     odd run of chunks the state of the even run before it: O(T log T).
 
@@ -110,7 +111,7 @@ def climb(
     return join_chunks(y, tokens)
 
 
-def _pairs(x: Float[Tensor, "b h n d e"]) -> tuple[Tensor, ...]:
+def _pairs(x: Matrices) -> tuple[Tensor, ...]:
     """The even runs and the odd ones."""
     return rearrange(x, "b h (m two) d e -> two b h m d e", two=2).unbind(0)
 
@@ -125,11 +126,8 @@ def _to_odd_runs(read: Float[Tensor, "b h m s e"], chunk: int) -> Float[Tensor, 
 
 
 def read_slots(
-    q: Float[Tensor, "b h 1 d"],
-    own: Float[Tensor, "b h d e"],
-    slots: list[Tensor],
-    weights: Float[Tensor, "b h 1 l"],
-) -> Float[Tensor, "b h 1 e"]:
+    q: OneQuery, own: Matrix, slots: list[Tensor], weights: Float[Tensor, "b h 1 l"]
+) -> OneRead:
     """The output of one token: its own state is level 0, the slot of bit l is level l+1."""
     states = torch.stack([own, *slots], 1)
     return torch.einsum("bhl,bhtd,blhde->bhte", weights[:, :, 0], q, states)

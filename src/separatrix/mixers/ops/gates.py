@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import linear, wide
+from separatrix.mixers.base.tensors import SomeTokens
 
 STEPS = (1e-3, 1e-1)
 """`draw_steps` draws softplus(c) log-uniformly between these, as the reference implementations
@@ -26,7 +27,7 @@ class LowRank(nn.Module):
         self.up = nn.Linear(rank, outputs)
         self.tanh = tanh
 
-    def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b o"]:
+    def forward(self, x: SomeTokens) -> Float[Tensor, "*b o"]:
         y = self.down(x)
         return self.up(y.tanh() if self.tanh else y)
 

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.tensors import Channels, GroupKeys, GroupValues, Keys, Values
 from separatrix.mixers.ops import block_choice
 from separatrix.mixers.ops.block_choice import largest, spans
 from separatrix.mixers.ops.recompute import recomputed
@@ -30,12 +31,12 @@ faster than gathering theirs.
 
 
 def indexed_softmax(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b g t d"],
-    v: Float[Tensor, "b g t e"],
-    index: tuple[Float[Tensor, "b t n c"], Float[Tensor, "b t n"], Float[Tensor, "b t c"]],
+    q: Keys,
+    k: GroupKeys,
+    v: GroupValues,
+    index: tuple[Float[Tensor, "b t n c"], Float[Tensor, "b t n"], Channels],
     topk: int,
-) -> Float[Tensor, "b h t e"]:
+) -> Values:
     """The outputs of all tokens; `index` are queries, weights and keys of the indexer."""
     index_q, index_w, index_k = index
     batch, heads, tokens, _ = q.shape

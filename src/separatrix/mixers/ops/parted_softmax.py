@@ -22,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.tensors import Keys, Values
 from separatrix.mixers.ops.block_choice import ROOM, spans
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
@@ -34,14 +35,14 @@ PART = 128
 
 
 def parted_softmax(
-    q: Float[Tensor, "b h t d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
+    q: Keys,
+    k: Keys,
+    v: Values,
     *,
     log_f: Float[Tensor, "b h t"] | None = None,
     cap: int = 0,
     sink: Float[Tensor, " h"] | None = None,
-) -> Float[Tensor, "b h t e"]:
+) -> Values:
     """Softmax over all tokens up to the own one."""
     batch, heads, tokens, _ = q.shape
     gates = [] if log_f is None else [log_f]

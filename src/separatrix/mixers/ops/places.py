@@ -10,16 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Keys, Queries, Reads, Values
 from separatrix.mixers.ops.decay import after_at, bounded
 
 
 def read_decayed(
-    q: Float[Tensor, "b h r d"],
-    k: Float[Tensor, "b h t d"],
-    v: Float[Tensor, "b h t e"],
-    log_a: Float[Tensor, "b h t"],
-    places: Int[Tensor, "b r"],
-) -> Float[Tensor, "b h r e"]:
+    q: Queries, k: Keys, v: Values, log_a: Float[Tensor, "b h t"], places: Int[Tensor, "b r"]
+) -> Reads:
     """sum_{j<=i} a_{j+1} ... a_i <q_i, k_j> v_j for the tokens i at the places."""
     kept = after_at(bounded(log_a), places).exp()
     return (kept * (q @ k.mT)).masked_fill(later(places, k.shape[2]), 0) @ v

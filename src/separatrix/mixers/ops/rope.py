@@ -9,19 +9,16 @@ head dimension.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from separatrix.core.numbers.rotary import Rotation
+from separatrix.mixers.base.tensors import Keys
 
 
 def rotate(
-    x: Float[Tensor, "b h t d"],
-    rotation: Rotation,
-    *,
-    start: int = 0,
-    places: Int[Tensor, "b t"] | None = None,
-) -> Float[Tensor, "b h t d"]:
+    x: Keys, rotation: Rotation, *, start: int = 0, places: Int[Tensor, "b t"] | None = None
+) -> Keys:
     """x with the pairs of its tokens turned, which stand at `places` or else at `start`, `start` +
     1, ... Angles in float32 at least.
     """

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.tensors import OneRead
 
 
 class RunningSoftmax:
@@ -42,6 +43,6 @@ class RunningSoftmax:
             values += kept * self.values
         self.top, self.normaliser, self.values = top, normaliser, values
 
-    def output(self) -> Float[Tensor, "b h 1 e"]:
+    def output(self) -> OneRead:
         """The average of all values taken in."""
         return self.values / self.normaliser

@@ -13,14 +13,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Channels
+
 
 def scan(
-    log_a: Float[Tensor, "b t c"],
-    added: Float[Tensor, "b t c"],
-    *,
-    chunk: int,
-    state: Float[Tensor, "b c"] | None = None,
-) -> Float[Tensor, "b t c"]:
+    log_a: Channels, added: Channels, *, chunk: int, state: Float[Tensor, "b c"] | None = None
+) -> Channels:
     """h_i for every i, from the state before the first token (0 if not given), with log a of at
     most 0.
     """

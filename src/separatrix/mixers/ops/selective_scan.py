@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.mixers.base.tensors import Channels
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.scan import scan
 
@@ -27,14 +28,14 @@ NUMBERS_CUDA = 1 << 28
 
 
 def selective_scan(
-    step: Float[Tensor, "b t c"],
+    step: Channels,
     rates: Float[Tensor, "c n"],
-    written: Float[Tensor, "b t c"],
+    written: Channels,
     b: Float[Tensor, "b t n"],
     c: Float[Tensor, "b t n"],
     *,
     chunk: int,
-) -> Float[Tensor, "b t c"]:
+) -> Channels:
     """y_i for every i: steps D of at least 0, rates A of at most 0, `written` w."""
     state = None
     outputs: list[Tensor] = []
@@ -48,9 +49,9 @@ def selective_scan(
 
 
 def final_state(
-    step: Float[Tensor, "b t c"],
+    step: Channels,
     rates: Float[Tensor, "c n"],
-    written: Float[Tensor, "b t c"],
+    written: Channels,
     b: Float[Tensor, "b t n"],
     *,
     chunk: int,

@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import Mixer, Shapes, State
+from separatrix.mixers.base.tensors import Token, Tokens
 from separatrix.mixers.plugins.mechanism import OwnMechanism, probe
 from separatrix.mixers.plugins.probe import apart, check_state, kind
 
@@ -84,12 +84,10 @@ class OwnMixer(Mixer):
             if tensor.is_floating_point()
         )
 
-    def _forward(self, x: Float[Tensor, "b t w"]) -> Float[Tensor, "b t w"]:
+    def _forward(self, x: Tokens) -> Tokens:
         return self._like_input(self.module(x), x, "forward")
 
-    def _step(
-        self, x: Float[Tensor, "b w"], state: State, t: int
-    ) -> tuple[Float[Tensor, "b w"], State]:
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         result = self.module.step(x, state, t)  # type: ignore[operator]
         if not isinstance(result, tuple) or len(result) != 2:
             raise SizeError(

@@ -1,0 +1,36 @@
+"""Shapes that many mixers share, by name.
+
+b batch, t tokens, w model width, k places, r queries of a few tokens, h heads, g key-value heads, d
+key dimension, e value dimension, s decays of a token (1, or d), m blocks, n chunks, c channels.
+"""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Tokens = Float[Tensor, "b t w"]
+Token = Float[Tensor, "b w"]
+OneToken = Float[Tensor, "b 1 w"]
+SomeTokens = Float[Tensor, "*b w"]
+Channels = Float[Tensor, "b t c"]
+Places = Int[Tensor, "b k"]
+TokensAt = Float[Tensor, "b k w"]
+"""The tokens at the places."""
+
+Keys = Float[Tensor, "b h t d"]
+"""And queries, where every token has one."""
+Values = Float[Tensor, "b h t e"]
+Decays = Float[Tensor, "b h t s"]
+PerToken = Float[Tensor, "b h t 1"]
+Queries = Float[Tensor, "b h r d"]
+Reads = Float[Tensor, "b h r e"]
+OneQuery = Float[Tensor, "b h 1 d"]
+OneRead = Float[Tensor, "b h 1 e"]
+GroupKeys = Float[Tensor, "b g t d"]
+GroupValues = Float[Tensor, "b g t e"]
+BlockKeys = Float[Tensor, "b g m d"]
+BlockValues = Float[Tensor, "b g m e"]
+Matrix = Float[Tensor, "b h d e"]
+"""A state, S^T."""
+Matrices = Float[Tensor, "b h n d e"]
