@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from separatrix.constructions import construct
-from separatrix.mixers.ops.running_softmax import RunningSoftmax
+from separatrix.mixers.ops.softmax import RunningSoftmax
 from separatrix.models import model as models
 from separatrix.models.model import Model, build
 from separatrix.stacks.architecture import Architecture

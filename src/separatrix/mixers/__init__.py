@@ -5,7 +5,6 @@ from __future__ import annotations
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
-from separatrix.mixers.chunked import ChunkedMixer
 from separatrix.mixers.decayed import (
     GLAMixer,
     HGRN2Mixer,
@@ -14,10 +13,9 @@ from separatrix.mixers.decayed import (
     RetNetMixer,
 )
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
-from separatrix.mixers.dsa import DSAMixer
 from separatrix.mixers.fox import FoxMixer
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.indexed import IndexedMixer
+from separatrix.mixers.indexed import DSAMixer, IndexedMixer
 from separatrix.mixers.kernels import backend
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import (
@@ -28,14 +26,13 @@ from separatrix.mixers.loglinear import (
 from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.moba import MoBAMixer
 from separatrix.mixers.nsa import NSAMixer
 from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKVMixer
 from separatrix.mixers.rwkv6 import RWKV6Mixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
-from separatrix.mixers.sparse import SparseMixer
-from separatrix.mixers.window import WindowMixer
+from separatrix.mixers.sparse import MoBAMixer, SparseMixer
+from separatrix.mixers.window import ChunkedMixer, WindowMixer
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 
 __all__ = [

@@ -22,21 +22,20 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import DTYPES, Shapes, State, taken, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.base.mixer import DTYPES, Shapes, State, wide
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
     OneQuery,
     OneToken,
     Places,
-    Token,
+    Queries,
+    Reads,
     Tokens,
-    TokensAt,
 )
 from separatrix.mixers.ops.decay import after, after_at
-from separatrix.mixers.ops.parted_softmax import parted_softmax
-from separatrix.mixers.ops.softmax import KEPT, capped, softmax
+from separatrix.mixers.ops.softmax import parted_softmax, softmax
 from separatrix.stacks.mechanisms import Fox
 
 
@@ -56,8 +55,8 @@ class FoxMixer(SoftmaxMixer):
             # gates around 1/2, as the released layer starts
             self.f.bias.zero_()
 
-    def shapes(self, t: int) -> Shapes:
-        return self._cached(t) | {"gates": (self.heads, t)} | self._conv_shapes(t)
+    def _more(self, t: int) -> Shapes:
+        return {"gates": (self.heads, t)}
 
     def _dtype(self, name: str) -> torch.dtype:
         ours = super()._dtype(name)
@@ -79,32 +78,21 @@ class FoxMixer(SoftmaxMixer):
         y = parted_softmax(q, self._shared(k), self._shared(v), log_f=log_f, cap=self.cap)
         return self._out(y, x)
 
-    def _at(self, x: Tokens, places: Places) -> TokensAt:
-        later = tokens_back(places, x.shape[1]) < 0
-        if self.heads * later.numel() > KEPT:
-            return super()._at(x, places)
-        q, k, v = self._qkv(self._project_at(x, places), places=places)
-        scores = capped(wide(q) @ wide(self._shared(k)).mT, self.cap)
-        decay = after_at(wide(self._gates(x)), places)
-        y = softmax((scores + decay).masked_fill(later, -math.inf), self._shared(v))
-        return self._out(y, taken(x, places))
+    def _masked(
+        self, q: Queries, k: GroupKeys, v: GroupValues, seen: Tensor, x: Tokens, places: Places
+    ) -> Reads:
+        scores = self._scores(q, k) + after_at(wide(self._gates(x)), places)
+        return softmax(scores.masked_fill(~seen, -math.inf), self._shared(v))
 
-    def _last(self, x: Tokens) -> Token:
-        return self._read(x[:, -1:], *self._qkv(self._project_last(x)), self._gates(x))
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        return {"keys": k, "values": v, "gates": self._gates(x)}
 
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        (q, k, v), conv = self._qkv_step(x, state, t)
-        new = {
-            "keys": torch.cat([state["keys"], k], 2),
-            "values": torch.cat([state["values"], v], 2),
-            "gates": torch.cat([state["gates"], self._gates(x[:, None])], 2),
-        }
-        return self._read(x[:, None], q, *new.values()), new | conv
+    def _extended(self, state: State, new: State, t: int) -> State:
+        # tokens are the last axis of gates
+        gates = torch.cat([state["gates"], new.pop("gates")], 2)
+        return super()._extended(state, new, t) | {"gates": gates}
 
-    def _read(
-        self, x: OneToken, q: OneQuery, k: GroupKeys, v: GroupValues, gates: Float[Tensor, "b h t"]
-    ) -> Token:
-        """The output of the last of t tokens."""
-        scores = capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
-        decay = after(wide(gates)[..., None]).transpose(-1, -2)  # b h 1 t
-        return self._out(softmax(scores + decay, self._shared(v)), x)[:, 0]
+    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+        decay = after(wide(kept["gates"])[..., None]).transpose(-1, -2)  # b h 1 t
+        scores = self._scores(q, kept["keys"]) + decay
+        return self._out(softmax(scores, self._shared(kept["values"])), x)

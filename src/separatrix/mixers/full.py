@@ -21,12 +21,10 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import Shapes, State
-from separatrix.mixers.base.softmax import SoftmaxMixer, tokens_back
+from separatrix.mixers.base.mixer import Shapes
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import OneToken, Places, Token, Tokens
-from separatrix.mixers.ops.causal_softmax import causal_softmax
-from separatrix.mixers.ops.running_softmax import RunningSoftmax
-from separatrix.mixers.ops.softmax import masked_softmax
+from separatrix.mixers.ops.softmax import RunningSoftmax, causal_softmax, masked_softmax
 from separatrix.stacks.mechanisms import Full
 
 
@@ -45,23 +43,20 @@ class FullMixer(SoftmaxMixer):
                 "full: causal=false: every token sees the whole prompt, which cannot be read token"
                 " by token"
             )
-        return self._cached(t) | self._conv_shapes(t)
+        return super().shapes(t)
 
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
-        if not self.causal:
+        if self.causal:
+            y = causal_softmax(q, self._shared(k), self._shared(v), self.sink, self.cap)
+        else:
             every = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device)
             y = masked_softmax(q, self._shared(k), self._shared(v), every, self.sink, self.cap)
-            return self._out(y, x)
-        y = causal_softmax(q, self._shared(k), self._shared(v), self.sink, self.cap)
         return self._out(y, x)
 
     def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
-        back = tokens_back(places, tokens)
-        return back >= 0 if self.causal else torch.ones_like(back, dtype=torch.bool)
-
-    def _last(self, x: Tokens) -> Token:
-        return self._out(self._attend(*self._qkv(self._project_last(x))), x[:, -1:])[:, 0]
+        seen = super()._sees(places, tokens)
+        return seen if self.causal else torch.ones_like(seen)
 
     @property
     def reads_blocks(self) -> bool:
@@ -79,11 +74,4 @@ class FullMixer(SoftmaxMixer):
             _, k, v = self._qkv(self._project_last(x), start)
             running.add(self._scores(q, k), self._shared(v))
             start += x.shape[1]
-        return self._out(running.output().to(last.dtype), last)[:, 0]
-
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        (q, k, v), conv = self._qkv_step(x, state, t)
-        keys = torch.cat([state["keys"], k], 2)
-        values = torch.cat([state["values"], v], 2)
-        y = self._out(self._attend(q, keys, values), x[:, None])[:, 0]
-        return y, {"keys": keys, "values": values} | conv
+        return self._out(running.output(), last)[:, 0]

@@ -32,34 +32,25 @@ for short sequences masks over (T, T), then tiles of queries that chose one bloc
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.base.softmax import SoftmaxMixer, latest
-from separatrix.mixers.base.tensors import (
-    BlockKeys,
-    GroupKeys,
-    GroupValues,
-    Keys,
-    OneQuery,
-    OneToken,
-    Token,
-    Tokens,
-    Values,
-)
-from separatrix.mixers.ops.block_choice import ROOM, is_short, largest, spans, tokens_of
-from separatrix.mixers.ops.block_tiles import block_softmax
-from separatrix.mixers.ops.recompute import recomputed
-from separatrix.mixers.ops.softmax import masked_softmax, softmax
-from separatrix.mixers.sparse import windowed
+from separatrix.mixers.base.softmax import latest
+from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneQuery, OneToken, Tokens
+from separatrix.mixers.ops.block_choice import ROOM, largest, spans
+from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
+from separatrix.mixers.ops.softmax import softmax
+from separatrix.mixers.sparse import BlockMixer
+from separatrix.mixers.window import windowed
 from separatrix.stacks.mechanisms import NSA
+
+NONE = 1 << 40
+"""Stands for no block."""
 
 
 class Pool(nn.Module):
@@ -83,80 +74,94 @@ class Pool(nn.Module):
         return F.linear(F.silu(F.linear(rows, wide(self.inner.weight))), wide(self.outer.weight))
 
 
-class NSAMixer(SoftmaxMixer):
+class NSAMixer(BlockMixer):
     """Compressed, selected and windowed attention, gated."""
 
     def __init__(self, mechanism: NSA, *, width: int) -> None:
-        super().__init__(mechanism, width=width, kv_sets=mechanism.kv_sets)
-        self.declared = mechanism
-        self.block = mechanism.block
-        self.stride = mechanism.stride
+        super().__init__(mechanism, width=width, kv_sets=mechanism.kv_sets, stride=mechanism.stride)
         self.selected = mechanism.selected
-        self.topk = mechanism.topk
         self.first = mechanism.first
         self.near = mechanism.near
-        self.window = mechanism.window
         self.own = not mechanism.shared
         self.pool_k = Pool(mechanism.pool, self.block, self.stride, self.head_dim)
         self.pool_v = Pool(mechanism.pool, self.block, self.stride, self.dv)
         self.g = linear(width, 3 * self.heads)
 
-    def shapes(self, t: int) -> Shapes:
-        blocks = self.declared.compressed(t)
-        shapes = self._cached(t) | _named("compressed", self._cached(blocks))
+    def _more(self, t: int) -> Shapes:
+        kept = {"compressed": self._complete(t)}
         if self.own:
-            shapes |= _named("near", self._cached(min(t, self.window)))
-            shapes |= _named("raw", self._cached(min(t, self.block - 1)))
-        return shapes | self._conv_shapes(t)
+            kept |= {"near": min(t, self.window), "raw": min(t, self.block - 1)}
+        return {
+            f"{prefix}_{name}": shape
+            for prefix, tokens in kept.items()
+            for name, shape in self._cached(tokens).items()
+        }
 
-    def _branches(
-        self, k: Float[Tensor, "b n t d"], v: Float[Tensor, "b n t e"]
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values to compress, to select and of the window."""
-        if not self.own:
-            return [(k, v)] * 3
-        return list(zip(k.chunk(3, 1), v.chunk(3, 1), strict=True))
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        """Keys and values to select, of the window and to compress."""
+        kept = {"keys": k, "values": v}
+        if self.own:
+            for name, y in list(kept.items()):
+                kept[f"raw_{name}"], kept[name], kept[f"near_{name}"] = y.chunk(3, 1)
+        return kept
+
+    def _pooled(self, kept: State) -> State:
+        raw = "raw_" if self.own else ""
+        pools = {"keys": self.pool_k, "values": self.pool_v}
+        return {f"compressed_{name}": pool(kept[raw + name]) for name, pool in pools.items()}
+
+    def _extended(self, state: State, new: State, t: int) -> State:
+        near = {
+            name: latest(state[name], new.pop(name), self.window)
+            for name in ("near_keys", "near_values")
+            if name in new
+        }
+        return super()._extended(state | near, new, t)
+
+    def _trimmed(self, kept: State, t: int) -> State:
+        raw = min(t, self.block - 1)
+        # copies: views would keep the forgotten tokens in memory
+        return kept | {
+            name: y[:, :, y.shape[2] - raw :].clone()
+            for name, y in kept.items()
+            if name.startswith("raw")
+        }
 
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        (raw_k, raw_v), (k, v), (near_k, near_v) = self._branches(k, v)
-        keys = self.pool_k(raw_k)
-        values = self.pool_v(raw_v)
-        compressed = self._compressed(q, self._shared(keys), self._shared(values))
-        window = windowed(q, self._shared(near_k), self._shared(near_v), self.window, self.chunk)
-        return self._mixed(x, [compressed, self._selected(q, keys, k, v), window])
+        kept = self._whole(k, v, x)
+        keys, values = (kept[f"compressed_{y}"] for y in ("keys", "values"))
+        compressed = compressed_softmax(
+            q, self._shared(keys), self._shared(values), stride=self.stride, since=self.block - 1
+        )
+        chosen = self._chosen_by_all(q, keys)
+        selected = self._of_blocks(q, kept["keys"], kept["values"], chosen, self.selected)
+        window = windowed(q, *self._near(kept), size=self.window, chunk=self.chunk)
+        return self._gated(x, [compressed, selected, window])
 
-    def _compressed(
-        self, q: Keys, k: Float[Tensor, "b h m d"], v: Float[Tensor, "b h m e"]
-    ) -> Values:
-        outputs = []
-        for first, last in self._parts(q, k.shape[2]):
-            part = q[:, :, first:last]
-            seen = self.declared.compressed(last)
-            if not seen:
-                outputs.append(part.new_zeros(*part.shape[:3], v.shape[3]))
-                continue
-            run = partial(self._compressed_part, first=first)
-            inputs = (part, k[:, :, :seen], v[:, :, :seen])
-            outputs.append(run(*inputs) if is_short(q.shape[2]) else recomputed(run, *inputs))
-        return torch.cat(outputs, 2)
+    def _chosen_by_all(self, q: Keys, keys: BlockKeys) -> Int[Tensor, "b g t k"]:
+        tokens = q.shape[2]
+        parts = spans(tokens, max(64, ROOM // max(1, len(q) * self.heads * keys.shape[2])), 1)
+        chosen = [self._chosen(q[:, :, first:last], keys, first) for first, last in parts]
+        # there are no more blocks to choose
+        return torch.cat(chosen, 2)[..., : tokens // self.selected]
 
-    def _compressed_part(self, q: Tensor, k: Tensor, v: Tensor, *, first: int) -> Tensor:
-        return self._shares(q, k, first) @ v
-
-    def _shares(
-        self, q: Float[Tensor, "b h i d"], k: Float[Tensor, "b h m d"], first: int
-    ) -> Float[Tensor, "b h i m"]:
-        """p of the queries from token `first` on; 0 where no block is complete."""
-        place = torch.arange(first, first + q.shape[2], device=q.device)[:, None]
-        ends = torch.arange(k.shape[2], device=q.device) * self.stride + self.block - 1
-        none = (place < self.block - 1).expand(-1, k.shape[2])
-        scores = (q @ k.transpose(-1, -2)).masked_fill(ends > place, -math.inf)
-        # where no block is complete, scores of 0 keep the softmax and its gradient finite
-        return scores.masked_fill(none, 0.0).softmax(-1).masked_fill(none, 0.0)
-
-    def _parts(self, q: Tensor, blocks: int) -> list[tuple[int, int]]:
-        return spans(q.shape[2], max(64, ROOM // max(1, len(q) * self.heads * blocks)), 1)
+    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+        q = wide(q)
+        keys, values = (wide(kept[f"compressed_{y}"]) for y in ("keys", "values"))
+        weights = compressed_weights(
+            q, self._shared(keys), first=place, stride=self.stride, since=self.block - 1
+        )
+        # few blocks are read all: nothing to choose or to copy
+        few = place // self.selected < self.topk
+        chosen = None if few else self._chosen(q, keys, place)[:, :, 0]
+        near_k, near_v = self._near(kept, -self.window)
+        branches = [
+            weights @ self._shared(values),
+            self._of_chosen(q, kept, chosen, place, self.selected),
+            softmax(q @ near_k.mT, near_v),
+        ]
+        return self._gated(x, branches)
 
     def _common(self, blocks: int, selected: int, like: Tensor) -> Float[Tensor, "m j"]:
         """o: stretches of `stride` tokens that compressed and selected blocks have in common."""
@@ -168,22 +173,23 @@ class NSAMixer(SoftmaxMixer):
         return (shared.clamp(min=0) // self.stride).to(like.dtype)
 
     @torch.no_grad()
-    def _chosen(
-        self, q: Float[Tensor, "b h i d"], keys: BlockKeys, first: int
-    ) -> Int[Tensor, "b g i k"]:
-        """The blocks that the queries from token `first` on read, their own first, then in order;
-        those that are not there as the number of all blocks.
+    def _chosen(self, q: Keys, keys: BlockKeys, first: int) -> Int[Tensor, "b g t k"]:
+        """The blocks, in order, that the queries from token `first` on read beside their own; those
+        that are not there as NONE.
         """
         q = q.detach()
         last = first + q.shape[2]
         total = (last - 1) // self.selected + 1
-        seen = self.declared.compressed(last)
-        if seen:
-            shares = self._shares(q, self._shared(keys.detach()[:, :, :seen]), first)
-            grouped = rearrange(shares, "b (g r) i m -> b g r i m", g=self.kv).sum(2)
-            scores = grouped @ self._common(seen, total, q)
-        else:
-            scores = q.new_zeros(len(q), self.kv, q.shape[2], total)
+        seen = self._complete(last)
+        shares = compressed_weights(
+            q,
+            self._shared(keys.detach()[:, :, :seen]),
+            first=first,
+            stride=self.stride,
+            since=self.block - 1,
+        )
+        grouped = rearrange(shares, "b (g r) i m -> b g r i m", g=self.kv).sum(2)
+        scores = grouped @ self._common(seen, total, q)
         own = torch.arange(first, last, device=q.device)[:, None] // self.selected
         block = torch.arange(total, device=q.device)
         # above every share: those that are always read, the own one before all others
@@ -191,134 +197,7 @@ class NSAMixer(SoftmaxMixer):
         rank = scores + torch.finfo(q.dtype).max / 4 * (always + (block == own))
         rank = torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))
         found = largest(rank, self.topk)
-        found = torch.where(found <= own, found, total)
-        # the own one first, since tiles read it apart from the others; none at the end
-        found = torch.where(found == own, -1, found).sort(dim=-1).values
-        found = torch.where(found < 0, own, found)
-        return F.pad(found, (0, self.topk - found.shape[-1]), value=total)
-
-    def _selected(self, q: Keys, keys: BlockKeys, k: GroupKeys, v: GroupValues) -> Values:
-        tokens = q.shape[2]
-        total = -(-tokens // self.selected)
-        parts = []
-        for first, last in self._parts(q, keys.shape[2]):
-            found = self._chosen(q[:, :, first:last], keys, first)
-            there = (last - 1) // self.selected + 1
-            parts.append(found.masked_fill(found == there, total))
-        chosen = torch.cat(parts, 2)
-        if is_short(tokens):
-            return masked_softmax(
-                q, self._shared(k), self._shared(v), self._shared(self._read_mask(chosen, tokens))
-            )
-        others = chosen[..., 1:]
-        # blocks that are not complete have no tile: the own one is the only one that may be so
-        full = tokens // self.selected
-        others = others.clamp(max=full)[..., : max(1, min(self.topk - 1, full))]
-        queries = rearrange(q, "b (g r) t d -> (b g) r t d", g=self.kv)
-        picks = others.flatten(0, 1)[:, None].expand(-1, queries.shape[1], -1, -1).contiguous()
-        y = block_softmax(queries, k.flatten(0, 1), v.flatten(0, 1), picks, self.selected)
-        return rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
-
-    def _read_mask(self, chosen: Int[Tensor, "b g t k"], tokens: int) -> Bool[Tensor, "b g t t"]:
-        total = -(-tokens // self.selected)
-        marks = torch.zeros(*chosen.shape[:3], total + 1, dtype=torch.bool, device=chosen.device)
-        marks = marks.scatter(-1, chosen, True)[..., :total]
-        return tokens_of(marks, self.selected)[..., :tokens].tril()
-
-    def _last(self, x: Tokens) -> Token:
-        q, k, v = self._qkv(self._project_last(x))
-        (raw_k, raw_v), (k, v), (near_k, near_v) = self._branches(k, v)
-        keys = self.pool_k(wide(raw_k))
-        values = self.pool_v(wide(raw_v))
-        near = (near_k[:, :, -self.window :], near_v[:, :, -self.window :])
-        return self._read(x[:, -1:], q, (keys, values), (k, v), near)
-
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        (q, k, v), conv = self._qkv_step(x, state, t)
-        branches = self._branches(k, v)
-        new = _appended(state, "", branches[1])
-        if self.own:
-            raw = _appended(state, "raw_", branches[0])
-            near = {
-                f"near_{name}": latest(state[f"near_{name}"], y, self.window)
-                for name, y in zip(("keys", "values"), branches[2], strict=True)
-            }
-        else:
-            raw = {f"raw_{name}": y for name, y in new.items()}
-            near = {f"near_{name}": y[:, :, -self.window :] for name, y in new.items()}
-        pairs = {name: state[f"compressed_{name}"] for name in ("keys", "values")}
-        if self.declared.compressed(t + 1) > self.declared.compressed(t):
-            for name, pool in (("keys", self.pool_k), ("values", self.pool_v)):
-                own = pool(wide(raw[f"raw_{name}"][:, :, -self.block :]))
-                pairs[name] = torch.cat([pairs[name], own.to(pairs[name].dtype)], 2)
-        kept = min(t + 1, self.block - 1)
-        raw = {name: y[:, :, y.shape[2] - kept :] for name, y in raw.items()}
-        y = self._read(
-            x[:, None],
-            q,
-            (pairs["keys"], pairs["values"]),
-            (new["keys"], new["values"]),
-            (near["near_keys"], near["near_values"]),
-        )
-        new |= {f"compressed_{name}": y for name, y in pairs.items()}
-        # copies: views would keep the forgotten tokens in memory
-        kept_apart = near | {name: y.clone() for name, y in raw.items()} if self.own else {}
-        return y, new | kept_apart | conv
-
-    def _read(
-        self,
-        x: OneToken,
-        q: OneQuery,
-        compressed: tuple[Tensor, Tensor],
-        all_tokens: tuple[Tensor, Tensor],
-        near: tuple[Tensor, Tensor],
-    ) -> Token:
-        """The output of the last token, reading only the blocks it selects."""
-        q = wide(q)
-        keys, values = (wide(y) for y in compressed)
-        tokens = all_tokens[0].shape[2]
-        branches = [q.new_zeros(*q.shape[:3], self.dv)]
-        if keys.shape[2]:
-            branches = [self._shares(q, self._shared(keys), tokens - 1) @ self._shared(values)]
-        k, v, hidden = self._of_chosen(q, keys, *all_tokens)
-        scores = q @ wide(self._shared(k)).transpose(-1, -2)
-        if hidden is not None:
-            scores = scores.masked_fill(self._shared(hidden)[:, :, None], -math.inf)
-        branches.append(softmax(scores, wide(self._shared(v))))
-        near_k, near_v = (wide(self._shared(y)) for y in near)
-        branches.append(softmax(q @ near_k.transpose(-1, -2), near_v))
-        return self._mixed(x, branches)[:, 0]
-
-    def _of_chosen(
-        self, q: OneQuery, keys: BlockKeys, k: GroupKeys, v: GroupValues
-    ) -> tuple[Tensor, Tensor, Bool[Tensor, "b g s"] | None]:
-        """Keys and values of the blocks that the last token reads, and which are not there."""
-        tokens = k.shape[2]
-        if tokens <= self.topk * self.selected:
-            # all blocks: nothing to choose or to copy
-            return k, v, None
-        chosen = self._chosen(q, keys, tokens - 1)[:, :, 0]  # b g k
-        places = chosen[..., None] * self.selected + torch.arange(self.selected, device=q.device)
-        places = places.flatten(2)  # b g s
-        rows = places.clamp(max=tokens - 1)
-        batch, group = (torch.arange(n, device=q.device) for n in k.shape[:2])
-        at = (batch[:, None, None], group[:, None], rows)
-        return k[at], v[at], places >= tokens
-
-    def _mixed(self, x: Tokens, branches: list[Tensor]) -> Tokens:
-        """The gated sum of the branches' outputs (b h t e)."""
-        gates = rearrange(wide(self.g(x)).sigmoid(), "b t (c h) -> c b h t 1", c=3)
-        y = gates[0] * branches[0] + gates[1] * branches[1] + gates[2] * branches[2]
-        return self._out(y.to(x.dtype))
-
-
-def _named(prefix: str, shapes: Shapes) -> Shapes:
-    return {f"{prefix}_{name}": shape for name, shape in shapes.items()}
-
-
-def _appended(state: State, prefix: str, new: tuple[Tensor, Tensor]) -> dict[str, Any]:
-    """Keys and values with those of one token more."""
-    return {
-        f"{prefix}{name}": torch.cat([state[f"{prefix}{name}"], y], 2)
-        for name, y in zip(("keys", "values"), new, strict=True)
-    }
+        # the own one comes first and is left out: it is read beside the others
+        found = torch.where(found == own, -1, torch.where(found < own, found, NONE))
+        found = found.sort(dim=-1).values[..., 1:]
+        return F.pad(found, (0, self.topk - 1 - found.shape[-1]), value=NONE)

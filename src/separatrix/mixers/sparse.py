@@ -39,49 +39,140 @@ ones; its memory is linear in T.
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
 import torch
-import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
-    BlockKeys,
-    BlockValues,
     GroupKeys,
     GroupValues,
     Keys,
     OneQuery,
+    OneRead,
     OneToken,
-    Token,
     Tokens,
     Values,
 )
-from separatrix.mixers.ops.block_choice import (
-    choose,
-    is_short,
-    of_complete,
-    ranked,
-    seen_tokens,
-    selected,
-)
-from separatrix.mixers.ops.block_tiles import block_softmax, prefix_softmax
-from separatrix.mixers.ops.causal_softmax import causal_softmax
-from separatrix.mixers.ops.softmax import masked_softmax
-from separatrix.mixers.window import banded_softmax
-from separatrix.stacks.mechanisms import Sparse
+from separatrix.mixers.ops.block_choice import choose, is_short, largest, seen_tokens
+from separatrix.mixers.ops.block_tiles import block_softmax, compressed_softmax, compressed_weights
+from separatrix.mixers.ops.softmax import masked_softmax, softmax
+from separatrix.mixers.window import windowed
+from separatrix.stacks.mechanisms import NSA, MoBA, Sparse
 
 
-class SparseMixer(SoftmaxMixer):
+class BlockMixer(SoftmaxMixer):
+    """Attention to the tokens of chosen blocks and to those of the own one, up to the token.
+
+    What blocks are chosen by is one vector of each block (`_pooled`), kept from the moment that its
+    last token is there.
+    """
+
+    chooses = True
+
+    def __init__(
+        self, mechanism: Sparse | MoBA | NSA, *, width: int, kv_sets: int = 1, stride: int = 0
+    ) -> None:
+        super().__init__(mechanism, width=width, kv_sets=kv_sets)
+        self.block = mechanism.block
+        self.stride = stride or self.block
+        self.topk = mechanism.topk
+        self.window = mechanism.sizes().get("window", 0)
+
+    @abstractmethod
+    def _pooled(self, kept: State) -> State:
+        """Vectors of the complete blocks of what is kept."""
+
+    def _complete(self, t: int) -> int:
+        """How many blocks t tokens have completed."""
+        return max(0, (t - self.block) // self.stride + 1)
+
+    def _whole(self, k: Tensor, v: Tensor, x: Tokens) -> State:
+        kept = super()._whole(k, v, x)
+        return kept | self._pooled({name: wide(y) for name, y in kept.items()})
+
+    def _extended(self, state: State, new: State, t: int) -> State:
+        kept = super()._extended(state, new, t)
+        pooled = {name: y for name, y in state.items() if name not in kept and name != "conv"}
+        if self._complete(t + 1) > self._complete(t):
+            latest = {name: wide(y[:, :, -self.block :]) for name, y in kept.items()}
+            for name, y in self._pooled(latest).items():
+                pooled[name] = torch.cat([pooled[name], y.to(pooled[name].dtype)], 2)
+        return kept | pooled
+
+    def _near(self, kept: State, since: int = 0) -> tuple[Values, Values]:
+        """Keys and values of the window, from a token on (negative: of the last ones), per head."""
+        names = [f"near_{y}" if f"near_{y}" in kept else y for y in ("keys", "values")]
+        keys, values = (wide(self._shared(kept[name][:, :, since:])) for name in names)
+        return keys, values
+
+    def _of_blocks(
+        self, q: Keys, k: GroupKeys, v: GroupValues, chosen: Int[Tensor, "b n t j"], block: int
+    ) -> Values:
+        """Softmax over the tokens of the blocks that each head, or each key-value head, has chosen
+        (no less than the number of complete ones for none), and of the own block.
+        """
+        if chosen.shape[1] != self.heads:
+            chosen = self._shared(chosen)
+        if is_short(q.shape[2]):
+            return masked_softmax(q, self._shared(k), self._shared(v), seen_tokens(chosen, block))
+        queries, picks = (
+            rearrange(y, "b (g r) t d -> (b g) r t d", g=self.kv) for y in (q, chosen)
+        )
+        picks = picks.clamp(max=q.shape[2] // block)
+        y = block_softmax(queries, k.flatten(0, 1), v.flatten(0, 1), picks, block)
+        return rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
+
+    def _of_chosen(
+        self, q: OneQuery, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
+    ) -> OneRead:
+        """The same for the token at a place; all tokens where none are chosen."""
+        k = kept["keys"]
+        v = kept["values"]
+        hidden = None
+        if chosen is not None:
+            chosen = torch.cat([chosen, torch.full_like(chosen[..., :1], place // block)], -1)
+            rows = chosen[..., None] * block + torch.arange(block, device=q.device)
+            rows = rows.flatten(2)  # b n s
+            hidden = rows > place
+            batch, groups = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
+            groups = groups * self.kv // chosen.shape[1]
+            at = (batch[:, None, None], groups[:, None], rows.clamp(max=place))
+            k = k[at]
+            v = v[at]
+        if k.shape[1] != self.heads:
+            k = self._shared(k)
+            v = self._shared(v)
+        scores = q @ wide(k).mT
+        if hidden is not None:
+            hidden = hidden if hidden.shape[1] == self.heads else self._shared(hidden)
+            scores = scores.masked_fill(hidden[:, :, None], -math.inf)
+        return softmax(scores, wide(v))
+
+    def _gated(
+        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
+    ) -> Tokens:
+        """The sum of the branches' outputs, weighed by shares or by gates `g` of the tokens x."""
+        if shares is None:
+            gates = wide(self.g(x)).sigmoid()
+            shares = rearrange(gates, "b t (c h) -> c b h t 1", c=len(branches)).unbind(0)
+        y = shares[0] * branches[0]
+        for share, branch in zip(shares[1:], branches[1:], strict=True):
+            y = y + share * branch
+        return self._out(y, x)
+
+
+class SparseMixer(BlockMixer):
     """Block-sparse attention with compression and selection."""
 
     def __init__(self, mechanism: Sparse, *, width: int) -> None:
         super().__init__(mechanism, width=width)
-        self.block = mechanism.block
-        self.topk = mechanism.topk
-        self.window = mechanism.window
         self.pool_k = nn.Parameter(torch.full((self.block,), 1 / self.block))
         self.pool_v = nn.Parameter(torch.full((self.block,), 1 / self.block))
         self.g = linear(width, (3 if self.window else 2) * self.heads) if mechanism.gates else None
@@ -99,140 +190,98 @@ class SparseMixer(SoftmaxMixer):
                 if share is not None:
                     share.zero_()
 
-    def shapes(self, t: int) -> Shapes:
-        compressed = {
-            f"compressed_{name}": shape for name, shape in self._cached(t // self.block).items()
+    def _more(self, t: int) -> Shapes:
+        return {f"compressed_{y}": shape for y, shape in self._cached(t // self.block).items()}
+
+    def _pooled(self, kept: State) -> State:
+        pools = {"keys": self.pool_k, "values": self.pool_v}
+        return {
+            f"compressed_{name}": torch.einsum(
+                "bgmrd,r->bgmd", blocks(kept[name], self.block), wide(pool)
+            )
+            for name, pool in pools.items()
         }
-        return self._cached(t) | compressed | self._conv_shapes(t)
 
     def _forward(self, x: Tokens) -> Tokens:
-        q, k, v = self._qkv(self._project(x))
-        q = wide(q)
-        k = wide(k)
-        v = wide(v)
-        compressed_k = self._pooled(k, self.pool_k)
-        compressed_v = self._pooled(v, self.pool_v)
-        form = self._dense if is_short(x.shape[1]) else self._tiled
-        branches = form(q, k, v, compressed_k, compressed_v)
+        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
+        kept = self._whole(k, v, x)
+        keys, values = (self._shared(kept[f"compressed_{y}"]) for y in ("keys", "values"))
+        branches = [
+            compressed_softmax(q, keys, values, stride=self.block, since=self.block),
+            self._of_blocks(q, k, v, choose(q, keys, self.topk, self.block), self.block),
+        ]
         if self.window:
-            near = windowed(q, self._shared(k), self._shared(v), self.window, self.chunk)
-            branches = (*branches, near)
+            near = self._near(kept)
+            branches.append(windowed(q, *near, size=self.window, chunk=self.chunk))
         return self._mixed(x, branches)
 
-    def _dense(
-        self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor
-    ) -> tuple[Tensor, ...]:
-        tokens = q.shape[2]
-        scores = q @ self._shared(compressed_k).transpose(-1, -2)  # b h t m
-        scores, complete = of_complete(scores, self.block)
-        # the first B tokens have no complete block: all their scores are -inf, which no softmax
-        # takes
-        compressed = scores[:, :, self.block :].softmax(-1) @ self._shared(compressed_v)
-        compressed = F.pad(compressed, (0, 0, tokens - compressed.shape[2], 0))
-        seen = seen_tokens(scores, complete, self.topk, self.block)
-        return compressed, masked_softmax(q, self._shared(k), self._shared(v), seen)
-
-    def _tiled(
-        self, q: Tensor, k: Tensor, v: Tensor, compressed_k: Tensor, compressed_v: Tensor
-    ) -> tuple[Tensor, ...]:
-        queries = rearrange(q, "b (g r) t d -> (b g) r t d", g=self.kv)
-        k, v, compressed_k, compressed_v = (
-            y.flatten(0, 1) for y in (k, v, compressed_k, compressed_v)
-        )
-        chosen = choose(queries, compressed_k, self.topk, self.block)
-        branches = (
-            prefix_softmax(queries, compressed_k, compressed_v, self.block),
-            block_softmax(queries, k, v, chosen, self.block),
-        )
-        return tuple(rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv) for y in branches)
-
-    def _last(self, x: Tokens) -> Token:
-        q, k, v = self._qkv(self._project_last(x))
-        # a block that the last token fills is still open for it
-        before = (x.shape[1] - 1) // self.block * self.block
-        compressed = (
-            self._pooled(wide(k[:, :, :before]), self.pool_k),
-            self._pooled(wide(v[:, :, :before]), self.pool_v),
-        )
-        return self._sparse_read(x[:, -1:], q, k, v, *compressed)
-
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        (q, k, v), conv = self._qkv_step(x, state, t)
-        keys = torch.cat([state["keys"], k], 2)
-        values = torch.cat([state["values"], v], 2)
-        compressed_keys = state["compressed_keys"]
-        compressed_values = state["compressed_values"]
-        y = self._sparse_read(x[:, None], q, keys, values, compressed_keys, compressed_values)
-        if (t + 1) % self.block == 0:
-            # the block that this token fills is complete for the next one
-            new_key = self._pooled(wide(keys[:, :, -self.block :]), self.pool_k)
-            new_value = self._pooled(wide(values[:, :, -self.block :]), self.pool_v)
-            compressed_keys = torch.cat([compressed_keys, new_key.to(keys.dtype)], 2)
-            compressed_values = torch.cat([compressed_values, new_value.to(values.dtype)], 2)
-        new = {
-            "keys": keys,
-            "values": values,
-            "compressed_keys": compressed_keys,
-            "compressed_values": compressed_values,
-        }
-        return y, new | conv
-
-    def _pooled(self, x: GroupKeys, weights: Float[Tensor, " block"]) -> BlockKeys:
-        """One vector per complete block."""
-        full = x.shape[2] // self.block * self.block
-        return torch.einsum(
-            "bgmrd,r->bgmd",
-            rearrange(x[:, :, :full], "b g (m r) d -> b g m r d", r=self.block),
-            wide(weights),
-        )
-
-    def _sparse_read(
-        self,
-        x: OneToken,
-        q: OneQuery,
-        k: GroupKeys,
-        v: GroupValues,
-        compressed_k: BlockKeys,
-        compressed_v: BlockValues,
-    ) -> Token:
-        """The output of the last of t tokens, reading only the blocks it selects; m blocks are
-        complete for it.
-        """
-        blocks = compressed_k.shape[2]
+    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
         q = wide(q)
-        scores = q @ wide(self._shared(compressed_k)).transpose(-1, -2)  # b h 1 m
-        chosen = ranked(scores[:, :, 0], self.topk)
-        # no complete block (m = 0): an empty sum, which is 0
-        branches = [scores.softmax(-1) @ wide(self._shared(compressed_v))]
-        read_k, read_v = (
-            wide(selected(self._shared(y), chosen, blocks, self.block)) for y in (k, v)
+        # a block that the token fills is still open for it
+        complete = place // self.block
+        keys, values = (
+            wide(self._shared(kept[f"compressed_{y}"][:, :, :complete])) for y in ("keys", "values")
         )
-        branches += [(q @ read_k.transpose(-1, -2)).softmax(-1) @ read_v]
+        weights = compressed_weights(q, keys, first=place, stride=self.block, since=self.block)
+        chosen = largest((q @ keys.mT)[:, :, 0], self.topk) if complete > self.topk else None
+        branches = [weights @ values, self._of_chosen(q, kept, chosen, place, self.block)]
         if self.window:
-            near_k, near_v = (wide(self._shared(y[:, :, -self.window :])) for y in (k, v))
-            branches += [(q @ near_k.transpose(-1, -2)).softmax(-1) @ near_v]
-        return self._mixed(x, branches)[:, 0]
+            near_k, near_v = self._near(kept, -self.window)
+            branches.append(softmax(q @ near_k.mT, near_v))
+        return self._mixed(x, branches)
 
-    def _mixed(self, x: Tokens, branches: list[Tensor] | tuple[Tensor, ...]) -> Tokens:
-        """The weighted sum of the branches' outputs (b h t e)."""
-        if self.g is not None:
-            shares = rearrange(
-                wide(self.g(x)).sigmoid(), "b t (c h) -> c b h t 1", c=len(branches)
-            ).unbind(0)
-        else:
-            assert self.mix is not None
-            # shares sigmoid(mix) and 1 - sigmoid(mix), as a softmax that takes a third branch too
-            logits = [self.mix, torch.zeros_like(self.mix)]
-            if self.mix_window is not None:
-                logits.append(self.mix_window)
-            shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
-        y = sum(share * branch for share, branch in zip(shares, branches, strict=True))
-        assert isinstance(y, Tensor)
-        return self._out(y.to(x.dtype))
+    def _mixed(self, x: Tokens, branches: Sequence[Values]) -> Tokens:
+        if self.mix is None:
+            return self._gated(x, branches)
+        # shares sigmoid(mix) and 1 - sigmoid(mix), as a softmax that takes a third branch too
+        logits = [self.mix, torch.zeros_like(self.mix)]
+        if self.mix_window is not None:
+            logits.append(self.mix_window)
+        shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
+        return self._gated(x, branches, shares)
 
 
-def windowed(q: Keys, k: Keys, v: Values, size: int, chunk: int) -> Values:
-    """Softmax attention to the last `size` tokens."""
-    if q.shape[2] <= size:
-        return causal_softmax(q, k, v)
-    return banded_softmax(q, k, v, size=size, chunk=max(size, chunk))
+class MoBAMixer(BlockMixer):
+    """Mixture of block attention (MoBA): attention to the blocks whose mean key scores highest, and
+    to the own block.
+
+        k^_m = 1/B sum_r K x_{mB+r}
+        M_i  = the k complete blocks with the largest <Q x_i, k^_m>, per head, as above
+        y_i  = y_i^selected
+
+    The paper counts the own block among its k, always chosen; here it comes beside them, so the
+    paper's k is `topk` + 1. Rotation (`rope`) comes before the means.
+    Source: Lu et al. 2025, arXiv 2502.13189, equations 2 to 6.
+    State after t tokens: keys and values (kv_heads, t, .) and the mean keys (kv_heads, floor(t/B),
+    head_dim) of the complete blocks.
+    """
+
+    def __init__(self, mechanism: MoBA, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+
+    def _more(self, t: int) -> Shapes:
+        return {"means": (self.kv, t // self.block, self.head_dim)}
+
+    def _pooled(self, kept: State) -> State:
+        return {"means": blocks(kept["keys"], self.block).mean(3)}
+
+    def _forward(self, x: Tokens) -> Tokens:
+        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
+        means = self._shared(self._whole(k, v, x)["means"])
+        chosen = choose(q, means, self.topk, self.block)
+        return self._out(self._of_blocks(q, k, v, chosen, self.block), x)
+
+    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+        q = wide(q)
+        complete = place // self.block
+        chosen = None
+        if complete > self.topk:
+            scores = q @ wide(self._shared(kept["means"][:, :, :complete])).mT
+            chosen = largest(scores[:, :, 0], self.topk)
+        return self._out(self._of_chosen(q, kept, chosen, place, self.block), x)
+
+
+def blocks(x: GroupKeys, block: int) -> Float[Tensor, "b g m r d"]:
+    """The complete blocks of tokens."""
+    full = x.shape[2] // block * block
+    return rearrange(x[:, :, :full], "b g (m r) d -> b g m r d", r=block)

@@ -1,30 +1,33 @@
-"""Sliding-window attention: full attention to the last s = `size` tokens, the token itself
-included.
+"""Attention to near tokens: to the last s = `size` ones, the token itself included (window), or to
+those of the same chunk of s consecutive tokens (chunked).
 
-    y_i = sum_{i-s<j<=i} a_ij V x_j,
-    a_ij = exp(<Q x_i, K x_j>) / sum_{i-s<j'<=i} exp(<Q x_i, K x_j'>)
+    y_i = sum_{j in R_i} a_ij V x_j,   a_ij = exp(<Q x_i, K x_j>) / the same summed over R_i,
+    R_i = {i-s+1, ..., i}              window
+    R_i = {s floor(i/s), ..., i}       chunked
 
-Source: Beltagy, Peters, Cohan 2020 (Longformer); scores and options as in full.py.
+Tokens and places (`rope`) are counted from the start of the sequence; scores and options as in
+full.py. Source: Beltagy, Peters, Cohan 2020 (Longformer); chunks: Meta 2025 (Llama 4).
 State after t tokens: the keys (kv_heads, min(t, s), head_dim) and values (kv_heads, min(t, s),
-value_dim) of the last s. The oldest of them is out of the next token's sight; it is carried because
-a window of s tokens is what models allocate and `cache_bits` declares. Parallel form: queries in
-chunks of at least s tokens; a chunk sees itself and the chunk before it, under a band. No quadratic
-memory.
+value_dim) of the last s, as models allot and `cache_bits` declares: the oldest are carried though
+the next token of a window does not see them, and those of the chunk before though none does.
+Parallel form, without quadratic memory: window: queries in chunks of at least s tokens; a chunk
+sees itself and the chunk before it, under a band. Chunked: the chunks side by side as a batch.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks
-from separatrix.mixers.base.softmax import SoftmaxMixer, latest, tokens_back
-from separatrix.mixers.base.tensors import Keys, Places, Token, Tokens, Values
-from separatrix.mixers.ops.causal_softmax import causal_softmax
-from separatrix.mixers.ops.softmax import masked_softmax
-from separatrix.stacks.mechanisms import Window
+from separatrix.mixers.base.mixer import join_chunks, split_chunks
+from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.base.tensors import Keys, Tokens, Values
+from separatrix.mixers.ops.softmax import causal_softmax, masked_softmax
+from separatrix.stacks.mechanisms import Chunked, Window
 
 
 class WindowMixer(SoftmaxMixer):
@@ -39,40 +42,41 @@ class WindowMixer(SoftmaxMixer):
                 " set shared=false"
             )
         super().__init__(mechanism, width=width, sink=mechanism.sink)
-        self.size = mechanism.size
-
-    def shapes(self, t: int) -> Shapes:
-        return self._cached(min(t, self.size)) | self._conv_shapes(t)
+        self.size = self.kept = mechanism.size
 
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
         k = self._shared(k)
         v = self._shared(v)
-        if x.shape[1] <= self.size:
-            return self._out(causal_softmax(q, k, v, self.sink, self.cap), x)
-        # a chunk of at least the window sees no further than the chunk before it
-        chunk = max(self.size, self.chunk)
-        y = banded_softmax(q, k, v, self.sink, size=self.size, chunk=chunk, cap=self.cap)
+        y = windowed(q, k, v, self.sink, size=self.size, chunk=self.chunk, cap=self.cap)
         return self._out(y, x)
 
-    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
-        back = tokens_back(places, tokens)
-        return (back >= 0) & (back < self.size)
-
-    def _last(self, x: Tokens) -> Token:
-        q, k, v = self._qkv(self._project_last(x))
-        y = self._attend(q, k[:, :, -self.size :], v[:, :, -self.size :])
-        return self._out(y, x[:, -1:])[:, 0]
-
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        (q, k, v), conv = self._qkv_step(x, state, t)
-        keys = latest(state["keys"], k, self.size)
-        values = latest(state["values"], v, self.size)
-        y = self._out(self._attend(q, keys, values), x[:, None])[:, 0]
-        return y, {"keys": keys, "values": values} | conv
+    def _reach(self, place: Any) -> Any:
+        return self.size
 
 
-def banded_softmax(
+class ChunkedMixer(SoftmaxMixer):
+    """Attention to the earlier tokens of the same chunk."""
+
+    def __init__(self, mechanism: Chunked, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        self.size = self.kept = mechanism.size
+
+    def _forward(self, x: Tokens) -> Tokens:
+        q, k, v = self._qkv(self._project(x))
+        q, k, v = (
+            split_chunks(y, self.size).transpose(1, 2).flatten(0, 1)
+            for y in (q, self._shared(k), self._shared(v))
+        )
+        # (b n) h c .: a chunk sees itself alone, so chunks are a batch
+        y = causal_softmax(q, k, v).unflatten(0, (len(x), -1))  # b n h c e
+        return self._out(join_chunks(y.transpose(1, 2), x.shape[1]), x)
+
+    def _reach(self, place: Any) -> Any:
+        return place % self.size + 1
+
+
+def windowed(
     q: Keys,
     k: Keys,
     v: Values,
@@ -82,9 +86,12 @@ def banded_softmax(
     chunk: int,
     cap: int = 0,
 ) -> Values:
-    """Softmax attention to the last `size` tokens, in chunks of `chunk` >= size."""
+    """Softmax attention to the last `size` tokens, in chunks of `chunk` tokens or more."""
     tokens = q.shape[2]
-    q, k, v = (split_chunks(x, chunk).transpose(1, 2) for x in (q, k, v))  # b n h c ...
+    if tokens <= size:
+        return causal_softmax(q, k, v, sink, cap)
+    # a chunk of at least the window sees no further than the chunk before it
+    q, k, v = (split_chunks(x, max(size, chunk)).transpose(1, 2) for x in (q, k, v))  # b n h c ...
     # split_chunks makes no chunk longer than the sequence
     chunk = q.shape[3]
     place = torch.arange(chunk, device=q.device)

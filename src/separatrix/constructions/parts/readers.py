@@ -40,9 +40,9 @@ from separatrix.constructions.parts.placement import (
 from separatrix.constructions.parts.spaces import pick, put
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.mixers.base.latent import LatentMixer
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
+from separatrix.mixers.mla import LatentMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.rotations import single_angles

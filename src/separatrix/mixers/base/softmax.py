@@ -12,11 +12,11 @@ dimension.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
@@ -28,7 +28,10 @@ from separatrix.mixers.base.tensors import (
     Keys,
     OneQuery,
     OneRead,
+    OneToken,
     Places,
+    Queries,
+    Reads,
     Token,
     Tokens,
     TokensAt,
@@ -65,6 +68,10 @@ class SoftmaxMixer(Projections, Mixer):
 
     caps: ClassVar[bool] = False
     """Whether every form knows capped scores."""
+    chooses: ClassVar[bool] = False
+    """Whether what is read hangs on what the tokens hold."""
+    kept: int | None = None
+    """How many of the latest tokens are kept; all if None."""
 
     def __init__(
         self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1
@@ -125,6 +132,14 @@ class SoftmaxMixer(Projections, Mixer):
                 self.q_norm.weight.fill_(self.scale)
                 self.k_norm.weight.fill_(1)
 
+    def shapes(self, t: int) -> Shapes:
+        kept = t if self.kept is None else min(t, self.kept)
+        return self._cached(kept) | self._more(t) | self._conv_shapes(t)
+
+    def _more(self, t: int) -> Shapes:
+        """What is kept of t tokens beside keys and values."""
+        return {}
+
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
 
@@ -143,22 +158,58 @@ class SoftmaxMixer(Projections, Mixer):
             k = rotate(k, self.rotation, start=start)
         return q, k, v
 
-    def _qkv_step(self, x: Token, state: State, t: int) -> tuple[Projected, State]:
-        """As `_qkv` for one token, and the convolution's part of the new state."""
-        projected, conv = self._project_step(x, state)
-        return self._qkv(projected, t), self._store(**conv)
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        """What is kept of the tokens x, which stand at `start`, ..., with these keys and values."""
+        return {"keys": k, "values": v}
 
-    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"] | None:
-        """Which tokens queries at the places read; None where that hangs on what they hold."""
-        return None
+    def _whole(self, k: Tensor, v: Tensor, x: Tokens) -> State:
+        """What is read of a whole sequence."""
+        return self._stored(k, v, x, 0)
+
+    def _extended(self, state: State, new: State, t: int) -> State:
+        """What is kept of t tokens and one more."""
+        return {name: latest(state[name], y, self.kept) for name, y in new.items()}
+
+    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+        """The output of the token x at a place, from what is kept of all up to it."""
+        seen = self._reach(place)
+        return self._out(self._attend(q, *(kept[y][:, :, -seen:] for y in ("keys", "values"))), x)
+
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
+        projected, conv = self._project_step(x, state)
+        q, k, v = self._qkv(projected, t)
+        kept = self._extended(state, self._stored(k, v, x[:, None], t), t)
+        y = self._read(x[:, None], q, kept, t)[:, 0]
+        return y, self._trimmed(kept, t + 1) | self._store(**conv)
+
+    def _trimmed(self, kept: State, t: int) -> State:
+        """What later tokens read of it."""
+        return kept
+
+    def _last(self, x: Tokens) -> Token:
+        q, k, v = self._qkv(self._project_last(x))
+        return self._read(x[:, -1:], q, self._whole(k, v, x), x.shape[1] - 1)[:, 0]
+
+    def _reach(self, place: Any) -> Any:
+        """How many tokens the one at a place reads, itself included (places may be a tensor)."""
+        return place + 1
+
+    def _sees(self, places: Places, tokens: int) -> Bool[Tensor, "b 1 k t"]:
+        """Which tokens queries at the places read."""
+        back = places[:, None, :, None] - torch.arange(tokens, device=places.device)
+        return (back >= 0) & (back < self._reach(places[:, None, :, None]))
 
     def _at(self, x: Tokens, places: Places) -> TokensAt:
-        seen = self._sees(places, x.shape[1])
-        if seen is None or self.heads * seen.numel() > KEPT:
+        if self.chooses or self.heads * places.numel() * x.shape[1] > KEPT:
             return super()._at(x, places)
         q, k, v = self._qkv(self._project_at(x, places), places=places)
-        y = masked_softmax(q, self._shared(k), self._shared(v), seen, self.sink, self.cap)
+        y = self._masked(q, k, v, self._sees(places, x.shape[1]), x, places)
         return self._out(y, taken(x, places))
+
+    def _masked(
+        self, q: Queries, k: GroupKeys, v: GroupValues, seen: Tensor, x: Tokens, places: Places
+    ) -> Reads:
+        return masked_softmax(q, self._shared(k), self._shared(v), seen, self.sink, self.cap)
 
     def _shared(self, x: Shaped[Tensor, "b g ..."]) -> Shaped[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
@@ -170,26 +221,21 @@ class SoftmaxMixer(Projections, Mixer):
         """The output of one token that sees all the keys and values given."""
         return softmax(self._scores(q, k), self._shared(v), self.sink)
 
-    def _scores(self, q: OneQuery, k: GroupKeys) -> Float[Tensor, "b h 1 t"]:
+    def _scores(self, q: Queries, k: GroupKeys) -> Float[Tensor, "b h r t"]:
         """The scores of all the keys given."""
         return capped(wide(q) @ wide(self._shared(k)).transpose(-1, -2), self.cap)
 
-    def _out(self, y: Values, x: Tokens | None = None) -> Tokens:
+    def _out(self, y: Values, x: Tokens) -> Tokens:
         """The output map, behind the gate of the tokens x where there is one."""
-        if self.gate is not None and x is not None:
+        if self.gate is not None:
             shares = rearrange(self.gate(x).sigmoid(), "b t (h n) -> b h t n", h=self.heads)
             y = shares * y
-        return self.o(merge_heads(y))
+        return self.o(merge_heads(y.to(x.dtype)))
 
 
-def tokens_back(places: Places, tokens: int) -> Int[Tensor, "b 1 k t"]:
-    """How many tokens each token stands before a place; below 0 for later ones."""
-    return places[:, None, :, None] - torch.arange(tokens, device=places.device)
-
-
-def latest(
-    kept: Float[Tensor, "b g s d"], new: Float[Tensor, "b g 1 d"], size: int
-) -> Float[Tensor, "b g r d"]:
-    """The last `size` tokens of both, as no view of what is forgotten."""
-    forgotten = max(0, kept.shape[2] + 1 - size)
-    return torch.cat([kept[:, :, forgotten:], new], 2)
+def latest(kept: Tensor, new: Tensor, size: int | None) -> Tensor:
+    """The last `size` tokens of both (all if None), as no view of what is forgotten. Tokens are the
+    last axis but one.
+    """
+    forgotten = 0 if size is None else max(0, kept.shape[-2] + 1 - size)
+    return torch.cat([kept[..., forgotten:, :], new], -2)

@@ -11,7 +11,6 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -49,21 +48,19 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     return torch.where(larger, found, earliest.gather(-1, rank.clamp(min=0)))
 
 
-def choose(
-    q: Float[Tensor, "n r t d"], keys: Float[Tensor, "n m d"], k: int, block: int, *, start: int = 0
-) -> Int[Tensor, "n r t j"]:
+def choose(q: Keys, keys: Float[Tensor, "b h m d"], k: int, block: int) -> Int[Tensor, "b h t j"]:
     """The blocks with the largest <q, key> of those complete before the query's own block; m
-    stands for none. `start`: the first place.
+    stands for none.
     """
-    blocks = keys.shape[1]
+    blocks = keys.shape[2]
     q = q.detach()
     keys = keys.detach()
     chosen = []
     # scores of a part of the queries at a time: memory stays linear in t
     for first, last in spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * blocks), block):
-        own = torch.arange(start + first, start + last, device=q.device)[:, None] // block
-        seen = min(blocks, (start + last - 1) // block)
-        scores = q[:, :, first:last] @ keys[:, None, :seen].transpose(-1, -2)
+        own = torch.arange(first, last, device=q.device)[:, None] // block
+        seen = min(blocks, (last - 1) // block)
+        scores = q[:, :, first:last] @ keys[:, :, :seen].mT
         # NaN first: where the block is not complete, NaN is hidden like any other score
         scores = torch.where(
             torch.arange(seen, device=q.device) < own,
@@ -83,54 +80,14 @@ def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
     return [(first, min(tokens, first + size)) for first in range(0, tokens, size)]
 
 
-def best(scores: Float[Tensor, "b h t m"], k: int) -> Bool[Tensor, "b h t m"]:
-    """Marks the k largest of m scores, the earlier of equal ones first."""
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, ranked(scores, k), True)
-
-
-def ranked(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
-    """Places of the k largest of m numbers (of all, if k > m), the largest first and the earlier
-    of equal ones first.
+def seen_tokens(chosen: Int[Tensor, "b h t j"], block: int) -> Bool[Tensor, "b h t t"]:
+    """The tokens that each token reads: those of the chosen complete blocks (no less than their
+    number stands for none) and those of its own up to it.
     """
-    # topk promises nothing about equal scores, a stable sort does
-    return torch.sort(scores.detach(), dim=-1, descending=True, stable=True).indices[..., :k]
-
-
-def of_complete(
-    scores: Float[Tensor, "b h t m"], block: int
-) -> tuple[Float[Tensor, "b h t m"], Bool[Tensor, "t m"]]:
-    """The scores, -inf for blocks that are not complete before the token's own, and which are."""
-    place = torch.arange(scores.shape[2], device=scores.device)
-    complete = torch.arange(scores.shape[3], device=scores.device) < (place // block)[:, None]
-    return scores.masked_fill(~complete, -math.inf), complete
-
-
-def seen_tokens(
-    scores: Float[Tensor, "b h t m"], complete: Bool[Tensor, "t m"], k: int, block: int
-) -> Bool[Tensor, "b h t t"]:
-    """The tokens that each token reads: those of the k best complete blocks and of its own."""
-    own = own_block(scores.shape[2], block, device=scores.device)
-    return tokens_of(best(scores, k) & complete, block) | own
-
-
-def own_block(tokens: int, block: int, *, device: torch.device) -> Bool[Tensor, "t t"]:
-    """Which earlier tokens stand in the same block."""
-    place = torch.arange(tokens, device=device)
-    return (place[:, None] // block == place // block).tril()
-
-
-def tokens_of(chosen: Bool[Tensor, "b h t m"], block: int) -> Bool[Tensor, "b h t t"]:
-    """The tokens of the chosen blocks."""
-    tokens = repeat(chosen, "b h t m -> b h t (m r)", r=block)
-    return F.pad(tokens, (0, chosen.shape[2] - tokens.shape[3]))
-
-
-def selected(x: Keys, chosen: Tensor, blocks: int, block: int) -> Float[Tensor, "b h s d"]:
-    """The rows of the chosen ones (b h k) of `blocks` complete blocks, then those of the open
-    block.
-    """
-    complete = x[:, :, : blocks * block]
-    opened = x[:, :, blocks * block :]
-    complete = rearrange(complete, "b h (m r) d -> b h m (r d)", m=blocks, r=block)
-    picked = complete.gather(2, chosen[..., None].expand(*chosen.shape, complete.shape[-1]))
-    return torch.cat([rearrange(picked, "b h k (r d) -> b h (k r) d", r=block), opened], 2)
+    tokens = chosen.shape[2]
+    blocks = tokens // block
+    marks = torch.zeros(*chosen.shape[:3], blocks + 1, dtype=torch.bool, device=chosen.device)
+    marks = marks.scatter(-1, chosen.clamp(max=blocks), True)[..., :blocks]
+    seen = F.pad(marks.repeat_interleave(block, -1), (0, tokens - blocks * block))
+    place = torch.arange(tokens, device=chosen.device)
+    return seen | (place[:, None] // block == place // block).tril()

@@ -22,7 +22,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.mixers.ops.block_choice import spans
+from separatrix.mixers.base.tensors import BlockKeys, BlockValues, Keys, Values
+from separatrix.mixers.ops.block_choice import is_short, spans
 from separatrix.mixers.ops.recompute import recomputed
 
 ROOM = 1 << 22
@@ -31,46 +32,43 @@ PARTS = 16
 """Most parts a sequence is cut into: each adds to the gradient of every key before it."""
 
 
-def prefix_softmax(
-    q: Float[Tensor, "n r t d"],
-    keys: Float[Tensor, "n m d"],
-    values: Float[Tensor, "n m e"],
-    block: int,
-) -> Float[Tensor, "n r t e"]:
-    """Softmax over the blocks that are complete before the query's own, one key and value each;
-    0 where there is none.
+def compressed_softmax(
+    q: Keys, keys: BlockKeys, values: BlockValues, *, stride: int, since: int
+) -> Values:
+    """Softmax over the blocks m that are read from token `stride` m + `since` on, one key and value
+    each and per head; 0 where there is none.
     """
-    places = spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * keys.shape[1]), block)
+    batch, heads, tokens, _ = q.shape
     outputs = []
-    for (first, last), part in zip(
-        places, q.split([last - first for first, last in places], 2), strict=True
-    ):
-        seen = min(keys.shape[1], (last - 1) // block)
-        if seen == 0:
-            outputs.append(q.new_zeros(*q.shape[:2], last - first, values.shape[2]))
-        else:
-            outputs.append(
-                recomputed(
-                    partial(_prefix, block=block, first=first),
-                    part,
-                    keys[:, :seen],
-                    values[:, :seen],
-                )
-            )
+    size = max(64, ROOM // max(1, batch * heads * keys.shape[2]))
+    for first, last in spans(tokens, size, 1):
+        seen = min(keys.shape[2], max(0, (last - 1 - since) // stride + 1))
+        part = q[:, :, first:last]
+        if not seen:
+            outputs.append(part.new_zeros(*part.shape[:3], values.shape[3]))
+            continue
+        run = partial(_compressed, first=first, stride=stride, since=since)
+        inputs = (part, keys[:, :, :seen], values[:, :, :seen])
+        outputs.append(run(*inputs) if is_short(tokens) else recomputed(run, *inputs))
     return torch.cat(outputs, 2)
 
 
-def _prefix(q: Tensor, keys: Tensor, values: Tensor, *, block: int, first: int) -> Tensor:
-    own = torch.arange(first, first + q.shape[2], device=q.device)[:, None] // block
-    scores = (q.flatten(1, 2) @ keys.transpose(-1, -2)).unflatten(1, q.shape[1:3])
-    hidden = torch.arange(keys.shape[1], device=q.device) >= own
-    # where no block is complete, scores of 0 keep the softmax and its gradient finite
-    weights = (
-        torch.where(hidden, torch.where(own > 0, -math.inf, 0.0).to(scores.dtype), scores)
-        .softmax(-1)
-        .masked_fill(own == 0, 0.0)
-    )
-    return (weights.flatten(1, 2) @ values).unflatten(1, q.shape[1:3])
+def _compressed(
+    q: Tensor, keys: Tensor, values: Tensor, *, first: int, stride: int, since: int
+) -> Tensor:
+    return compressed_weights(q, keys, first=first, stride=stride, since=since) @ values
+
+
+def compressed_weights(
+    q: Keys, keys: Float[Tensor, "b h m d"], *, first: int, stride: int, since: int
+) -> Float[Tensor, "b h t m"]:
+    """What the queries from token `first` on weigh each block with."""
+    place = torch.arange(first, first + q.shape[2], device=q.device)[:, None]
+    later = torch.arange(keys.shape[2], device=q.device) * stride + since > place
+    none = (place < since).expand_as(later)
+    scores = (q @ keys.mT).masked_fill(later, -math.inf)
+    # where there is no block, scores of 0 keep the softmax and its gradient finite
+    return scores.masked_fill(none, 0.0).softmax(-1).masked_fill(none, 0.0)
 
 
 def block_softmax(

@@ -1,9 +1,22 @@
-"""The softmax of attention: capped scores, masks, and whether PyTorch's fused kernel computes it.
+"""The softmax of attention: scores, masks, sinks and forget gates; and which form computes it.
 
-Shapes: b batch, h heads, i queries, j keys, d key dimension, e value dimension.
+PyTorch's fused kernel where it is quicker; else weights written out, a part of the queries at a
+time, which reads no later part. Long sequences compute each part again in the backward pass, so
+that memory stays linear.
+
+    s_ij = cap(<q_i, k_j>) + f_{j+1} + ... + f_i,   f_l = log of the forget gate of token l
+
+Sums of f are taken between the two tokens, never as differences of sums from the start, which would
+lose the digits that the two have in common. For a query of a part that starts at token b and a key
+before b the sum is one up to b and one from b on.
+
+Shapes: b batch, h heads, t tokens, i queries, j keys, d key dimension, e value dimension.
 """
 
 from __future__ import annotations
+
+import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +24,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
+from separatrix.mixers.base.tensors import Keys, Values
+from separatrix.mixers.ops.block_choice import ROOM, spans
+from separatrix.mixers.ops.decay import after
+from separatrix.mixers.ops.recompute import recomputed
 
+PART = 128
+"""Queries of a part, about, where weights are kept for the backward pass. Forward and backward of
+257 tokens, batch 64, a head of 64: 52 ms in parts of 128, 60 of 64, 65 in one.
+"""
 FUSED_FROM = 129
 """Keys from which on the fused kernel is used where products are MKL's or CUDA's. Forward and
 backward on one thread, batch 64, a head of 64, of the explicit form's time: 1.1 times at 65 tokens,
@@ -64,6 +85,86 @@ def masked_softmax(
     return softmax(scores.masked_fill(~seen, float("-inf")), v, sink)
 
 
+def causal_softmax(
+    q: Keys, k: Keys, v: Values, sink: Float[Tensor, " h"] | None = None, cap: int = 0
+) -> Values:
+    """Causal softmax attention with scores <q, k>, capped where `cap` is not 0, and with sinks."""
+    if cap or not fused(q, k):
+        return parted_softmax(q, k, v, cap=cap, sink=sink)
+    if sink is None:
+        return fused_softmax(q, k, v, is_causal=True)
+    # a token before the first, of value 0, whose score with every query is the sink:
+    # <(q, 1), (0, s)>
+    q = F.pad(q, (0, 1), value=1.0)
+    k = F.pad(k, (0, 1))
+    first = F.pad(sink[:, None].expand(*k.shape[:2], 1), (k.shape[3] - 1, 0))[:, :, None]
+    # a query beside that token keeps the causal mask in step; its output is cut off
+    q = F.pad(q, (0, 0, 1, 0))
+    k = torch.cat([first, k], 2)
+    v = F.pad(v, (0, 0, 1, 0))
+    return fused_softmax(q, k, v, is_causal=True)[:, :, 1:]
+
+
+def parted_softmax(
+    q: Keys,
+    k: Keys,
+    v: Values,
+    *,
+    log_f: Float[Tensor, "b h t"] | None = None,
+    cap: int = 0,
+    sink: Float[Tensor, " h"] | None = None,
+) -> Values:
+    """Softmax over all tokens up to the own one."""
+    batch, heads, tokens, _ = q.shape
+    gates = [] if log_f is None else [log_f]
+    # first axis the batch, as `recomputed` asks
+    sinks = [] if sink is None else [sink.expand(batch, heads)]
+    kept = tokens <= PART or batch * heads * tokens * tokens <= KEPT
+    if kept:
+        # parts of one size: a last one of a few queries would cost as much as another
+        size = -(-tokens // max(1, round(tokens / PART)))
+        places = [(first, min(first + size, tokens)) for first in range(0, tokens, size)]
+    else:
+        # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
+        places = spans(tokens, max(64, tokens // 64, ROOM // (batch * heads * tokens)), 1)
+    outputs = []
+    for first, last in places:
+        seen = (x[:, :, :last] for x in (k, v, *gates))
+        inputs = (q[:, :, first:last], *seen, *sinks)
+        run = partial(_part, gated=bool(gates), first=first, cap=cap)
+        outputs.append(run(*inputs) if kept else recomputed(run, *inputs))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+
+
+def _part(
+    q: Tensor, k: Tensor, v: Tensor, *rest: Tensor, gated: bool, first: int, cap: int
+) -> Tensor:
+    """The outputs of the queries from token `first` on; the rest are gates, if any, and sinks."""
+    q = wide(q)
+    k = wide(k)
+    last = k.shape[2]
+    # added, not filled in: that needs no pass of its own in the backward pass
+    mask = q.new_full((last - first, last), -math.inf).triu(1 + first)
+    sink = rest[-1] if len(rest) > gated else None
+    if cap or gated:
+        scores = capped(q @ k.mT, cap) + mask
+        return softmax(scores + between(rest[0], first) if gated else scores, v, sink)
+    scores = torch.baddbmm(mask, q.flatten(0, 1), k.flatten(0, 1).mT).unflatten(0, q.shape[:2])
+    return softmax(scores, v, sink)
+
+
+def between(log_f: Float[Tensor, "b h j"], first: int) -> Float[Tensor, "b h i j"]:
+    """f_{j+1} + ... + f_i for the tokens i from `first` on; of later j something finite."""
+    own = log_f[:, :, first:, None]
+    up_to = own.cumsum(2)
+    # its own part: every sum by itself
+    inside = own.expand(*own.shape[:3], own.shape[2]).tril(-1).cumsum(-2)
+    if not first:
+        return inside
+    before = after(log_f[:, :, :first, None]).transpose(-1, -2)
+    return torch.cat([up_to + before, inside], -1)
+
+
 def fused_softmax(
     q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False, attn_mask: Tensor | None = None
 ) -> Tensor:
@@ -102,3 +203,39 @@ def _onednn() -> bool:
     if precision is None:
         return torch.get_float32_matmul_precision() == "medium"
     return precision in ("bf16", "tf32")
+
+
+class RunningSoftmax:
+    """Softmax attention of one query over keys that come block by block, none of which is kept: the
+    maximum, the normaliser and the weighted sum of values so far, for each head.
+
+        m' = max(m, max_j s_j)
+        Z' = e^(m - m') Z + sum_j e^(s_j - m')
+        y' = e^(m - m') y + sum_j e^(s_j - m') v_j
+
+    Source: Milakov & Gimelshein 2018, arXiv 1805.02867.
+    """
+
+    def __init__(self) -> None:
+        self.top: Tensor | None = None
+        self.normaliser: Tensor = torch.empty(0)
+        self.values: Tensor = torch.empty(0)
+
+    def add(self, scores: Float[Tensor, "b h 1 j"], v: Float[Tensor, "b h j e"]) -> None:
+        """Takes in a block of keys, by their scores and values."""
+        scores = wide(scores)
+        top = scores.amax(-1, keepdim=True)
+        if self.top is not None:
+            top = torch.maximum(top, self.top)
+        weights = (scores - top).exp_()
+        normaliser = weights.sum(-1, keepdim=True)
+        values = weights @ wide(v)
+        if self.top is not None:
+            kept = (self.top - top).exp_()
+            normaliser += kept * self.normaliser
+            values += kept * self.values
+        self.top, self.normaliser, self.values = top, normaliser, values
+
+    def output(self) -> Float[Tensor, "b h 1 e"]:
+        """The average of all values taken in."""
+        return self.values / self.normaliser

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers.base.latent import LatentMixer
+from separatrix.mixers.mla import LatentMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.steps import (
     ROOTS,
