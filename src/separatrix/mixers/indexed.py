@@ -64,7 +64,7 @@ class Indexer(nn.Module):
         self.index_w = linear(width, self.index_heads)
         self.index_norm = nn.LayerNorm(self.index_dim, eps=EPS) if norm else None
 
-    def _asking(self, x: Tokens) -> Tokens:
+    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
         return x
 
     def _index(
@@ -142,7 +142,7 @@ class DSAMixer(Indexer, LatentMixer):
     def _more(self, t: int) -> Shapes:
         return {"index_keys": (t, self.index_dim)}
 
-    def _asking(self, x: Tokens) -> Tokens:
+    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
         return x if self.a is None else scaled(self.a(x))
 
     def _forward(self, x: Tokens) -> Tokens:

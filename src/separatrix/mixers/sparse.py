@@ -106,7 +106,7 @@ class BlockMixer(SoftmaxMixer):
                 pooled[name] = torch.cat([pooled[name], y.to(pooled[name].dtype)], 2)
         return kept | pooled
 
-    def _near(self, kept: State, since: int = 0) -> tuple[Values, Values]:
+    def _near(self, kept: State, since: int = 0) -> tuple[Keys, Values]:
         """Keys and values of the window, from a token on (negative: of the last ones), per head."""
         names = [f"near_{y}" if f"near_{y}" in kept else y for y in ("keys", "values")]
         keys, values = (wide(self._shared(kept[name][:, :, since:])) for name in names)

@@ -43,12 +43,8 @@ def compressed_softmax(
     size = max(64, ROOM // max(1, batch * heads * keys.shape[2]))
     for first, last in spans(tokens, size, 1):
         seen = min(keys.shape[2], max(0, (last - 1 - since) // stride + 1))
-        part = q[:, :, first:last]
-        if not seen:
-            outputs.append(part.new_zeros(*part.shape[:3], values.shape[3]))
-            continue
         run = partial(_compressed, first=first, stride=stride, since=since)
-        inputs = (part, keys[:, :, :seen], values[:, :, :seen])
+        inputs = (q[:, :, first:last], keys[:, :, :seen], values[:, :, :seen])
         outputs.append(run(*inputs) if is_short(tokens) else recomputed(run, *inputs))
     return torch.cat(outputs, 2)
 
