@@ -28,8 +28,7 @@ from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.nsa import NSAMixer
 from separatrix.mixers.rglru import RGLRUMixer
-from separatrix.mixers.rwkv import RWKVMixer
-from separatrix.mixers.rwkv6 import RWKV6Mixer
+from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import MoBAMixer, SparseMixer
 from separatrix.mixers.window import ChunkedMixer, WindowMixer

@@ -11,18 +11,42 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import wide
-from separatrix.mixers.base.recurrence import Decayed, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.base.stepped import SteppedMixer
-from separatrix.mixers.base.tensors import Tokens
-from separatrix.mixers.ops.gates import LowRank
+from separatrix.mixers.base.recurrent import Decayed, RecurrentMixer, Terms, per_head
+from separatrix.mixers.base.tensors import Reads, Tokens
+from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps
 from separatrix.mixers.ops.rope import rotate
 from separatrix.stacks.mechanisms import GLA, HGRN2, Lightning, Mamba2
+
+
+class SteppedMixer(RecurrentMixer):
+    """A recurrence with Mamba-2's step sizes, which a subclass adds after its own maps."""
+
+    def _add_steps(self, width: int) -> None:
+        self.dt = nn.Linear(width, self.heads)
+        self.rate = nn.Parameter(torch.zeros(self.heads))
+        self.skip = nn.Parameter(torch.ones(self.heads))
+
+    def reset(self, generator: torch.Generator) -> None:
+        super().reset(generator)
+        draw_steps(self.dt.bias, generator)
+        draw_rates(self.rate, generator)
+        with torch.no_grad():
+            self.skip.fill_(1)
+
+    def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
+        q, k, v = qkv
+        step = F.softplus(wide(self.dt(x)))
+        return q, k, per_head(step) * v, per_head(-wide(self.rate).exp() * step)
+
+    def _beside(self, v: Reads) -> Reads:
+        return self.skip[:, None, None] * v
+
 
 RANK = 16
 """Numbers that the gates of gated linear attention come through."""
@@ -124,7 +148,7 @@ class RetNetMixer(RecurrentMixer):
 
 class Mamba2Mixer(SteppedMixer):
     """Mamba-2 (SSD): S_i = a_i S_{i-1} + D_i x_i B_i^T, y_i = S_i C_i + E x_i, steps D_i and a_i as
-    in base/stepped.py.
+    in `SteppedMixer`.
 
     x_i (head_dim per head), B_i and C_i (`state` numbers per group of heads) are maps of the
     layer's input, here `v`, `k` and `q`; E is a number per head. The released block's gate silu(z)

@@ -34,8 +34,7 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import linear
-from separatrix.mixers.base.recurrence import Delta, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, per_head, unit
+from separatrix.mixers.base.recurrent import Delta, RecurrentMixer, Terms, per_head, unit
 from separatrix.mixers.base.tensors import Tokens
 from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps, log_decay
 from separatrix.stacks.mechanisms import MatrixState

@@ -9,7 +9,7 @@ With gates of 1 (f = 0) it is full attention; the released models have no rotati
 full.py; the paper's "Pro" block also shifts keys and values by a token, which is not here.
 Source: Lin et al. 2025, arXiv 2503.02130, section 3.
 State after t tokens: keys (kv_heads, t, head_dim), values (kv_heads, t, value_dim) and f (heads, t)
-in `gate_format`. Sums of f are formed between the two tokens (ops/parted_softmax.py), so that far
+in `gate_format`. Sums of f are formed between the two tokens (ops/softmax.py), so that far
 contexts cost near tokens no digits. Parallel form: a part of the queries at a time.
 """
 

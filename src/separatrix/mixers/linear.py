@@ -3,7 +3,7 @@
     S_i = S_{i-1} + V x_i (x) phi(K x_i),   Z_i = Z_{i-1} + phi(K x_i),
     y_i = S_i phi(Q x_i) / <phi(Q x_i), Z_i>
 
-Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as in ops/feature_maps.py.
+Without normaliser there is no Z and y_i = S_i phi(Q x_i). phi as `features` has it.
 Source: Katharopoulos et al. 2020; [Ye26] Lemma 2.2; taylor: Arora et al. 2024 (Based), arXiv
 2402.18668. State: S (heads, d_phi, value_dim) and, with normaliser, Z (heads, d_phi).
 Denominator: after i tokens taylor's is at least i/2, elu's is positive until it underflows, relu's
@@ -21,13 +21,41 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
-from separatrix.mixers.base.recurrence import Recurrence, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, divide
+from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, divide
 from separatrix.mixers.base.tensors import Keys, OneRead, Reads, Values
 from separatrix.mixers.kernels import chosen
-from separatrix.mixers.ops.feature_maps import features, kernel
-from separatrix.mixers.ops.places import later
+from separatrix.mixers.ops.decay import later
 from separatrix.stacks.mechanisms import Linear
+
+
+def features(name: str, x: Float[Tensor, "*b d"]) -> Float[Tensor, "*b f"]:
+    """phi(x): elu(x)+1, relu(x), x, or taylor (1, x, x (x) x / sqrt 2), of d, d, d or 1+d+d^2
+    numbers.
+    """
+    match name:
+        case "elu":
+            return F.elu(x) + 1
+        case "relu":
+            return F.relu(x)
+        case "identity":
+            return x
+        case "taylor":
+            # <x (x) x, y (x) y> = <x, y>^2, so the root of 1/2 gives s^2 / 2
+            squares = (x[..., :, None] * x[..., None, :]).flatten(-2) * 0.5**0.5
+            return torch.cat([torch.ones_like(x[..., :1]), x, squares], -1)
+    raise ValueError(f"no feature map {name!r}")
+
+
+def kernel(
+    name: str, q: Float[Tensor, "*b i d"], k: Float[Tensor, "*b j d"]
+) -> Float[Tensor, "*b i j"]:
+    """<phi(q_i), phi(k_j)>; for taylor 1 + s + s^2/2 with s = <q_i, k_j>, without writing the
+    features out.
+    """
+    if name == "taylor":
+        s = q @ k.transpose(-1, -2)
+        return 1 + s + 0.5 * s * s
+    return features(name, q) @ features(name, k).transpose(-1, -2)
 
 
 class Sums(Recurrence):

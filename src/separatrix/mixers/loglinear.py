@@ -3,7 +3,7 @@
     y_i = sum_l lambda_i^(l) S_i^(l) q_i,
     S_i^(l) = sum over the tokens j of bucket l of v_j k_j^T M_{j+1} ... M_i
 
-with q = phi(Q x_i), k = phi(K x_j), M_i = 1 over linear attention (phi as in ops/feature_maps.py,
+with q = phi(Q x_i), k = phi(K x_j), M_i = 1 over linear attention (phi as in linear.py,
 no normaliser); q, k, v and M_i = a_i of decayed.py over Mamba-2, whose groups are `key_heads` here
 and whose state size head_dim; q, k, b_j v_j and M_i = a_i (I - b_i k_i k_i^T) of delta.py over
 Gated DeltaNet. Buckets, levels and the weights lambda are those of ops/fenwick.py. With all lambda
@@ -27,15 +27,14 @@ from torch import Tensor
 
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, wide
-from separatrix.mixers.base.recurrence import Recurrence, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.base.stepped import SteppedMixer
+from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms
 from separatrix.mixers.base.tensors import Keys, Matrix, OneQuery, OneRead, Reads, Tokens, Values
+from separatrix.mixers.decayed import SteppedMixer
 from separatrix.mixers.delta import DeltaMixer
 from separatrix.mixers.kernels import chosen
+from separatrix.mixers.linear import features, kernel
 from separatrix.mixers.ops.decay import after, bounded, scores
 from separatrix.mixers.ops.delta_rule import Delta
-from separatrix.mixers.ops.feature_maps import features, kernel
 from separatrix.mixers.ops.fenwick import (
     LevelWeights,
     chunk_size,

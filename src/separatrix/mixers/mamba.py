@@ -10,7 +10,7 @@ Jamba, B_i, C_i and W_1 u_i are divided by the root of their mean square + 1e-6,
 by learned numbers (Jamba's for B are a part of them, those for W_1 u_i one of W_2). The released
 block's gate silu(z) is position-wise and left out.
 Source: Gu, Dao 2023, arXiv 2312.00752, algorithm 2; their Delta = D, D = E.
-State: h (width, state). Parallel form: ops/selective_scan.py.
+State: h (width, state). Parallel form: ops/scan.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, li
 from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.gates import LowRank, draw_steps
-from separatrix.mixers.ops.selective_scan import final_state, selective_scan
+from separatrix.mixers.ops.scan import final_state, selective_scan
 from separatrix.stacks.mechanisms import Mamba
 
 PER_RANK = 16

@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
-from separatrix.mixers.base.recurrence import Recurrence, Terms
-from separatrix.mixers.base.recurrent import RecurrentMixer, divide, per_head
+from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, divide, per_head
 from separatrix.mixers.base.tensors import Keys, OneRead, PerToken, Tokens, Values
 from separatrix.stacks.mechanisms import MLSTM
 

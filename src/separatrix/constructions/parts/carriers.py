@@ -56,8 +56,7 @@ from separatrix.mixers.delta import KDAMixer
 from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rglru import RGLRUMixer
-from separatrix.mixers.rwkv import RWKVMixer
-from separatrix.mixers.rwkv6 import RWKV6Mixer
+from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
 from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture, Place

@@ -15,18 +15,59 @@ dimension; G is (..., 1) or (..., d).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import log
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import even, join_chunks, plus_product, split_chunks
-from separatrix.mixers.base.tensors import Decays, Keys, Matrices, Matrix, Places, Values
+from separatrix.mixers.base.tensors import (
+    Decays,
+    Keys,
+    Matrices,
+    Matrix,
+    Places,
+    Queries,
+    Reads,
+    Values,
+)
 from separatrix.mixers.ops.decayed_scores import scores_by_halves
-from separatrix.mixers.ops.segments import in_segments
+
+NUMBERS = 1 << 20
+"""Largest number of elements of queries, keys or values in a segment."""
+
+
+Segment = Callable[..., tuple[Tensor, Tensor]]
+"""Inputs (b h t .) of a segment and, by the name `state`, the state before it, None for the
+empty one -> its outputs and the state after it.
+"""
+
+
+def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
+    """The outputs for all tokens, in segments that hand on the state: what is formed on the way
+    stays small. Segments are multiples of `chunk` tokens; on CUDA, where large steps are cheap,
+    there is one.
+
+    Allocators keep small pieces of memory for the next use. Large ones (in glibc those above 32
+    MiB) they give back to the system, which zeroes them page by page at every use. Without
+    segments, times more than double from 8,192 to 16,384 tokens.
+    """
+    tokens = inputs[0].shape[2]
+    per_token = max(x[:1, :1, :1].numel() for x in inputs) * inputs[0].shape[0] * inputs[0].shape[1]
+    most = max(1, NUMBERS // per_token // chunk) * chunk
+    # a little more than one segment is one: a pass over a few tokens costs more
+    size = tokens if inputs[0].is_cuda or 2 * tokens <= 3 * most else most
+    state = None
+    outputs = []
+    for part in zip(*(x.split(size, 2) for x in inputs), strict=True):
+        y, state = run(*part, state=state)
+        outputs.append(y)
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+
 
 CHUNK = 24
 """Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps
@@ -138,3 +179,18 @@ def products(log_a: Float[Tensor, "... c 1"]) -> Float[Tensor, "... c c"]:
     # log a_{j+1} + ... + log a_i summed up as it is: the difference of two sums from the start has
     # fewer digits
     return log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2).exp().tril()
+
+
+def read_decayed(
+    q: Queries, k: Keys, v: Values, log_a: Float[Tensor, "b h t"], places: Int[Tensor, "b r"]
+) -> Reads:
+    """sum_{j<=i} a_{j+1} ... a_i <q_i, k_j> v_j for the tokens i at the places, written out,
+    without the states that the chunks of a whole sequence hand on.
+    """
+    kept = after_at(bounded(log_a), places).exp()
+    return (kept * (q @ k.mT)).masked_fill(later(places, k.shape[2]), 0) @ v
+
+
+def later(places: Int[Tensor, "b r"], tokens: int) -> Bool[Tensor, "b 1 r t"]:
+    """Which tokens come after each place."""
+    return torch.arange(tokens, device=places.device) > places[:, None, :, None]

@@ -45,8 +45,7 @@ from separatrix.mixers.base.tensors import (
     PerToken,
     Values,
 )
-from separatrix.mixers.ops.decay import after, before, bounded, lower_scores, products
-from separatrix.mixers.ops.segments import in_segments
+from separatrix.mixers.ops.decay import after, before, bounded, in_segments, lower_scores, products
 
 CHUNK = 24
 """Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps

@@ -4,7 +4,7 @@ has scaled, beside a rotated key.
 What scales the latent c of a token at a place is 1 / rms(c). Numbers of c that the place decides
 are known place by place, those that the token decides token by token: their squares add up.
 
-Decoding reads in another order than the parallel form (mixers/base/latent.py): <q W^K, c> instead
+Decoding reads in another order than the parallel form (mixers/mla.py): <q W^K, c> instead
 of <q, W^K c>, and W^V after the sum over tokens. Both are enclosed: each product of the one is a
 product of the other.
 """

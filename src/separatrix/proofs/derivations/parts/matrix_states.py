@@ -42,8 +42,7 @@ from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, 
 from separatrix.mixers.loglinear import LogLinearGDNMixer, LogLinearMamba2Mixer, LogLinearMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.ops.fenwick import LEVELS
-from separatrix.mixers.rwkv import DECAY, RWKVMixer
-from separatrix.mixers.rwkv6 import RWKV6Mixer
+from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
 from separatrix.proofs.derivations.parts.arriving import Written
 from separatrix.proofs.derivations.parts.gates import (
     exponential,
