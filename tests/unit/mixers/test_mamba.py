@@ -13,7 +13,7 @@ from support.mixers import TOKENS, Array, Layer, made_with, outputs_of, softplus
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import close, drawn, gradients, inputs, stream
 from separatrix.mixers.laws.tools import all_close
-from separatrix.mixers.ops import selective_scan
+from separatrix.mixers.ops import scan as selective_scan
 from separatrix.stacks.mechanisms import mechanism
 
 

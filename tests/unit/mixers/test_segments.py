@@ -11,7 +11,7 @@ import torch
 
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import drawn
-from separatrix.mixers.ops import segments as segments
+from separatrix.mixers.ops import decay as segments
 from separatrix.stacks.mechanisms import mechanism
 
 SIZES: dict[str, Any] = {"heads": 2, "head_dim": 4}
