@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import process_time
 
-from separatrix.theory.fails.many_prices import Sizes
+from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import ManyLayersSearch, shortest_of
 
 SMALL = (1, 4, 8)

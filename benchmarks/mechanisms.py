@@ -33,7 +33,7 @@ from torch import Tensor
 
 from separatrix.mixers import MIXERS, OTHER_FORMS, Mixer, mixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.mixers.ops.causal_softmax import causal_softmax
+from separatrix.mixers.ops.softmax import causal_softmax
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
