@@ -1,4 +1,4 @@
-"""What a store tells of its runs. What is here reads one state of the store.
+"""What a store tells of its runs: each answer is of one state of the store.
 
 A run whose hash is not that of what it ended with is damaged: it keeps its place, and nothing of
 its outcome is told.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.training.slices import Metric
+from separatrix.training.sweeps.database import Database
 from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES
 from separatrix.training.sweeps.sealing import seals
 from separatrix.training.sweeps.stored import COLUMNS, Stored
@@ -67,16 +68,6 @@ class Listed(NamedTuple):
     seconds: float
 
 
-class Asked(NamedTuple):
-    """Which runs, in which order: those of a sweep in its order, or all as they came."""
-
-    sweep: str | None = None
-    status: str | None = None
-    sort: str = ""
-    """A column; with "-" in front the largest first."""
-    limit: int = 0
-
-
 HASHED = 100_000
 """So many runs are hashed for a summary, too: a sixth of a second."""
 _AMBIGUOUS = 3
@@ -84,19 +75,25 @@ _SHORTEST_SHOWN = 12
 
 
 class View:
-    """Some runs of a store, and what their columns are called: damaged ones are known."""
+    """Some runs of a store in an order, and what their columns are called: damaged ones are
+    known.
+    """
 
     def __init__(
         self,
         connection: sqlite3.Connection,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
         where: str = "replaced = 0",
         values: Sequence[object] = (),
-        asked: Asked = Asked(),  # noqa: B008
     ) -> None:
         """Raises UnknownNameError for a status or an order that is none."""
-        name = asked.sort.removeprefix("-")
-        if asked.status is not None and asked.status not in (*STATUSES, DAMAGED):
-            raise UnknownNameError.of("status", asked.status, (*STATUSES, DAMAGED))
+        name = sort.removeprefix("-")
+        if status is not None and status not in (*STATUSES, DAMAGED):
+            raise UnknownNameError.of("status", status, (*STATUSES, DAMAGED))
         if name and name not in SORTS:
             raise UnknownNameError.of("order", name, SORTS)
         self._connection = connection
@@ -109,7 +106,7 @@ class View:
 
         self._called = {
             "key": "runs.key",
-            "sweep": "runs.sweep" if asked.sweep is None else "members.sweep",
+            "sweep": "runs.sweep" if sweep is None else "members.sweep",
             "status": sound("status", f"'{DAMAGED}'"),
             "result": sound("outcome", "NULL"),
             "error": sound("error", f"'{_ERROR}'"),
@@ -119,117 +116,37 @@ class View:
         self._values = [*values]
         source = "runs"
         order = "runs.id"
-        if asked.sweep is not None:
+        if sweep is not None:
             source = "members JOIN runs ON runs.id = members.run"
             where += " AND members.sweep = ?"
-            self._values.append(asked.sweep)
+            self._values.append(sweep)
             order = "members.position"
-        if asked.status is not None:
+        if status is not None:
             where += f" AND {self._called['status']} = ?"
-            self._values.append(asked.status)
+            self._values.append(status)
         if name:
             # what has no value yet stands at the end either way
             column = self._called["status"] if name == "status" else SORTS[name]
-            way = " DESC" if asked.sort.startswith("-") else ""
+            way = " DESC" if sort.startswith("-") else ""
             order = f"{column} IS NULL, {column}{way}, {order}"
         self._rest = f"FROM {source} WHERE {where} ORDER BY {order}"
-        if asked.limit:
-            self._rest += f" LIMIT {int(asked.limit)}"
+        if limit:
+            self._rest += f" LIMIT {int(limit)}"
 
     def names(self, columns: Sequence[str]) -> list[str]:
         return [self._called.get(name, name) for name in columns]
 
-    def query(self, columns: str) -> tuple[str, list[object]]:
-        return f"SELECT {columns} {self._rest}", self._values
-
-    def select(self, columns: Sequence[str]) -> sqlite3.Cursor:
-        return self._connection.execute(*self.query(", ".join(self.names(columns))))
+    def select(self, columns: str, around: str = "{}") -> sqlite3.Cursor:
+        """Expressions of the runs, or what a query around their query gives."""
+        return self._connection.execute(
+            around.format(f"SELECT {columns} {self._rest}"), self._values
+        )
 
     def rows(self) -> list[Stored]:
-        return [Stored(**dict(zip(COLUMNS, row, strict=True))) for row in self.select(COLUMNS)]
-
-
-def rows(connection: sqlite3.Connection, asked: Asked) -> list[Stored]:
-    return View(connection, asked=asked).rows()
-
-
-def listed(connection: sqlite3.Connection, asked: Asked) -> list[Listed]:
-    return list(map(Listed._make, View(connection, asked=asked).select(Listed._fields)))
-
-
-def objects(connection: sqlite3.Connection, asked: Asked) -> list[str]:
-    view = View(connection, asked=asked)
-    columns: dict[str, str] = dict(zip(COLUMNS, view.names(COLUMNS), strict=True))
-    # these are JSON already
-    columns["run"] = "iif(json_valid(specification), json(specification), NULL)"
-    del columns["specification"]
-    columns["outcome"] = f"json({columns.pop('result')})"
-    parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
-    return [row[0] for row in connection.execute(*view.query(f"json_object({parts})"))]
-
-
-def one(connection: sqlite3.Connection, path: Path, prefix: str) -> Stored:
-    # no letter of a key comes after "f"
-    where = "replaced = 0 AND key >= ? AND key < ?"
-    found = View(
-        connection, where, (prefix, f"{prefix}g"), Asked(sort="key", limit=_AMBIGUOUS)
-    ).rows()
-    if not found:
-        raise StoreError(
-            f"{path} has no run whose key begins with '{prefix}'; `separatrix runs list` lists keys"
-        )
-    if len(found) > 1:
-        keys = ", ".join(one.key[: max(_SHORTEST_SHOWN, len(prefix) + 4)] for one in found)
-        raise StoreError(
-            f"{path} has several runs whose keys begin with '{prefix}': {keys}; write more letters"
-        )
-    return found[0]
-
-
-def earlier(connection: sqlite3.Connection, key: str) -> list[Stored]:
-    return View(connection, "replaced = 1 AND key = ?", (key,)).rows()
-
-
-def metrics(connection: sqlite3.Connection, key: str) -> list[Metric]:
-    return [
-        Metric(key, step, *(math.nan if number is None else number for number in numbers))
-        for step, *numbers in connection.execute(
-            "SELECT metrics.step, loss, accuracy, metrics.learning_rate FROM metrics"
-            " JOIN runs ON runs.id = metrics.run WHERE runs.key = ? AND replaced = 0"
-            " ORDER BY metrics.step",
-            (key,),
-        )
-    ]
-
-
-def all_metrics(
-    connection: sqlite3.Connection, asked: Asked
-) -> list[tuple[str, int, float | None, float | None, float | None]]:
-    """The metrics of many runs, by run and step, as rows (key, step, loss, accuracy, rate)."""
-    query, values = View(connection, asked=asked).query("runs.id AS number, runs.key AS name")
-    return connection.execute(
-        "SELECT name, step, loss, accuracy, learning_rate"
-        f" FROM ({query}) JOIN metrics ON metrics.run = number ORDER BY number, step",
-        values,
-    ).fetchall()
-
-
-def counts(connection: sqlite3.Connection, sweep: str | None) -> dict[str, int]:
-    view = View(connection, asked=Asked(sweep))
-    (status,) = view.names(["status"])
-    query, values = view.query(f"{status} AS status")
-    found = dict(
-        connection.execute(f"SELECT status, count(*) FROM ({query}) GROUP BY status", values)
-    )
-    return {status: found[status] for status in (*STATUSES, DAMAGED) if status in found}
-
-
-def sweeps(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(
-        connection.execute(
-            "SELECT sweep, count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
-        )
-    )
+        return [
+            Stored(**dict(zip(COLUMNS, row, strict=True)))
+            for row in self.select(", ".join(self.names(COLUMNS)))
+        ]
 
 
 class Standing(NamedTuple):
@@ -245,28 +162,179 @@ class Standing(NamedTuple):
     """Cell, right and due of the best ended run that is not damaged, and its learning rate."""
 
 
-def standing(connection: sqlite3.Connection, owner: str) -> Standing:
-    watched = "FROM watched JOIN runs ON runs.id = watched.run"
-    counts = connection.execute(
-        f"SELECT line, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status) AS word,"
-        " count(*), sum(step), max(step),"
-        f" sum(iif(status IN {ENDED}, 0.0, cost * (1.0 - 1.0 * step / steps)))"
-        f" {watched} GROUP BY line, word",
-        (owner,),
-    )
-    training = connection.execute(
-        f"SELECT line, max(accuracy) {watched} JOIN metrics ON metrics.run = runs.id"
-        " AND metrics.step = (SELECT max(step) FROM metrics WHERE run = runs.id)"
-        f" WHERE status = '{RUNNING}' GROUP BY line HAVING max(accuracy) IS NOT NULL"
-    )
-    best = connection.execute(
-        f"SELECT line, {_RIGHT}, {_DUE}, learning_rate, max(1.0 * {_RIGHT} / {_DUE}) {watched}"
-        f" WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
-    )
-    return Standing(counts.fetchall(), training.fetchall(), [row[:4] for row in best])
+class Reading:
+    """The half of a store that tells what is there."""
+
+    _database: Database
+    version: str
+    """Of the code that trains here."""
+
+    @contextmanager
+    def _view(
+        self, sweep: str | None = None, status: str | None = None, **more: Any
+    ) -> Iterator[View]:
+        with self._database.reading() as connection:
+            yield View(connection, sweep, status, **more)
+
+    def rows(
+        self,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+    ) -> list[Stored]:
+        """The runs of a sweep in its order, or all in the order in which they came; `sort` names a
+        column, with "-" in front the largest first. Raises UnknownNameError for an unknown one.
+        """
+        with self._view(sweep, status, sort=sort, limit=limit) as view:
+            return view.rows()
+
+    def listed(
+        self,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+    ) -> list[Listed]:
+        """The same runs as lists show them: quicker where there are many."""
+        with self._view(sweep, status, sort=sort, limit=limit) as view:
+            columns = ", ".join(view.names(Listed._fields))
+            return list(map(Listed._make, view.select(columns)))
+
+    def objects(
+        self,
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+    ) -> list[str]:
+        """The same runs as objects of JSON, each in one line, with their runs and outcomes."""
+        with self._view(sweep, status, sort=sort, limit=limit) as view:
+            columns: dict[str, str] = dict(zip(COLUMNS, view.names(COLUMNS), strict=True))
+            # these are JSON already
+            columns["run"] = "iif(json_valid(specification), json(specification), NULL)"
+            del columns["specification"]
+            columns["outcome"] = f"json({columns.pop('result')})"
+            parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
+            return [row[0] for row in view.select(f"json_object({parts})")]
+
+    def run(self, key_prefix: str) -> Stored:
+        """The run whose key begins so. Raises StoreError for none, and for several."""
+        # no letter of a key comes after "f"
+        where = "replaced = 0 AND key >= ? AND key < ?"
+        values = (key_prefix, f"{key_prefix}g")
+        with self._view(sort="key", limit=_AMBIGUOUS, where=where, values=values) as view:
+            found = view.rows()
+        path = self._database.path
+        if not found:
+            raise StoreError(
+                f"{path} has no run whose key begins with '{key_prefix}'; `separatrix runs list`"
+                " lists keys"
+            )
+        if len(found) > 1:
+            letters = max(_SHORTEST_SHOWN, len(key_prefix) + 4)
+            keys = ", ".join(one.key[:letters] for one in found)
+            raise StoreError(
+                f"{path} has several runs whose keys begin with '{key_prefix}': {keys}; write more"
+                " letters"
+            )
+        return found[0]
+
+    def earlier(self, key: str) -> list[Stored]:
+        """What a run ended with before it was trained again, the first of it first."""
+        with self._view(where="replaced = 1 AND key = ?", values=(key,)) as view:
+            return view.rows()
+
+    def numbered(self, ids: Sequence[int]) -> list[tuple[int, Stored]]:
+        """The runs of these rows, by number."""
+        where = "id IN (SELECT value FROM json_each(?))"
+        with self._view(where=where, values=(json.dumps([*ids]),)) as view:
+            return list(zip(sorted(ids), view.rows(), strict=True))
+
+    def metrics(self, key: str) -> list[Metric]:
+        """A run's metrics by step; the loss is NaN where it was no number."""
+        query = (
+            "SELECT metrics.step, loss, accuracy, metrics.learning_rate FROM metrics"
+            " JOIN runs ON runs.id = metrics.run WHERE runs.key = ? AND replaced = 0"
+            " ORDER BY metrics.step"
+        )
+        with self._database.reading() as connection:
+            return [
+                Metric(key, step, *(math.nan if number is None else number for number in numbers))
+                for step, *numbers in connection.execute(query, (key,))
+            ]
+
+    def all_metrics(
+        self, sweep: str | None = None, status: str | None = None
+    ) -> list[tuple[str, int, float | None, float | None, float | None]]:
+        """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
+        with self._view(sweep, status) as view:
+            return view.select(
+                "runs.id AS number, runs.key AS name",
+                "SELECT name, step, loss, accuracy, learning_rate FROM ({}) JOIN metrics"
+                " ON metrics.run = number ORDER BY number, step",
+            ).fetchall()
+
+    def counts(self, sweep: str | None = None) -> dict[str, int]:
+        """How many runs have each status, statuses without a run left out."""
+        with self._view(sweep) as view:
+            (status,) = view.names(["status"])
+            around = "SELECT status, count(*) FROM ({}) GROUP BY status"
+            found = dict(view.select(f"{status} AS status", around))
+        return {status: found[status] for status in (*STATUSES, DAMAGED) if status in found}
+
+    def sweeps(self) -> dict[str, int]:
+        """The sweeps, the first of them first, with how many runs each has."""
+        query = "SELECT sweep, count(*) FROM members GROUP BY sweep ORDER BY min(run), sweep"
+        with self._database.reading() as connection:
+            return dict(connection.execute(query).fetchall())
+
+    def checkpoint(self, pack: Pack) -> bytes | None:
+        """The last checkpoint of exactly this pack; None where there is none of this version of
+        the code.
+        """
+        query = "SELECT data FROM checkpoints WHERE pack = ? AND version = ?"
+        with self._database.reading() as connection:
+            found = connection.execute(query, (pack.key, self.version)).fetchone()
+        return None if found is None else found[0]
+
+    def packs(self, keys: Sequence[str]) -> list[Pack]:
+        """The packs with a checkpoint that hold one of these runs, ended members included."""
+        with self._database.reading() as connection:
+            return begun_packs(connection, json.dumps([*keys]), self.version)
+
+    def standing(self, owner: str) -> Standing:
+        """How the watched runs stand, seen by an owner."""
+        watched = "FROM watched JOIN runs ON runs.id = watched.run"
+        with self._database.reading() as connection:
+            counts = connection.execute(
+                f"SELECT line, iif(status = '{RUNNING}' AND owner <> ?, 'elsewhere', status)"
+                " AS word, count(*), sum(step), max(step),"
+                f" sum(iif(status IN {ENDED}, 0.0, cost * (1.0 - 1.0 * step / steps)))"
+                f" {watched} GROUP BY line, word",
+                (owner,),
+            )
+            training = connection.execute(
+                f"SELECT line, max(accuracy) {watched} JOIN metrics ON metrics.run = runs.id"
+                " AND metrics.step = (SELECT max(step) FROM metrics WHERE run = runs.id)"
+                f" WHERE status = '{RUNNING}' GROUP BY line HAVING max(accuracy) IS NOT NULL"
+            )
+            best = connection.execute(
+                f"SELECT line, {_RIGHT}, {_DUE}, learning_rate, max(1.0 * {_RIGHT} / {_DUE})"
+                f" {watched} WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
+            )
+            return Standing(counts.fetchall(), training.fetchall(), [row[:4] for row in best])
+
+    def shown(self, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
+        """What a sweep's summary is made of: `shown` of this file."""
+        with self._database.reading() as connection:
+            return shown(connection, sweep)
 
 
-def packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:
+def begun_packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:
     from separatrix.training.packs import Pack
 
     found = connection.execute(
@@ -292,13 +360,6 @@ def _run(connection: sqlite3.Connection, key: str) -> Run:
         "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
     ).fetchone()[0]
     return Run.from_json(json.loads(text))
-
-
-def numbered(connection: sqlite3.Connection, ids: Sequence[int]) -> list[tuple[int, Stored]]:
-    """The runs of these rows, by number."""
-    where = "id IN (SELECT value FROM json_each(?))"
-    rows = View(connection, where, (json.dumps(list(ids)),)).rows()
-    return list(zip(sorted(ids), rows, strict=True))
 
 
 def shown(connection: sqlite3.Connection, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:

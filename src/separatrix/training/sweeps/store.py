@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
@@ -24,17 +24,15 @@ from separatrix.training.sweeps import claims, reading, telling
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import Asked, Listed, Standing
+from separatrix.training.sweeps.reading import Reading
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
 if TYPE_CHECKING:
     from separatrix.training.packs import Pack
     from separatrix.training.run import Run
-    from separatrix.training.slices import Metric, Update
+    from separatrix.training.slices import Update
 
-Wanted = ParamSpec("Wanted")
-Found = TypeVar("Found")
 __all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
 
@@ -49,7 +47,7 @@ class Begun:
     checkpoint: bytes
 
 
-class Store:
+class Store(Reading):
     """A store of runs. Every method raises StoreError, in one line, where the file cannot be read
     or written; what was stored before stays as it was.
     """
@@ -57,7 +55,6 @@ class Store:
     def __init__(self, database: Database, version: str) -> None:
         self._database = database
         self.version = version
-        """Of the code that trains here."""
         self.note = ""
         """What a user should know of the file before it is used; "" where nothing is strange."""
         self._names: set[str] = set()
@@ -191,7 +188,7 @@ class Store:
             claims.free_the_dead(connection, owner, self._database.number)
             held = claims.take(connection, keys, owner)
             if going_on and held:
-                for pack in reading.packs(connection, _listed(held), self.version):
+                for pack in reading.begun_packs(connection, _listed(held), self.version):
                     members = claims.take(connection, pack.keys, owner)
                     begun.append(
                         Begun(pack, members, *reading.begun(connection, pack, self.version))
@@ -223,7 +220,8 @@ class Store:
 
     def owners(self) -> list[Owner]:
         """Who has claimed runs, the first of them first; some may be dead."""
-        return self._read(claims.owners)
+        with self._database.reading() as connection:
+            return claims.owners(connection)
 
     def _register(self, connection: Connection, owner: str) -> bool:
         self._names.add(owner)
@@ -266,84 +264,6 @@ class Store:
                 )
             telling.drop_needless_checkpoints(connection)
 
-    def checkpoint(self, pack: Pack) -> bytes | None:
-        """The last checkpoint of exactly this pack; None where there is none of this version of
-        the code.
-        """
-        with self._database.reading() as connection:
-            found = connection.execute(
-                "SELECT data FROM checkpoints WHERE pack = ? AND version = ?",
-                (pack.key, self.version),
-            ).fetchone()
-        return None if found is None else found[0]
-
-    def packs(self, keys: Sequence[str]) -> list[Pack]:
-        """The packs with a checkpoint that hold one of these runs, ended members included."""
-        return self._read(reading.packs, _listed(keys), self.version)
-
-    # ---- what is there
-
-    def rows(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
-    ) -> list[Stored]:
-        """The runs of a sweep in its order, or all in the order in which they came; `sort` names a
-        column, with "-" in front the largest first. Raises UnknownNameError for an unknown one.
-        """
-        return self._read(reading.rows, Asked(sweep, status, sort, limit))
-
-    def listed(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
-    ) -> list[Listed]:
-        """The same runs as lists show them: quicker where there are many."""
-        return self._read(reading.listed, Asked(sweep, status, sort, limit))
-
-    def objects(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
-    ) -> list[str]:
-        """The same runs as objects of JSON, each in one line, with their runs and outcomes."""
-        return self._read(reading.objects, Asked(sweep, status, sort, limit))
-
-    def run(self, key_prefix: str) -> Stored:
-        """The run whose key begins so. Raises StoreError for none, and for several."""
-        return self._read(reading.one, self.path, key_prefix)
-
-    def earlier(self, key: str) -> list[Stored]:
-        """What a run ended with before it was trained again, the first of it first."""
-        return self._read(reading.earlier, key)
-
-    def metrics(self, key: str) -> list[Metric]:
-        """A run's metrics by step; the loss is NaN where it was no number."""
-        return self._read(reading.metrics, key)
-
-    def all_metrics(
-        self, sweep: str | None = None, status: str | None = None
-    ) -> list[tuple[str, int, float | None, float | None, float | None]]:
-        """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
-        return self._read(reading.all_metrics, Asked(sweep, status))
-
-    def counts(self, sweep: str | None = None) -> dict[str, int]:
-        """How many runs have each status, statuses without a run left out."""
-        return self._read(reading.counts, sweep)
-
-    def sweeps(self) -> dict[str, int]:
-        """The sweeps, the first of them first, with how many runs each has."""
-        return self._read(reading.sweeps)
-
     def watch(self, runs: Iterable[tuple[str, int, float]]) -> None:
         """Names the runs that `standing` tells of, each by key with the number of its cell and with
         what its training costs.
@@ -359,27 +279,6 @@ class Store:
                 " SELECT id, ?2, ?3 FROM runs WHERE replaced = 0 AND key = ?1",
                 runs,
             )
-
-    def standing(self, owner: str) -> Standing:
-        """How the watched runs stand, seen by an owner."""
-        return self._read(reading.standing, owner)
-
-    def shown(self, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
-        """What a sweep's summary is made of: `reading.shown`."""
-        return self._read(reading.shown, sweep)
-
-    def numbered(self, ids: Sequence[int]) -> list[tuple[int, Stored]]:
-        """The runs of these rows, by number."""
-        return self._read(reading.numbered, ids)
-
-    def _read(
-        self,
-        what: Callable[Concatenate[Connection, Wanted], Found],
-        *asked: Wanted.args,
-        **named: Wanted.kwargs,
-    ) -> Found:
-        with self._database.reading() as connection:
-            return what(connection, *asked, **named)
 
 
 def _listed(keys: Iterable[str]) -> str:
