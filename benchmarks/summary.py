@@ -21,8 +21,7 @@ from separatrix.cli.report import sweeps as tables
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.run import Run
-from separatrix.training.sweeps.schema import STATUSES
-from separatrix.training.sweeps.sealing import digest, seals
+from separatrix.training.sweeps.schema import STATUSES, digest, seals
 from separatrix.training.sweeps.statistics import stored_summary
 from separatrix.training.sweeps.store import Cells, Store
 

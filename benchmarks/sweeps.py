@@ -20,12 +20,11 @@ from pathlib import Path
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.training.packs import packed
+from separatrix.training.packs import Slice, Update, packed
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import run_sweep
-from separatrix.training.sweeps.snapshot import Snapshot
 from separatrix.training.sweeps.store import Store
 
 PROCESSES = (1, 2)

@@ -18,9 +18,8 @@ from support.ray_cluster import SOURCES, Node, until
 
 from separatrix.core.errors import EngineError
 from separatrix.core.evidence.code import code_version
-from separatrix.training.packs import Pack, packed
+from separatrix.training.packs import Pack, Slice, Update, packed
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
 from separatrix.training.sweeps.engines.local import LocalEngine
 from separatrix.training.sweeps.engines.ray import RayEngine, parse_address

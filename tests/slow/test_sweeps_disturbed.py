@@ -13,12 +13,11 @@ import pytest
 from support import pretended
 from support.engines import InPlace
 
-from separatrix.training.packs import Pack, packed, remaining
+from separatrix.training.packs import Pack, Slice, Update, packed, remaining
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
 from separatrix.training.sweeps import schedule
+from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import run_sweep
-from separatrix.training.sweeps.snapshot import Snapshot
 from separatrix.training.sweeps.store import Store
 
 ENDED = ("done", "diverged", "failed")

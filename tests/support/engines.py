@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from separatrix.training.slices import Slice
+from separatrix.training.packs import Slice
 from separatrix.training.sweeps.engines.base import Engine, Lost, Result, Work, attempted
 
 

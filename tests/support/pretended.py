@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Metric, Pack, Slice, Update
 from separatrix.training.run import Run
-from separatrix.training.slices import Metric, Slice, Update
 
 BAD = 13
 """The seed of a run that raises, or kills its worker."""

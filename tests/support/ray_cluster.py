@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import separatrix
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Slice, Update
 
 MARK = "SEPARATRIX_TEST_NODE"
 """In the environment of every process of a node: Ray's own change their names and sessions."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Metric, Pack, Update
 from separatrix.training.run import Run
-from separatrix.training.slices import Metric, Update
 
 
 def run(seed: int = 0, learning_rate: float = 3e-3, architecture: str = "full") -> Run:

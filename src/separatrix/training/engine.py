@@ -20,15 +20,13 @@ from separatrix.tasks import Task, parse_task
 from separatrix.theory.trained import check_answers
 from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked
 from separatrix.training.forward import Forward
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Metric, Pack
 from separatrix.training.probe import quick_cpu
 from separatrix.training.run import Run
-from separatrix.training.schedule import rate
-from separatrix.training.slices import Metric
 from separatrix.training.stacked import layout
 from separatrix.training.step import Step
 from separatrix.training.stream import Streams
-from separatrix.training.watch import Watch
+from separatrix.training.watch import Watch, rate
 
 
 class Trainer:

@@ -1,18 +1,27 @@
-"""Packs: runs of equal shape that one process trains together. Needs no torch."""
+"""Packs: runs of equal shape that one process trains together; what goes to whoever trains one for
+a while, and what comes back: plain data that travels between processes. Needs no torch.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import pairwise
 from math import ceil
+from typing import TYPE_CHECKING
 
 from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
 from separatrix.tasks.labels import most_asked
 from separatrix.training.run import Run
+
+if TYPE_CHECKING:
+    from separatrix.core.evidence.outcome import Outcome
+
 
 CPU_NUMBERS = 4096 * 128
 """Numbers of a layer, over all members, from which on more members do not pay on a CPU: 16 members
@@ -137,3 +146,77 @@ def _at_least(packs: list[Pack], least: int) -> list[Pack]:
         number = max(range(len(packs)), key=lambda place: len(packs[place].runs))
         packs[number : number + 1] = packs[number].halves()
     return packs
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How one run stands after a step: means over the steps since the metric before."""
+
+    key: str
+    """The run's."""
+    step: int
+    loss: float
+    accuracy: float
+    learning_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """A piece of a pack's training: from a checkpoint on, for some seconds."""
+
+    pack: Pack
+    checkpoint: bytes | None
+    """None at the start."""
+    seconds: float
+    """Most seconds of training; some steps are done in any case."""
+    device: str = "cpu"
+    compile: bool = False
+    imports: tuple[str, ...] = ()
+    """Modules to import first, which register mechanisms of one's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """What a slice gave."""
+
+    metrics: tuple[Metric, ...]
+    finished: tuple[tuple[str, Outcome], ...]
+    """The runs that ended in this slice, by key."""
+    checkpoint: bytes | None
+    """Where to go on; None once every run has ended, and where the pack is halved."""
+    step: int
+    """Steps done since the pack's start."""
+    seconds: float
+    """What this slice took."""
+    halves: tuple[Pack, Pack] | None = None
+    """The two packs to go on with, where the device's memory was too small for one."""
+    half_checkpoints: tuple[bytes | None, bytes | None] = (None, None)
+    """Where each of the halves goes on."""
+
+
+BACKWARD = 3
+"""A step computes forward and backward, and backward costs twice as much."""
+PER_STEP = 2e8
+"""Operations in the time that a step takes on a CPU whatever its size (about a millisecond)."""
+MATRICES = 4
+"""Matrices of width times inner width in a mixer."""
+
+
+def cost(pack: Pack) -> float:
+    """Floating-point operations of all its steps, estimated from the sizes: early stops unknown."""
+    run = pack.runs[0]
+    step = operations(run.architecture, run.task, run.length, run.width, run.hidden)
+    return run.steps * (PER_STEP + len(pack.runs) * run.batch * BACKWARD * step)
+
+
+@lru_cache(maxsize=4096)
+def operations(architecture: str, task: str, length: int, width: int, hidden: int) -> float:
+    """Of the forward pass on one prompt of `length` tokens, its last layer counted in full."""
+    total = 0.0
+    for layer, times in Architecture.parse(architecture).counted():
+        matrices = 2 * width * hidden + sum(MATRICES * width * part.inner_width for part in layer)
+        # a token in the middle costs what they cost on average
+        mixing = sum(part.flops(length // 2 + 1) for part in layer if part.mixes_tokens)
+        total += times * length * (2 * matrices + mixing)
+    asking = parse_task(task)
+    return total + 2 * width * most_asked(asking) * asking.answers

@@ -2,17 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from separatrix.training.adamw import AdamW
-from separatrix.training.captured import Captured, Function
 from separatrix.training.forward import Forward, Loss
 from separatrix.training.muon import Muon
 from separatrix.training.run import Run
 from separatrix.training.stream import Prompts
+
+BETAS = (0.9, 0.98)
+_EPS = 1e-8
+
+
+class AdamW:
+    """AdamW for several models at once: the running moments of parameters (members, numbers), of
+    which the first `decayed` decay, each model with a learning rate and a weight decay of its own.
+
+        m = b_1 m + (1 - b_1) g,   v = b_2 v + (1 - b_2) g^2
+        p = p - rate (decay p + (m / (1 - b_1^t)) / (sqrt(v / (1 - b_2^t)) + eps))
+
+    Source: Loshchilov and Hutter 2019, arXiv 1711.05101. `torch.optim.AdamW` has one rate for all
+    models of a stack; tests compare both, model by model.
+    """
+
+    def __init__(self, parameters: Tensor, decayed: int) -> None:
+        self.decayed = decayed
+        self.first = torch.zeros_like(parameters)
+        self.second = torch.zeros_like(parameters)
+
+    @staticmethod
+    def corrections(step: int) -> tuple[float, float]:
+        """1 / (1 - b_1^t) and sqrt(1 - b_2^t) of step t, which counts from 1."""
+        return 1 / (1 - BETAS[0] ** step), (1 - BETAS[1] ** step) ** 0.5
+
+    @torch.no_grad()
+    def step(
+        self, parameters: Tensor, gradient: Tensor, rates: Tensor, decay: Tensor, clock: Tensor
+    ) -> None:
+        """One step in place. `rates` and `decay` (members, 1): learning rate, and its product with
+        the weight decay; `clock` (2,) holds `corrections`.
+        """
+        self.first.lerp_(gradient, 1 - BETAS[0])
+        self.second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        # sqrt(v) + eps c instead of sqrt(v)/c + eps: the same quotient, a pass less
+        lower = self.second.sqrt().add_(clock[1] * _EPS)
+        change = torch.div(self.first, lower, out=lower).mul_(rates * (clock[0] * clock[1]))
+        parameters[:, : self.decayed].mul_(1 - decay)
+        parameters.sub_(change)
+
+
+_BEFORE = 3
+"""Steps of one shape that run as usual before one is recorded: libraries set themselves up then."""
+Function = Callable[..., tuple[Tensor, ...]]
+
+
+class Captured:
+    """A function of tensors (None where there is none) that runs as CUDA graphs, one for each shape
+    of its inputs, once it has run a few times. A step of small models is hundreds of small kernels,
+    and starting them from Python takes longer than they run.
+
+    The function may change tensors in place, those of its own that it keeps from call to call, and
+    must not wait for a number. What cannot be recorded runs as usual.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._runs: dict[tuple[object, ...], int] = {}
+        self._graphs: dict[tuple[object, ...], _Recorded] = {}
+        self._records = True
+
+    def __call__(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        """The function's outputs. Those of a recorded step are overwritten by the next one."""
+        if not self._records:
+            return self._function(*inputs)
+        shape = tuple(None if part is None else part.shape for part in inputs)
+        if shape in self._graphs:
+            return self._graphs[shape](*inputs)
+        self._runs[shape] = self._runs.get(shape, 0) + 1
+        if self._runs[shape] <= _BEFORE:
+            return self._function(*inputs)
+        try:
+            self._graphs[shape] = _Recorded(self._function, inputs)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._records = False
+            warnings.warn(
+                f"a step cannot be recorded as a CUDA graph and runs slower: {error}", stacklevel=2
+            )
+            return self._function(*inputs)
+        return self._graphs[shape](*inputs)
+
+
+class _Recorded:
+    """The kernels of one call, with the memory of its inputs and outputs."""
+
+    def __init__(self, function: Function, inputs: tuple[Tensor | None, ...]) -> None:
+        self._inputs = tuple(None if part is None else part.clone() for part in inputs)
+        self._graph = torch.cuda.CUDAGraph()
+        # recording runs nothing: what is changed in place is as it was
+        with torch.cuda.graph(self._graph):
+            self._outputs = function(*self._inputs)
+
+    def __call__(self, *inputs: Tensor | None) -> tuple[Tensor, ...]:
+        for own, part in zip(self._inputs, inputs, strict=True):
+            if own is not None and part is not None:
+                own.copy_(part)
+        self._graph.replay()
+        return self._outputs
+
 
 _LARGEST_NORM = 1.0
 """A longer gradient of a member is cut to this length."""

@@ -1,4 +1,4 @@
-"""When training of a member ends: solved, on a plateau, out of its budget, or diverged."""
+"""How a training goes: its learning rate over the steps, and when a member of a pack ends."""
 
 from __future__ import annotations
 
@@ -8,6 +8,27 @@ from collections.abc import Sequence
 from separatrix.core.evidence.outcome import Stopped
 from separatrix.core.evidence.rule import WINDOW
 from separatrix.training.run import Run
+
+END = 0.1
+"""What is left of the rate at the end, of cosine and linear schedules."""
+
+
+def rate(schedule: str, step: int, steps: int, warmup: int = 0) -> float:
+    """Learning rate over its peak at `step`, which counts from 0: a linear warm-up over so many
+    steps (0: the first 5 %, 10 at least), then the schedule.
+    """
+    warm = warmup or max(10, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    done = min(1.0, (step - warm) / max(1, steps - warm))
+    match schedule:
+        case "cosine":
+            return END + (1 - END) * (1 + math.cos(math.pi * done)) / 2
+        case "linear":
+            return 1 - (1 - END) * done
+        case _:
+            return 1.0
+
 
 _PROGRESS = 0.01
 """A running loss that is lower by this part than any before is progress."""

@@ -10,7 +10,7 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.plugins.load import import_module
 from separatrix.training.checkpoint import halved
 from separatrix.training.engine import Trainer
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Slice, Update
 
 _STEPS = 5
 """Steps between looks at the clock."""

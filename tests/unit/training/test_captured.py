@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from unit.training.test_engine import RUN, finished, pack, same
 
-import separatrix.training.captured as captured
-from separatrix.training.captured import Captured
+import separatrix.training.step as captured
 from separatrix.training.engine import Trainer
-from separatrix.training.step import Step
+from separatrix.training.step import Captured, Step
 
 
 class Recorded:

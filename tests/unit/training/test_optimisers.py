@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from separatrix.training.adamw import BETAS, AdamW
 from separatrix.training.muon import MOMENTUM, Muon, orthogonal
 from separatrix.training.stacked import Matrices
+from separatrix.training.step import BETAS, AdamW
 
 RATES = torch.tensor([[3e-3], [1e-2], [5e-4]])
 DECAYS = torch.tensor([[0.01], [0.1], [0.0]])

@@ -14,9 +14,9 @@ from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.tasks.labels import asked, most_asked
 from separatrix.training.forward import Forward
 from separatrix.training.run import Run
-from separatrix.training.schedule import rate
 from separatrix.training.stacked import layout
 from separatrix.training.stream import Prompts, Streams
+from separatrix.training.watch import rate
 
 MQAR = "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=3"
 

@@ -11,9 +11,8 @@ import torch
 import separatrix.training.work as module
 from separatrix.core.errors import SizeError
 from separatrix.training.engine import Trainer
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Pack, Slice, Update
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
 from separatrix.training.work import work
 
 RUN = Run(

@@ -17,8 +17,8 @@ from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import parse_task
+from separatrix.training.packs import Metric
 from separatrix.training.run import Run
-from separatrix.training.slices import Metric
 from separatrix.training.sweeps.proved import proved
 from separatrix.training.sweeps.stored import Stored
 

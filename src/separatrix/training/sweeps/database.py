@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from separatrix.core.errors import StoreError
-from separatrix.training.sweeps.lock_holders import lock_holders
-from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION
-from separatrix.training.sweeps.sealing import digest
+from separatrix.training.sweeps.processes import lock_holders
+from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION, digest
 
 WAIT = 10.0
 """Seconds to wait for another program's lock."""

@@ -1,19 +1,184 @@
-"""A sweep as it goes on: a live table on a terminal, a line now and then elsewhere."""
+"""A sweep as it goes on, for those who watch it: what the store says of its runs at one moment, the
+pace and the time left; a live table on a terminal, a line now and then elsewhere.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from separatrix.core.document.cells import accuracy, duration
 from separatrix.core.progress import shortened
-from separatrix.training.sweeps.snapshot import Line, Snapshot
+from separatrix.training.packs import Pack, cost
+from separatrix.training.run import Run
+from separatrix.training.sweeps.cells import cells, varied
+from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+
+WINDOW = 60.0
+"""Seconds over which the pace is averaged."""
+
+
+@dataclass(kw_only=True)
+class Line:
+    """A cell at one moment."""
+
+    label: str
+    total: int
+    ended: int = 0
+    running: int = 0
+    """Of all processes on the store."""
+    step: int = 0
+    """The furthest of those being trained."""
+    accuracy: float | None = None
+    """The best of those being trained, on the prompts they trained on."""
+    right: int | None = None
+    """Right answers of the best ended run, of `due` in fresh instances."""
+    due: int | None = None
+    rate: float | None = None
+    """The learning rate of that run."""
+
+    @property
+    def best(self) -> float:
+        """The accuracy of that run; below any other where there is none."""
+        return -1.0 if self.right is None or not self.due else self.right / self.due
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A sweep at one moment. Runs are counted, and each stands under one word."""
+
+    total: int
+    waiting: int
+    running: int
+    """Claimed by this process."""
+    elsewhere: int
+    """Claimed by another process on the same store."""
+    done: int
+    diverged: int
+    failed: int
+    steps: int
+    """Model-steps since the start, whoever computed them: steps, summed over models."""
+    rate: float
+    """Model-steps per second, over the last minute."""
+    left: float | None
+    """Seconds left at the pace so far; None while there is none."""
+    seconds: float
+    """Since the start."""
+    lines: tuple[str, ...]
+    """What happened since the last snapshot, such as a worker that was lost."""
+    cells: tuple[Line, ...]
+
+    @property
+    def best(self) -> Line | None:
+        """The cell with the best ended run."""
+        found = max(self.cells, key=lambda line: line.best, default=None)
+        return None if found is None or found.right is None else found
+
+
+class Watch:
+    """Looks at some runs of a store again and again."""
+
+    def __init__(
+        self, store: Store, packs: Sequence[Pack], owner: str, runs: Sequence[Run] | None = None
+    ) -> None:
+        """`packs` are still to train; without `runs` theirs are watched."""
+        if runs is None:
+            runs = [run for pack in packs for run in pack.runs]
+        found = cells(runs)
+        names = varied(found)
+        costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
+        self._store = store
+        self._owner = owner
+        self._labels = [cell.label(names) for cell in found]
+        self._said: list[str] = []
+        store.watch(
+            [
+                (run.key, number, costs.get(run.key, 0.0))
+                for number, cell in enumerate(found)
+                for run in cell.runs
+            ]
+        )
+        self._start = time.monotonic()
+        self._seen: deque[tuple[float, int]] = deque()
+        """Moments, and the steps that were done by then."""
+        self._before, self._to_do = 0, 0.0
+        first = self.snapshot()
+        self._before, self._to_do = first.steps, self._left_to_do
+        self._seen.clear()
+        self._seen.append((self._start, 0))
+
+    def said(self, line: str) -> None:
+        """Keeps a line for the next snapshot."""
+        self._said.append(line)
+
+    def snapshot(self) -> Snapshot:
+        """How it stands now."""
+        counts = Counter[str]()
+        lines = [Line(label=label, total=0) for label in self._labels]
+        steps = 0
+        self._left_to_do = 0.0
+        standing = self._store.standing(self._owner)
+        for number, status, count, step, furthest, to_do in standing.counts:
+            line = lines[number]
+            counts[status] += count
+            line.total += count
+            steps += step
+            self._left_to_do += to_do
+            if status in ("running", "elsewhere"):
+                line.running += count
+                line.step = max(line.step, furthest)
+            elif status != "waiting":
+                line.ended += count
+        for number, share in standing.training:
+            lines[number].accuracy = share
+        for number, right, due, rate in standing.best:
+            line = lines[number]
+            line.right, line.due, line.rate = right, due, rate
+        now = time.monotonic()
+        steps -= self._before
+        said = tuple(self._said)
+        self._said.clear()
+        return Snapshot(
+            total=counts.total(),
+            waiting=counts["waiting"],
+            running=counts["running"],
+            elsewhere=counts["elsewhere"],
+            done=counts["done"],
+            diverged=counts["diverged"],
+            failed=counts["failed"],
+            steps=steps,
+            rate=self._rate(now, steps),
+            left=self._left(now),
+            seconds=now - self._start,
+            lines=said,
+            cells=tuple(lines),
+        )
+
+    def _rate(self, now: float, steps: int) -> float:
+        self._seen.append((now, steps))
+        # the last one before the window is where it begins
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+        then, before = self._seen[0]
+        # a run that is tried again begins anew
+        return max(0, steps - before) / (now - then) if now > then else 0.0
+
+    def _left(self, now: float) -> float | None:
+        """At the pace so far, as if others stopped as early as those that are done."""
+        did = self._to_do - self._left_to_do
+        if not self._left_to_do:
+            return 0.0
+        return (now - self._start) / did * self._left_to_do if did > 0 else None
+
 
 Told = Callable[[Snapshot], None]
 EVERY = 20.0

@@ -10,10 +10,9 @@ from typing import Any
 
 from separatrix.core.document.cells import duration
 from separatrix.training.flops import training_flops
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Pack, cost
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import cells, varied
-from separatrix.training.sweeps.costs import cost
 from separatrix.training.sweeps.file import Sweep
 
 MEASURED = 4

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.training.slices import Metric
+from separatrix.training.packs import Metric
 from separatrix.training.sweeps.database import Database
-from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES
-from separatrix.training.sweeps.sealing import seals
+from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES, seals
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 if TYPE_CHECKING:

@@ -14,13 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from separatrix.core.errors import ClaimLost, StoreError
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Pack, Slice, Update, cost
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
-from separatrix.training.sweeps.costs import cost
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
+from separatrix.training.sweeps.live import Snapshot, Watch
 from separatrix.training.sweeps.schema import RUNNING, WAITING
-from separatrix.training.sweeps.snapshot import Snapshot, Watch
 from separatrix.training.sweeps.stopping import Stopping
 from separatrix.training.sweeps.store import Store
 

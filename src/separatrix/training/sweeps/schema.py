@@ -2,9 +2,9 @@
 
 A run's row is its key; its specification and outcome are JSON, of which SQLite itself computes the
 columns that lists are sorted by, so that they cannot disagree. `digest` is the hash of both; what
-summaries are made of stands a second time in the index `shown`, under a seal (`sealing.py`). The
-last two triggers hold whatever a program may do: an ended run never changes, and a run that was
-once kept is never dropped.
+summaries are made of stands a second time in the index `shown`, under a seal. The last two triggers
+hold whatever a program may do: an ended run never changes, and a run that was once kept is never
+dropped.
 
 In a table without row numbers the columns of its key stand first: quick_check of SQLite 3.40
 takes the others for missing otherwise.
@@ -13,6 +13,16 @@ takes the others for missing otherwise.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import int64
+    from numpy.typing import NDArray
+
+    from separatrix.core.evidence.outcome import Outcome
+
 
 VERSION = 2
 APPLICATION = 0x53505458
@@ -127,3 +137,34 @@ PARTS = [
     (kind.lower(), name) for kind, name in re.findall(r"CREATE (?:UNIQUE )?(\w+) (\w+)", SCHEMA)
 ]
 """Kind and name of everything that a store has."""
+
+
+_FACTOR = 0x9E3779B97F4A7C15
+
+
+def digest(*parts: object) -> bytes:
+    """Of an ended run's key, specification, status, version and outcome; SQLite calls it, too."""
+    return sha256("\n".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()
+
+
+def seals(columns: Sequence[NDArray[int64]]) -> NDArray[int64]:
+    """A number for each row of some columns. Each of its steps can be undone, so that a change of
+    one number in a row always changes it; of several, all but once in 2^64.
+    """
+    import numpy as np
+
+    found = np.ones(len(columns[0]), np.uint64)
+    for column in columns:
+        found ^= column.view(np.uint64)
+        found *= np.uint64(_FACTOR)
+        found ^= found >> np.uint64(32)
+    return found.view(np.int64)
+
+
+def seal(cell: int, rate: float, seed: int, status: int, outcome: Outcome) -> int:
+    """Of what a run is and ended with: the columns of `schema.SEALED` in their order."""
+    import numpy as np
+
+    ended = (outcome.steps_done, outcome.correct, outcome.tested, outcome.right, outcome.due)
+    columns = [np.array([number]) for number in (cell, rate, seed, status, *ended)]
+    return int(seals([column.view(np.int64) for column in columns])[0])

@@ -37,10 +37,10 @@ from separatrix.core.numbers.seeds import Spread
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.tasks.resized import repeats
+from separatrix.training.compare import Tried, Unequal, differences
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
 from separatrix.training.sweeps.cells import Cell, cells, varied
-from separatrix.training.sweeps.comparing import Tried, Unequal, differences
 from separatrix.training.sweeps.proved import Proved, proved
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store

@@ -29,9 +29,8 @@ from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
 if TYPE_CHECKING:
-    from separatrix.training.packs import Pack
+    from separatrix.training.packs import Pack, Update
     from separatrix.training.run import Run
-    from separatrix.training.slices import Update
 
 __all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 

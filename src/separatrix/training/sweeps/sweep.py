@@ -11,11 +11,10 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import SizeError, StoreError
+from separatrix.core.errors import SizeError, SpecError, StoreError, UnknownNameError
 from separatrix.training.packs import Pack, packed, remaining
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine
-from separatrix.training.sweeps.engines.choice import check_choice, chosen
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep
 from separatrix.training.sweeps.live import watching
@@ -31,6 +30,7 @@ Source = Path | str | Mapping[str, Any] | Sequence[Run]
 """A sweep's file, the same as a mapping, or runs."""
 ENDED = (*OVER, DAMAGED)
 """Statuses of a run that is not trained any more."""
+ENGINES = ("local", "ray")
 SLICE = 20.0
 """Seconds of training between two checkpoints."""
 
@@ -189,3 +189,35 @@ def _say(store: Store, wanted: Sweep, ended: Sequence[Stored]) -> None:
     print(
         f"{wanted.name}: {len(wanted.runs):,} runs in {store.path}{before}{todo}", file=sys.stderr
     )
+
+
+def check_choice(name: str, *, workers: int | None, device: str, address: str) -> None:
+    """Raises UnknownNameError for an unknown engine, SpecError for settings of another one, and
+    EngineError for a device that is not on this machine; starts nothing.
+    """
+    if name not in ENGINES:
+        raise UnknownNameError.of("engine", name, ENGINES)
+    if name == "local":
+        if address:
+            raise SpecError("an address is of a Ray cluster: take --engine ray with it")
+        from separatrix.training.sweeps.engines.local import devices
+
+        devices(device)
+    if name == "ray" and workers is not None:
+        raise SpecError(
+            "a Ray cluster has one worker for each of its CPUs or GPUs; leave --workers out"
+        )
+
+
+def chosen(name: str, *, workers: int | None, device: str, address: str) -> Engine:
+    """The engine of that name, with its workers at hand. Raises what `check_choice` and the engine
+    itself raise.
+    """
+    check_choice(name, workers=workers, device=device, address=address)
+    if name == "local":
+        from separatrix.training.sweeps.engines.local import LocalEngine
+
+        return LocalEngine(workers, device=device)
+    from separatrix.training.sweeps.engines.ray import RayEngine
+
+    return RayEngine(address or "auto", device=device)

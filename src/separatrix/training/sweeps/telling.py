@@ -11,12 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.evidence.canonical import canonical
-from separatrix.training.sweeps.schema import ENDED, RUNNING, STATUSES
-from separatrix.training.sweeps.sealing import seal
+from separatrix.training.sweeps.schema import ENDED, RUNNING, STATUSES, seal
 
 if TYPE_CHECKING:
-    from separatrix.training.packs import Pack
-    from separatrix.training.slices import Metric, Update
+    from separatrix.training.packs import Metric, Pack, Update
 
 
 class Telling:

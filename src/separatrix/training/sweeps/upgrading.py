@@ -13,8 +13,7 @@ from separatrix.core.errors import SpecError, StoreError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.sweeps.database import Database, make
-from separatrix.training.sweeps.schema import RUNNING, STATUSES, WAITING
-from separatrix.training.sweeps.sealing import digest, seal
+from separatrix.training.sweeps.schema import RUNNING, STATUSES, WAITING, digest, seal
 from separatrix.training.sweeps.store import Cells
 
 _KEPT = (

@@ -18,10 +18,9 @@ from support.toy_runs import outcome, pack, run, update
 
 from separatrix.cli.main import run as command
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome
-from separatrix.training.packs import Pack
+from separatrix.training.packs import Metric, Pack
 from separatrix.training.run import Run
-from separatrix.training.slices import Metric
-from separatrix.training.sweeps.sealing import digest
+from separatrix.training.sweeps.schema import digest
 from separatrix.training.sweeps.store import Store
 
 LONG = Run(

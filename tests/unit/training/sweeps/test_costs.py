@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.training.sweeps.costs import operations
+from separatrix.training.packs import operations
 
 
 def test_the_head_is_counted_for_every_answer() -> None:

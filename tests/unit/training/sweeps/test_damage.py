@@ -13,7 +13,7 @@ from support.toy_runs import outcome, pack, run, update
 
 from separatrix.cli.main import run as command
 from separatrix.core.errors import StoreError
-from separatrix.training.sweeps.sealing import seals
+from separatrix.training.sweeps.schema import seals
 from separatrix.training.sweeps.store import Store
 
 VERSION_1 = Path(__file__).parents[3] / "support/store_of_version_1.sql"

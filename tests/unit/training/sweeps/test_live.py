@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from separatrix.training.sweeps.live import drawn, headline, watching
-from separatrix.training.sweeps.snapshot import Line, Snapshot
+from separatrix.training.sweeps.live import Line, Snapshot, drawn, headline, watching
 
 FULL = Line(label="full", total=4, ended=1, right=1024, due=2048, rate=1e-3)
 GDN = Line(label="gdn", total=4)

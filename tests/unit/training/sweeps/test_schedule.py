@@ -16,11 +16,10 @@ from support import pretended
 from support.engines import InPlace
 
 from separatrix.core.errors import StoreError
-from separatrix.training.packs import Pack, packed
+from separatrix.training.packs import Pack, Slice, Update, packed
 from separatrix.training.run import Run
-from separatrix.training.slices import Slice, Update
+from separatrix.training.sweeps.live import Snapshot
 from separatrix.training.sweeps.schedule import LOSSES, run_sweep
-from separatrix.training.sweeps.snapshot import Snapshot
 from separatrix.training.sweeps.store import Store
 
 quick = partial(pretended.pretend, pause=0.0)

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from support import pretended
 
-from separatrix.training.packs import Pack, packed
+from separatrix.training.packs import Metric, Pack, Update, cost, packed
 from separatrix.training.run import Run
-from separatrix.training.slices import Metric, Update
-from separatrix.training.sweeps.costs import cost
-from separatrix.training.sweeps.snapshot import Watch
+from separatrix.training.sweeps.live import Watch
 from separatrix.training.sweeps.store import Store
 
 

@@ -12,8 +12,7 @@ import pytest
 from support.toy_runs import outcome, pack, run, update
 
 from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
-from separatrix.training.packs import Pack
-from separatrix.training.slices import Metric
+from separatrix.training.packs import Metric, Pack
 from separatrix.training.sweeps.processes import Process, this_process
 from separatrix.training.sweeps.store import Store
 

@@ -20,12 +20,11 @@ from separatrix.cli.main import INTERRUPTED
 from separatrix.cli.main import run as command
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.training.flops import training_flops
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Work
-from separatrix.training.sweeps.engines.choice import chosen
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
-from separatrix.training.sweeps.sweep import Source, read
+from separatrix.training.sweeps.sweep import Source, chosen, read
 
 FILE = """\
 baseline: {task: 'eva:n=8', steps: 5}

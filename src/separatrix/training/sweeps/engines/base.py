@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from separatrix.core.errors import SeparatrixError, first_line
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Slice, Update
 
 Work = Callable[[Slice], Update]
 """What a worker does with a slice; picklable, so a function of a module."""

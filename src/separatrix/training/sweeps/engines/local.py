@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from separatrix.core.errors import EngineError
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import (
     Engine,
     Failed,

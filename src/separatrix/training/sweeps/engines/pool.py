@@ -200,9 +200,7 @@ class _Worker:
     """One process, and the socket to it."""
 
     def __init__(self, number: int, opening: bytes) -> None:
-        self.process, self.connection = started(
-            "separatrix.training.sweeps.engines.worker", THREADS
-        )
+        self.process, self.connection = started("separatrix.training.sweeps.engines.child", THREADS)
         self.number = number
         self.ready = False
         self.ticket: int | None = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 from separatrix.core.errors import EngineError, MissingExtraError, SpecError
-from separatrix.training.slices import Slice
+from separatrix.training.packs import Slice
 from separatrix.training.sweeps.engines.base import Engine, Result, Work
 from separatrix.training.sweeps.engines.child import started
 from separatrix.training.sweeps.engines.local import train

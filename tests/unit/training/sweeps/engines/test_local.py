@@ -7,8 +7,7 @@ import torch
 from support import pretended
 
 from separatrix.core.errors import EngineError
-from separatrix.training.packs import Pack
-from separatrix.training.slices import Slice, Update
+from separatrix.training.packs import Pack, Slice, Update
 from separatrix.training.sweeps.engines.base import Failed, Lost, Result
 from separatrix.training.sweeps.engines.local import LocalEngine, devices
 from separatrix.training.sweeps.engines.pool import cores
