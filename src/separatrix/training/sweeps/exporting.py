@@ -7,18 +7,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
 
 from separatrix.core.errors import MissingExtraError, SpecError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.core.numbers.wilson import wilson, wilson_of_answers
+from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 from separatrix.training.sweeps.stored import Stored
@@ -32,32 +33,16 @@ Cell = None | str | int | float | datetime | list[str] | list[int] | list[float]
 class Column(NamedTuple):
     name: str
     kind: Kind
+    of: Callable[[Any], Cell]
 
 
 METRICS = (
-    Column("key", "text"),
-    Column("step", "integer"),
-    Column("loss", "number"),
-    Column("accuracy", "number"),
-    Column("learning_rate", "number"),
+    Column("key", "text", itemgetter(0)),
+    Column("step", "integer", itemgetter(1)),
+    Column("loss", "number", itemgetter(2)),
+    Column("accuracy", "number", itemgetter(3)),
+    Column("learning_rate", "number", itemgetter(4)),
 )
-
-
-ANSWERS = (
-    Column("right", "integer"),
-    Column("due", "integer"),
-    Column("answer_accuracy", "number"),
-    Column("answer_accuracy_low", "number"),
-    Column("answer_accuracy_high", "number"),
-    Column("bits", "number"),
-    Column("bits_squares", "number"),
-    Column("longer_right", "integers"),
-    Column("longer_due", "integers"),
-    Column("formats_correct", "integers"),
-    Column("formats_right", "integers"),
-    Column("formats_bits", "numbers"),
-)
-"""Of single answers: `accuracy` and `correct` count prompts."""
 
 
 def check_outputs(store: Path, *paths: Path | None) -> None:
@@ -81,36 +66,66 @@ def check_outputs(store: Path, *paths: Path | None) -> None:
 
 def columns() -> tuple[Column, ...]:
     """What the table of runs has: the run's own fields between what it is and what came of it.
-    A run's budget of seconds is `seconds`; what its training took is `wall_seconds`.
+    A run's budget of seconds is `seconds`; what its training took is `wall_seconds`. `accuracy` and
+    `correct` count prompts, what follows `longer_correct` single answers.
     """
+
+    def own(name: str, kind: Kind = "text", field: str = "") -> Column:
+        return Column(name, kind, attrgetter(field or name))
+
+    def ended(name: str, kind: Kind, of: Callable[[Outcome], Cell]) -> Column:
+        return Column(name, kind, lambda row: None if row.outcome is None else of(row.outcome))
+
+    def tested(name: str, of: Callable[[Outcome], Cell]) -> Column:
+        # what diverged was not tested
+        return ended(name, "number", lambda outcome: of(outcome) if outcome.tested else None)
+
+    def answers(name: str, kind: Kind, of: Callable[[Outcome], Cell]) -> Column:
+        # earlier versions did not count single answers
+        return ended(name, kind, lambda outcome: of(outcome) if outcome.due else None)
+
+    def end(place: int) -> Callable[[Outcome], Cell]:
+        return lambda outcome: _interval(outcome.right, outcome.due, outcome.tested)[place]
+
     return (
-        Column("key", "text"),
-        Column("sweep", "text"),
-        Column("status", "text"),
-        *(Column(field.name, _kind(field.name)) for field in fields(Run)),
-        Column("stopped", "text"),
-        Column("correct", "integer"),
-        Column("accuracy", "number"),
-        Column("accuracy_low", "number"),
-        Column("accuracy_high", "number"),
-        Column("chance", "number"),
-        Column("longer_correct", "integers"),
-        *ANSWERS,
-        Column("step", "integer"),
-        Column("parameters", "integer"),
-        Column("wall_seconds", "number"),
-        Column("error", "text"),
-        Column("version", "text"),
-        Column("host", "text"),
-        Column("created", "time"),
-        Column("ended", "time"),
-        Column("completions", "integer"),
+        own("key"),
+        own("sweep"),
+        own("status"),
+        *(Column(field.name, _kind(field.name), _field(field.name)) for field in fields(Run)),
+        ended("stopped", "text", lambda o: o.stopped),
+        ended("correct", "integer", lambda o: o.correct),
+        tested("accuracy", lambda o: o.correct / o.tested),
+        tested("accuracy_low", lambda o: _interval(o.correct, o.tested, o.tested)[0]),
+        tested("accuracy_high", lambda o: _interval(o.correct, o.tested, o.tested)[1]),
+        Column("chance", "number", lambda row: _chance(row.run.task)),
+        ended("longer_correct", "integers", lambda o: list(o.longer)),
+        answers("right", "integer", lambda o: o.right),
+        answers("due", "integer", lambda o: o.due),
+        answers("answer_accuracy", "number", lambda o: o.right / o.due),
+        answers("answer_accuracy_low", "number", end(0)),
+        answers("answer_accuracy_high", "number", end(1)),
+        answers("bits", "number", lambda o: o.bits),
+        answers("bits_squares", "number", lambda o: o.bits_squares),
+        answers("longer_right", "integers", lambda o: list(o.longer_right)),
+        answers("longer_due", "integers", lambda o: list(o.longer_due)),
+        answers("formats_correct", "integers", lambda o: [each.correct for each in o.formats]),
+        answers("formats_right", "integers", lambda o: [each.right for each in o.formats]),
+        answers("formats_bits", "numbers", lambda o: [each.bits for each in o.formats]),
+        own("step", "integer"),
+        ended("parameters", "integer", lambda o: o.parameters),
+        own("wall_seconds", "number", "seconds"),
+        own("error"),
+        own("version"),
+        own("host"),
+        Column("created", "time", lambda row: _time(row.created)),
+        Column("ended", "time", lambda row: _time(row.ended)),
+        own("completions", "integer"),
     )
 
 
 def write_runs(path: Path, rows: Sequence[Stored]) -> None:
     """The runs as a file of the kind that its name has. Raises OutputError."""
-    _write(path, columns(), map(_cells, rows))
+    _write(path, columns(), rows)
 
 
 def write_metrics(path: Path, rows: Iterable[Sequence[Cell]]) -> None:
@@ -118,69 +133,18 @@ def write_metrics(path: Path, rows: Iterable[Sequence[Cell]]) -> None:
     _write(path, METRICS, rows)
 
 
-def _cells(row: Stored) -> list[Cell]:
-    run = row.run
-    outcome = row.outcome
-    # what diverged was not tested
-    correct, tested = (outcome.correct, outcome.tested) if outcome is not None else (None, None)
-    low, high = (
-        map(float, _interval(correct, tested)) if correct is not None and tested else (None, None)
-    )
-    return [
-        row.key,
-        row.sweep,
-        row.status,
-        *(_plain_field(getattr(run, field.name)) for field in fields(Run)),
-        None if outcome is None else outcome.stopped,
-        correct,
-        correct / tested if correct is not None and tested else None,
-        low,
-        high,
-        _chance(run.task),
-        None if outcome is None else list(outcome.longer),
-        *_answers(outcome),
-        row.step,
-        None if outcome is None else outcome.parameters,
-        row.seconds,
-        row.error,
-        row.version,
-        row.host,
-        _time(row.created),
-        _time(row.ended),
-        row.completions,
-    ]
+def _field(name: str) -> Callable[[Stored], Cell]:
+    def of(row: Stored) -> Cell:
+        value = getattr(row.run, name)
+        return list(value) if isinstance(value, tuple) else value
 
-
-def _answers(outcome: Outcome | None) -> list[Cell]:
-    """What `ANSWERS` names; nothing of a run that was not tested, or by a version that did not
-    count single answers.
-    """
-    if outcome is None or not outcome.due:
-        return [None] * len(ANSWERS)
-    low, high = wilson_of_answers(outcome.right, outcome.due, outcome.tested)
-    return [
-        outcome.right,
-        outcome.due,
-        outcome.right / outcome.due,
-        float(low),
-        float(high),
-        outcome.bits,
-        outcome.bits_squares,
-        list(outcome.longer_right),
-        list(outcome.longer_due),
-        [each.correct for each in outcome.formats],
-        [each.right for each in outcome.formats],
-        [each.bits for each in outcome.formats],
-    ]
-
-
-def _plain_field(value: Any) -> Cell:
-    return list(value) if isinstance(value, tuple) else value
+    return of
 
 
 @cache
-def _interval(correct: int, tested: int) -> tuple[str, str]:
-    return wilson(correct, tested)
+def _interval(right: int, due: int, tested: int) -> tuple[float, float]:
+    low, high = wilson_of_answers(right, due, tested)
+    return float(low), float(high)
 
 
 @cache
@@ -192,7 +156,6 @@ def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-@cache
 def _kind(name: str) -> Kind:
     hint = get_type_hints(Run)[name]
     if get_origin(hint) is tuple:
@@ -201,9 +164,10 @@ def _kind(name: str) -> Kind:
     return kinds.get(hint, "text")
 
 
-def _write(path: Path, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
+def _write(path: Path, columns: Sequence[Column], rows: Iterable[Any]) -> None:
+    table = ([column.of(row) for column in columns] for row in rows)
     parquet = path.suffix.lower() == PARQUET
-    write_atomic(path, _parquet(columns, rows) if parquet else _csv(columns, rows))
+    write_atomic(path, _parquet(columns, table) if parquet else _csv(columns, table))
 
 
 def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> str:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.training.packs import Metric
 from separatrix.training.sweeps.database import Database
 from separatrix.training.sweeps.schema import DAMAGED, ENDED, RUNNING, SEALED, STATUSES, seals
 from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 if TYPE_CHECKING:
-    from separatrix.training.packs import Pack
+    from separatrix.training.packs import Metric, Pack
     from separatrix.training.run import Run
 
 BROKEN = (
@@ -255,6 +254,9 @@ class Reading:
 
     def metrics(self, key: str) -> list[Metric]:
         """A run's metrics by step; the loss is NaN where it was no number."""
+        # lists do without reading stacks and tasks
+        from separatrix.training.packs import Metric
+
         query = (
             "SELECT metrics.step, loss, accuracy, metrics.learning_rate FROM metrics"
             " JOIN runs ON runs.id = metrics.run WHERE runs.key = ? AND replaced = 0"
