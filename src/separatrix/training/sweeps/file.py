@@ -10,15 +10,7 @@ from typing import Any
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.training.run import Run
 from separatrix.training.sweeps.grid import Entry, Grid, read_baseline, read_grids
-from separatrix.training.sweeps.nodes import (
-    Fields,
-    Items,
-    Node,
-    from_python,
-    from_yaml,
-    placed,
-    refuse,
-)
+from separatrix.training.sweeps.nodes import Node, from_python, from_yaml, placed, refuse
 from separatrix.training.sweeps.values import HINTS, NEEDED, integer, text
 
 KEYS = ("name", "baseline", "grid", "seeds")
@@ -82,11 +74,11 @@ def python_sweep(source: Mapping[str, Any] | Sequence[Run], *, name: str) -> Swe
 
 
 def _sweep(node: Node, name: str) -> Sweep:
-    if not isinstance(node, Fields):
+    if node.fields is None:
         refuse(node.place, "a sweep is a mapping with `baseline:` and `grid:`")
-    for key, (place, _) in node.nodes.items():
+    for key, (place, _) in node.fields.items():
         _check_key(key, place)
-    given = {key: inner for key, (_, inner) in node.nodes.items()}
+    given = {key: inner for key, (_, inner) in node.fields.items()}
     baseline = (
         read_baseline(given["baseline"]) if "baseline" in given else Entry(node.place, {}, {})
     )
@@ -119,13 +111,13 @@ def _alone(baseline: Entry) -> Grid:
 
 
 def _seeds(node: Node) -> Sequence[int]:
-    if not isinstance(node, Items):
+    if node.items is None:
         count = integer("seeds", node)
         if not 1 <= count <= MOST_RUNS:
             raise SizeError(f"{node.place}: seeds is {count}; a count from 1 to {MOST_RUNS:,}")
         return range(count)
     seeds: dict[int, Node] = {}
-    for inner in node.nodes:
+    for inner in node.items:
         seed = integer("each seed", inner)
         if not 0 <= seed <= MOST_SEED:
             raise SizeError(f"{inner.place}: the seed is {seed}; it must be from 0 to 2^63 - 1")

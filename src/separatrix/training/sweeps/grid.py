@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.training.run import Run
-from separatrix.training.sweeps.nodes import Fields, Items, Node, Scalar, refuse, within
+from separatrix.training.sweeps.nodes import Node, refuse, within
 from separatrix.training.sweeps.values import HINTS, NEEDED, check_field, value
 
 
@@ -130,25 +129,25 @@ def _error(values: Mapping[str, Any]) -> SeparatrixError | None:
 
 def read_baseline(node: Node) -> Entry:
     """The baseline, which sets fields for every run."""
-    if not isinstance(node, Fields):
+    if node.fields is None:
         refuse(node.place, "baseline is a mapping of fields, such as `width: 32`")
-    return _entry(node, "baseline")
+    return _entry(node, node.fields, "baseline")
 
 
 def read_grids(node: Node, baseline: Entry) -> list[Grid]:
     """One grid, or a list of them."""
-    parts = node.nodes if isinstance(node, Items) else (node,)
+    parts = (node,) if node.items is None else node.items
     if not parts:
         refuse(node.place, "grid is an empty list; leave it out, or name fields with lists")
     return [_grid(part, baseline) for part in parts]
 
 
 def _grid(node: Node, baseline: Entry) -> Grid:
-    if not isinstance(node, Fields):
+    if node.fields is None:
         refuse(node.place, "a grid is a mapping of fields to lists, such as `width: [32, 64]`")
-    for name, (place, _) in node.nodes.items():
+    for name, (place, _) in node.fields.items():
         check_field(name, place, "grid")
-    axes = tuple(_axis(name, inner) for name, (_, inner) in node.nodes.items())
+    axes = tuple(_axis(name, inner) for name, (_, inner) in node.fields.items())
     owner: dict[str, Axis] = {}
     for axis in axes:
         for name in axis.names:
@@ -167,18 +166,16 @@ def _grid(node: Node, baseline: Entry) -> Grid:
 
 
 def _axis(name: str, node: Node) -> Axis:
-    if not isinstance(node, Items):
+    if node.items is None:
         advice = (
-            f"; write {name}: [{node.text[:60]}], or put it under `baseline:`"
-            if isinstance(node, Scalar)
-            else ""
+            f"; write {name}: [{node.text[:60]}], or put it under `baseline:`" if node.text else ""
         )
         refuse(node.place, f"in a grid {name} has a list of values{advice}")
-    if not node.nodes:
+    if not node.items:
         refuse(node.place, f"{name} is an empty list: the grid has no run")
     entries: dict[frozenset[tuple[str, Any]], Entry] = {}
-    for inner in node.nodes:
-        entry = _axis_entry(name, inner, flow=node.flow)
+    for inner in node.items:
+        entry = _axis_entry(name, inner, flow=node.bare)
         before = entries.setdefault(frozenset(entry.values.items()), entry)
         if before is not entry:
             first = within(before.place)
@@ -187,38 +184,29 @@ def _axis(name: str, node: Node) -> Axis:
 
 
 def _axis_entry(name: str, node: Node, *, flow: bool) -> Entry:
-    if isinstance(node, Scalar):
-        with _comma_hint(name, node, flow):
-            return Entry(node.place, {name: value(name, node)}, {name: node.place})
-    if not isinstance(node, Fields):
-        return Entry(node.place, {name: value(name, node)}, {name: node.place})
-    entry = _entry(node, f"an entry of {name}")
-    if name not in entry.values:
-        refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
-    return entry
-
-
-@contextmanager
-def _comma_hint(name: str, node: Scalar, flow: bool) -> Iterator[None]:
-    """An error of a text that may have been cut at a comma says so."""
-    text = node.text
-    # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
-    open_bracket = text.count("(") != text.count(")")
-    cut = name in NEEDED and (open_bracket or ("=" in text and "(" not in text))
+    if node.fields is not None:
+        entry = _entry(node, node.fields, f"an entry of {name}")
+        if name not in entry.values:
+            refuse(node.place, f"an entry of {name} sets other fields, but not {name} itself")
+        return entry
     try:
-        yield
+        return Entry(node.place, {name: value(name, node)}, {name: node.place})
     except SeparatrixError as error:
-        if not (cut and flow and not node.quoted):
+        # of "full @ heads=1, head_dim=16" the second half begins with "head_dim=16"
+        text = node.text or ""
+        open_bracket = text.count("(") != text.count(")")
+        cut = name in NEEDED and (open_bracket or ("=" in text and "(" not in text))
+        if not (cut and flow and node.bare):
             raise
         said = str(error).removesuffix(".")
         raise type(error)(f"{said}. Inside [...] a text with commas needs quotes") from None
 
 
-def _entry(node: Fields, where: str) -> Entry:
-    for name, (place, _) in node.nodes.items():
+def _entry(node: Node, fields: Mapping[str, tuple[str, Node]], where: str) -> Entry:
+    for name, (place, _) in fields.items():
         check_field(name, place, where)
     return Entry(
         node.place,
-        {name: value(name, inner) for name, (_, inner) in node.nodes.items()},
-        {name: inner.place for name, (_, inner) in node.nodes.items()},
+        {name: value(name, inner) for name, (_, inner) in fields.items()},
+        {name: inner.place for name, (_, inner) in fields.items()},
     )

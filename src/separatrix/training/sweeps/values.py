@@ -10,7 +10,7 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
-from separatrix.training.sweeps.nodes import Items, Node, Scalar, placed, refuse
+from separatrix.training.sweeps.nodes import Node, placed, refuse
 
 HINTS: dict[str, Any] = {name: hint for name, hint in get_type_hints(Run).items() if name != "seed"}
 """The fields that a file may set, with their types; seeds stand apart."""
@@ -73,53 +73,45 @@ def value(name: str, node: Node) -> Any:
 
 def integer(name: str, node: Node) -> int:
     """A whole number written as such. Raises SpecError for anything else."""
-    scalar = _scalar(name, node, "a whole number")
-    text = scalar.text
-    if scalar.quoted or not _INTEGER.fullmatch(text) or len(text) > MOST_DIGITS:
-        refuse(node.place, f"{name} is {scalar.shown}; it must be a whole number, such as 32")
+    text = _scalar(name, node, "a whole number")
+    if not node.bare or not _INTEGER.fullmatch(text) or len(text) > MOST_DIGITS:
+        refuse(node.place, f"{name} is {node.shown}; it must be a whole number, such as 32")
     digits = text.lstrip("+-")
     if digits.startswith("0") and len(digits) > 1:
         refuse(
             node.place,
-            f"{name} is {scalar.shown}; to some readers that is octal, so write it"
+            f"{name} is {node.shown}; to some readers that is octal, so write it"
             " without zeros in front",
         )
     return int(text)
+
+
+def text(name: str, node: Node) -> str:
+    """A text, with quotes or without. Raises SpecError for anything else, and for none."""
+    found = _scalar(name, node, "a text")
+    if not found.strip():
+        refuse(node.place, f"{name} is empty")
+    return found
 
 
 def _typed(name: str, hint: Any, node: Node) -> Any:
     if hint is int:
         return integer(name, node)
     if hint is float:
-        return _number(name, node)
+        found = _scalar(name, node, "a number")
+        if not node.bare or not _NUMBER.fullmatch(found):
+            shown = node.shown
+            refuse(node.place, f"{name} is {shown}; it must be a number, such as 0.003 or 3e-3")
+        return float(found)
     if get_origin(hint) is tuple:
-        return _texts(name, node)
+        if node.items is None:
+            refuse(node.place, f"{name} is a list of texts, such as [n=16, n=32]")
+        return tuple(text(f"each entry of {name}", inner) for inner in node.items)
     return text(name, node)
 
 
-def _number(name: str, node: Node) -> float:
-    scalar = _scalar(name, node, "a number")
-    if scalar.quoted or not _NUMBER.fullmatch(scalar.text):
-        refuse(node.place, f"{name} is {scalar.shown}; it must be a number, such as 0.003 or 3e-3")
-    return float(scalar.text)
-
-
-def text(name: str, node: Node) -> str:
-    """A text, with quotes or without. Raises SpecError for anything else, and for none."""
-    scalar = _scalar(name, node, "a text")
-    if not scalar.text.strip():
-        refuse(node.place, f"{name} is empty")
-    return scalar.text
-
-
-def _texts(name: str, node: Node) -> tuple[str, ...]:
-    if not isinstance(node, Items):
-        refuse(node.place, f"{name} is a list of texts, such as [n=16, n=32]")
-    return tuple(text(f"each entry of {name}", inner) for inner in node.nodes)
-
-
-def _scalar(name: str, node: Node, wanted: str) -> Scalar:
-    if isinstance(node, Scalar):
-        return node
-    found = "a list" if isinstance(node, Items) else "a mapping"
-    refuse(node.place, f"{name} is {wanted}, and {found} stands here")
+def _scalar(name: str, node: Node, wanted: str) -> str:
+    if node.text is None:
+        found = "a mapping" if node.items is None else "a list"
+        refuse(node.place, f"{name} is {wanted}, and {found} stands here")
+    return node.text
