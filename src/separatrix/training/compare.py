@@ -5,10 +5,9 @@ compares two reads that first. Needs no torch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError, UnknownNameError, first_line
-from separatrix.core.evidence.records import Measurement
 from separatrix.training.flops import training_flops
 from separatrix.training.run import Run
 
@@ -31,28 +30,9 @@ class Allowance:
 
 def allowance(run: Run, parameters: int) -> Allowance:
     """Of a run whose model has so many parameters. Raises SizeError for fewer than it has."""
-    done = 0
-    tokens = 0
-    for stage in run.stages:
-        tokens += run.batch * (stage.until - done) * stage.task.length
-        done = stage.until
-    tokens += run.batch * (run.steps - done) * run.trained.length
-    return Allowance(
-        run=run,
-        parameters=parameters,
-        tokens=tokens,
-        flops=training_flops(run, parameters),
-    )
-
-
-def recorded(record: Measurement) -> Allowance:
-    """Of the seeds of a record."""
-    names = {f.name for f in fields(Run)}
-    settings = {name: value for name, value in record.budget.items() if name in names}
-    # what records of earlier versions call it
-    settings["optimiser"] = str(settings["optimiser"]).lower()
-    run = Run(architecture=record.architecture, task=record.task, seed=record.seeds[0], **settings)
-    return allowance(run, record.budget["parameters"])
+    tokens = run.batch * sum(count * task.length for task, count in run.stretches())
+    flops = training_flops(run, parameters)
+    return Allowance(run=run, parameters=parameters, tokens=tokens, flops=flops)
 
 
 BESIDE = ("architecture", "hidden", "seed", "learning_rate", "weight_decay", "formats")

@@ -217,6 +217,7 @@ class Trainer:
         for member, (stopped, counted) in ends.items():
             run = self.pack.runs[member]
             key = self.pack.keys[member]
+            nothing = (0,) * len(run.longer)
             outcome = Outcome(
                 seed=run.seed,
                 rule=run.rule,
@@ -224,16 +225,16 @@ class Trainer:
                 stopped=stopped,
                 correct=0,
                 tested=0,
-                longer=(0,) * len(run.longer),
-                longer_right=(0,) * len(run.longer),
-                longer_due=(0,) * len(run.longer),
+                longer=nothing,
+                longer_right=nothing,
+                longer_due=nothing,
                 steps_done=counted,
                 parameters=self._layout.numbers,
                 seconds=self._shares[member],
             )
-            self._outcomes[key] = (
-                outcome if stopped == "diverged" else self._tested(outcome, member)
-            )
+            if stopped != "diverged":
+                outcome = self._tested(outcome, member)
+            self._outcomes[key] = outcome
             self._ended[key] = self._models.rows.detach()[self._members.index(member)].cpu()
         self._keep([member for member in self._members if member not in ends])
 

@@ -72,16 +72,9 @@ def training_flops(run: Run, parameters: int, steps: int | None = None) -> int:
     """Of so many steps of training, or of all that the run allows; each stage of its curriculum at
     its own sizes.
     """
-    most = run.steps if steps is None else steps
-    done = 0
-    prompts: list[tuple[Task | None, int]] = []
-    for stage in run.stages:
-        until = min(stage.until, most)
-        prompts.append((stage.task, until - done))
-        done = until
-    prompts.append((None, most - done))
     return FORWARD_AND_BACKWARD * sum(
-        run.batch * count * forward_flops(run, parameters, task).total for task, count in prompts
+        run.batch * count * forward_flops(run, parameters, task).total
+        for task, count in run.stretches(steps)
     )
 
 

@@ -160,6 +160,19 @@ class Run:
         """The curriculum: its tasks, each with the step until which it is trained."""
         return self._read.stages
 
+    def stretches(self, steps: int | None = None) -> list[tuple[Task, int]]:
+        """What is trained one after the other in so many steps, or in all: tasks, each with how
+        many steps.
+        """
+        most = self.steps if steps is None else steps
+        done = 0
+        found: list[tuple[Task, int]] = []
+        for stage in self.stages:
+            until = min(stage.until, most)
+            found.append((stage.task, until - done))
+            done = until
+        return [*found, (self.trained, most - done)]
+
     @property
     def longer_tasks(self) -> tuple[Task, ...]:
         """The tasks at whose sizes accuracy is measured too."""

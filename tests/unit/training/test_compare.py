@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.core.evidence.outcome import Outcome
-from separatrix.training.compare import APART, allowance, recorded, unequal
-from separatrix.training.record import measurement
+from separatrix.training.compare import APART, allowance, unequal
 from separatrix.training.run import Run
 
 FULL = Run(
@@ -62,18 +60,3 @@ def test_more_parameters_take_more_operations() -> None:
     assert found[0] == f"parameters {PARAMETERS:,} and {more:,}"
     assert found[1].startswith("FLOPs ")
     assert len(found) == 2
-
-
-def test_records_are_compared_as_runs_are() -> None:
-    one = Outcome(seed=0, correct=2000, steps_done=40, stopped="solved", parameters=PARAMETERS)
-    record = measurement(FULL, [one])
-    assert recorded(record) == allowance(FULL.canonical(), PARAMETERS)
-    earlier = {
-        name: value
-        for name, value in record.budget.items()
-        if name not in ("schedule", "precision", "curriculum", "longer", "seconds", "plateau")
-    } | {"optimiser": "AdamW"}
-    del earlier["stopped"]
-    assert unequal(recorded(replace(record, budget=earlier)), recorded(record)) == [
-        "optimiser adamw and muon"
-    ]

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.training.packs import Pack, Slice, Update, cost
@@ -64,8 +64,10 @@ def run_sweep(
     """
     with Stopping() as stopping:
         watch = Watch(store, packs, owner, watched)
+        # the longest first, so that the end is not one long run
+        queue = deque(sorted(packs, key=lambda pack: -cost(pack)))
         options = slice_seconds, told, compile, tuple(imports)
-        sweep = _Sweep(store, packs, engine, owner, watch, *options)
+        sweep = _Sweep(store, engine, owner, watch, queue, *options)
         try:
             sweep.go_on(stopping)
             sweep.wait_a_moment()
@@ -99,37 +101,27 @@ class _Job:
     """Whether its checkpoint was found in the store and has not been gone on with yet."""
 
 
+@dataclass(eq=False)
 class _Sweep:
-    def __init__(
-        self,
-        store: Store,
-        packs: Sequence[Pack],
-        engine: Engine,
-        owner: str,
-        watch: Watch,
-        slice_seconds: float,
-        told: Told | None,
-        compile: bool,
-        imports: tuple[str, ...],
-    ) -> None:
-        self.store = store
-        self.engine = engine
-        self.owner = owner
-        self.slice_seconds = slice_seconds
-        self.told = told
-        self.compile = compile
-        self.imports = imports
-        # the longest first, so that the end is not one long run
-        self.queue = deque(sorted(packs, key=lambda pack: -cost(pack)))
-        self.ready: deque[_Job] = deque()
-        self.going: dict[int, _Job] = {}
-        self.mine: set[str] = set()
-        """Runs that are claimed and that the store has not been told the end of."""
-        self.elsewhere: list[Pack] = []
-        """Runs that were not to be had, and that had not ended."""
-        self.untold: list[tuple[_Job, Update]] = []
-        self.watch = watch
-        self.next_beat = self.next_poll = self.next_tell = 0.0
+    store: Store
+    engine: Engine
+    owner: str
+    watch: Watch
+    queue: deque[Pack]
+    slice_seconds: float
+    told: Told | None
+    compile: bool
+    imports: tuple[str, ...]
+    ready: deque[_Job] = field(default_factory=deque)
+    going: dict[int, _Job] = field(default_factory=dict)
+    mine: set[str] = field(default_factory=set)
+    """Runs that are claimed and that the store has not been told the end of."""
+    elsewhere: list[Pack] = field(default_factory=list)
+    """Runs that were not to be had, and that had not ended."""
+    untold: list[tuple[_Job, Update]] = field(default_factory=list)
+    next_beat: float = 0.0
+    next_poll: float = 0.0
+    next_tell: float = 0.0
 
     def go_on(self, stopping: Stopping) -> None:
         """Until every run has ended or somebody wants it to stop."""

@@ -300,16 +300,11 @@ class Measured:
         )
         sums = values.sum(1, keepdims=True) - values
         means = sums * (lcm(*map(int, np.unique(counts[some]))) // np.maximum(counts, 1))
-        chosen = np.zeros(len(seeds), np.int64)
-        for row in range(1, len(self.rates)):
-            place = np.arange(len(seeds))
-            before = (some[chosen, place], medians[chosen, place], means[chosen, place])
-            same = some[row] == before[0]
-            equal = same & (medians[row] == before[1])
-            better = (some[row] & ~before[0]) | (same & (medians[row] > before[1]))
-            better |= equal & (means[row] > before[2])
-            # of equals the smallest rate
-            chosen = np.where(some[row] & better, row, chosen)
+        # of equals the smallest rate; numbers beyond 64 bits are sorted by their ranks
+        first = np.broadcast_to(-np.arange(len(self.rates))[:, None], shape)
+        ranks = [np.unique(each, return_inverse=True)[1] for each in (means, medians)]
+        order = np.lexsort((first, *(rank.reshape(shape) for rank in ranks), some), axis=0)
+        chosen = order[-1]
         place = np.arange(len(seeds))
         # where there is nothing to choose with, or where that rate has not ended with this seed
         kept = some[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
