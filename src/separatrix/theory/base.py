@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from enum import Enum, auto
 from typing import ClassVar
 
 from separatrix.core.errors import SizeError
@@ -31,29 +30,6 @@ EITHER = FAILS | SOLVABLE
 NEITHER: frozenset[Status] = frozenset()
 
 
-class Sees(Enum):
-    """What of a stack a theorem looks at: on stacks that agree in it, it says the same."""
-
-    STACK = auto()
-    """Every layer and its place. Right for any theorem; a search over stacks is only slow."""
-    CACHE = auto()
-    """The bits of the whole cache after t tokens, for every t; see `CacheTheorem`."""
-    LAYERS = auto()
-    """Which layers there are, wherever and however often they stand."""
-    READERS = auto()
-    """The first two reading layers, wherever they stand."""
-    CARRIERS = auto()
-    """The reading layers, and which bounded layers stand before the second one (the first, where
-    there is one).
-    """
-    COUNTS = auto()
-    """How many layers there are of each kind, in whatever order."""
-    GROUPS = auto()
-    """How many layers read, what they read, and the bits of the groups of bounded layers between
-    them; see `DepthTheorem`.
-    """
-
-
 class Theorem(ABC):
     """A theorem with its finite evaluation. Subclasses are final and stateless."""
 
@@ -66,7 +42,10 @@ class Theorem(ABC):
 
     shows: ClassVar[frozenset[Status]] = EITHER
     """What it can show at a finite size."""
-    sees: ClassVar[Sees] = Sees.STACK
+    anywhere: ClassVar[bool] = False
+    """Whether it says the same wherever the layers of a stack stand; False is right for any
+    theorem, and makes `design` slower.
+    """
     at_once: ClassVar[bool] = True
     """Whether it speaks of models that answer at once."""
     after_thought: ClassVar[bool] = False
@@ -234,7 +213,7 @@ class CacheTheorem(Theorem):
     """A theorem that fails whatever carries too few bits, and looks at nothing else."""
 
     shows = FAILS
-    sees = Sees.CACHE
+    anywhere = True
 
     @abstractmethod
     def bits_needed(self, task: Task) -> int:

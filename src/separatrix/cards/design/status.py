@@ -1,14 +1,6 @@
-"""The statuses of one task, asked of the theorems as seldom as they allow: once for everything they
-cannot tell apart.
-
-What a theorem looks at of a stack is a trait of its class (`Sees`), and says how often it is asked:
-
-- the cache, or how many layers of each kind: once per arrangement;
-- which layers there are, reading layers, or what stands before the second of them: once for these;
-- sizes of groups of layers: once per sizes, and what fails with some sizes fails with smaller ones.
-
-A theorem that names no such trait is asked about every single stack, so that a new one can only
-make `design` slower, not wrong.
+"""The statuses of one task, asked of the theorems as seldom as they allow: those about caches, or
+about layers wherever they stand, once per arrangement; those about groups of layers once per sizes,
+for what fails with some sizes fails with smaller ones; all others about every stack.
 """
 
 from __future__ import annotations
@@ -21,20 +13,14 @@ from typing import Any, TypeVar, cast
 from separatrix.cards.design.space import Arrangement, Layout
 from separatrix.core.errors import Undecided
 from separatrix.core.evidence.records import Status, Verdict
-from separatrix.stacks.architecture import Architecture, Layer
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Family, SeqComp, Task
-from separatrix.theory.base import CacheTheorem, Sees, Theorem
+from separatrix.theory.base import CacheTheorem, Theorem
 from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem
 from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.solves.room import Construction
 
 Answer = TypeVar("Answer")
-_BySight = list[tuple[Sees, list[Theorem]]]
-
-
-def _by_sight(theorems: Sequence[Theorem], *sights: Sees) -> _BySight:
-    """Theorems by what they look at, in that order; those that look at anything else left out."""
-    groups = ((sees, [t for t in theorems if t.sees is sees]) for sees in sights)
-    return [(sees, alike) for sees, alike in groups if alike]
 
 
 class TaskJudge:
@@ -44,18 +30,19 @@ class TaskJudge:
         self.task = task
         self._memo: dict[Hashable, Any] = {}
         self._failing: dict[tuple[str, int], list[tuple[int, ...]]] = {}
-        deciding = [t for t in THEOREMS.values() if t.at_once]
-        failing = [t for t in deciding if "FAILS" in t.shows]
+        failing = [t for t in THEOREMS.values() if t.fails_at_once()]
         self._about_caches = [t for t in failing if isinstance(t, CacheTheorem)]
         self._about_depth: list[DepthTheorem[Any, Any]] = [
             t for t in failing if isinstance(t, DepthTheorem)
         ]
-        others = [t for t in failing if t not in self._about_depth]
-        solving = [t for t in deciding if "SOLVABLE" in t.shows]
-        self._fail_anywhere = _by_sight(others, Sees.READERS, Sees.COUNTS)
-        self._fail_somewhere = _by_sight(others, Sees.CARRIERS, Sees.STACK)
-        # those that are asked about every stack come last
-        self._solve = _by_sight(solving, Sees.LAYERS, Sees.READERS, Sees.CARRIERS, Sees.STACK)
+        others = [t for t in failing if not isinstance(t, CacheTheorem | DepthTheorem)]
+        self._fail_anywhere = [t for t in others if t.anywhere]
+        self._fail_somewhere = [t for t in others if not t.anywhere]
+        self._solve = [
+            t
+            for t in THEOREMS.values()
+            if t.solves_at_once() and (not isinstance(t, Construction) or isinstance(task, t.about))
+        ]
 
     def _once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         if key not in self._memo:
@@ -105,23 +92,23 @@ class TaskJudge:
         for theorem in self._about_caches:
             if self.cache_fails(theorem, lambda t: cache_bits(arrangement, t)):
                 return theorem.key
-        # these theorems see the same wherever the reading layers stand
-        anywhere = next(arrangement.placements())
-        return self._any(self._fail_anywhere, "FAILS", arrangement, anywhere)
+        anywhere = Layout(arrangement, next(arrangement.placements()))
+        return self._first(self._fail_anywhere, "FAILS", anywhere.architecture)
 
     def placement_fails(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A theorem that says FAILS with the reading layers there, beside those of
         `arrangement_fails`; None if none does.
         """
+        stack = Layout(arrangement, gaps).architecture
         for theorem in self._about_depth:
             if not isinstance(self.task, SeqComp) or not theorem.covers(
                 arrangement.reading, self.task
             ):
                 continue
-            sizes = theorem.sizes(Layout(arrangement, gaps).architecture, self.task.length)
+            sizes = theorem.sizes(stack, self.task.length)
             if sizes is not None and self._sizes_fail(theorem, sizes):
                 return theorem.key
-        return self._any(self._fail_somewhere, "FAILS", arrangement, gaps)
+        return self._first(self._fail_somewhere, "FAILS", stack)
 
     def _sizes_fail(self, theorem: DepthTheorem[Any, Any], sizes: CacheSizes) -> bool:
         """Whether the theorem shows failure of the task with these sizes; what fails with some
@@ -150,23 +137,7 @@ class TaskJudge:
 
     def solvable(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A construction that solves the task, or None."""
-        return self._any(self._solve, "SOLVABLE", arrangement, gaps)
-
-    def _any(
-        self, theorems: _BySight, status: Status, arrangement: Arrangement, gaps: tuple[int, ...]
-    ) -> str | None:
-        """The first of the theorems that gives a layout that status, or None."""
-        for sees, alike in theorems:
-            seen = self._seen(sees, arrangement, gaps)
-            if seen is None:
-                continue
-            mark, layers = seen
-            key = (sees, status, mark)
-            if key not in self._memo:
-                self._memo[key] = self._first(alike, status, Architecture(layers))
-            if self._memo[key] is not None:
-                return self._memo[key]
-        return None
+        return self._first(self._solve, "SOLVABLE", Layout(arrangement, gaps).architecture)
 
     def _first(
         self, theorems: Sequence[Theorem], status: Status, stack: Architecture
@@ -177,63 +148,6 @@ class TaskJudge:
             if verdict is not None and verdict.status == status:
                 return theorem.key
         return None
-
-    def _seen(
-        self, sees: Sees, arrangement: Arrangement, gaps: tuple[int, ...]
-    ) -> tuple[Hashable, tuple[Layer, ...]] | None:
-        """What such a theorem looks at of a layout: a mark that tells it apart, and the layers of a
-        stack that agrees with the layout in it. None where the theorem is silent.
-        """
-        reader = arrangement.reader
-        if self._sees_whole(arrangement) or (
-            sees in (Sees.READERS, Sees.CARRIERS) and self._places_matter(arrangement)
-        ):
-            layout = Layout(arrangement, gaps)
-            return layout, layout.layers
-        if sees is Sees.LAYERS:
-            readers = () if reader is None else (reader,)
-            layers = tuple(dict.fromkeys((*arrangement.filled(), *readers)))
-            return layers, layers
-        if sees is Sees.READERS:
-            # two of a kind stand for more of it
-            layers = arrangement.fill
-            if reader is not None:
-                layers = (reader,) * min(arrangement.reading, 2)
-            return layers, layers
-        if sees is Sees.CARRIERS:
-            if reader is None:
-                return None
-            # a second round of the cycle brings no new kind of layer
-            before = min(sum(gaps[: min(2, arrangement.reading)]), len(arrangement.fill))
-            carriers = arrangement.fill[:before]
-            mark = (carriers, reader, arrangement.reading)
-            return mark, (*carriers, *(reader,) * arrangement.reading)
-        layout = Layout(arrangement, gaps)
-        # wherever they stand, the layers are the same
-        return arrangement if sees is Sees.COUNTS else layout, layout.layers
-
-    def _sees_whole(self, arrangement: Arrangement) -> bool:
-        """Whether a window reads the whole prompt, and so is no bounded layer to constructions."""
-        tokens = self.task.length
-        return any(
-            self._once(
-                ("whole", layer), lambda layer=layer: any(p.within(tokens) is not p for p in layer)
-            )
-            for layer in arrangement.fill
-        )
-
-    def _places_matter(self, arrangement: Arrangement) -> bool:
-        """Whether what reading layers know of places depends on the bounded layers, and on where
-        these stand: they may lack embeddings, or count tokens for readers that have none.
-        """
-        if arrangement.reader is None:
-            return False
-        alone = Architecture((arrangement.reader,)).positions
-        with_fill = Architecture((arrangement.reader, *arrangement.fill)).positions
-        if alone != with_fill:
-            return True
-        counts = any(part.counted_bits for layer in arrangement.fill for part in layer)
-        return alone == "none" and counts
 
     def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
         """What `judge` hears of one theorem about one stack."""

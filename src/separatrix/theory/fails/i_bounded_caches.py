@@ -15,7 +15,6 @@ from separatrix.theory.base import (
     FAILS,
     REAL_NUMBERS,
     CacheTheorem,
-    Sees,
     Theorem,
     counted,
     first_excess,
@@ -203,7 +202,7 @@ class TheoremIPrime(Theorem):
         " same answer for every B."
     )
     shows = FAILS
-    sees = Sees.COUNTS
+    anywhere = True
     # h does not change with n, and a family's first parts only gain contents
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {

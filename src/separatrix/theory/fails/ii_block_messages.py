@@ -14,7 +14,7 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Sees, Theorem
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -110,7 +110,7 @@ class TheoremII(Theorem):
         " twin that has it: same messages, same choice, same output, another answer."
     )
     shows = FAILS
-    sees = Sees.COUNTS
+    anywhere = True
     # see `sizes`: T and N grow with n, so does u_1, and g grows with both
     larger_fail_too = True
     words: ClassVar[WordsByTask] = {

@@ -14,7 +14,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.tasks import SeqComp
-from separatrix.theory.base import REAL_NUMBERS, Sees, readers
+from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.r_windows_forget import FORGETS, LAYERWISE, STATES, granted
 from separatrix.theory.fails.reading_layers import (
     IN_ORDER,
@@ -219,8 +219,6 @@ class TheoremRDepth(TheoremIII):
         " enters at z_0 and w knows S_0 bits of their contents. The G_0 tokens between read the"
         " prefix once for each content, which is the new term in (b)."
     )
-    # the lag depends on which layers stand before the reading one
-    sees = Sees.STACK
 
     def sizes(self, architecture: Architecture, n: int) -> Staggered | None:
         (reader,) = architecture.reading

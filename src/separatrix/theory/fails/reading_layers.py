@@ -16,7 +16,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.base import FAILS, NEITHER, Sees, Theorem, sized
+from separatrix.theory.base import FAILS, NEITHER, Theorem, sized
 from separatrix.theory.search.driver import CountingSearch, P, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
@@ -72,7 +72,6 @@ class DepthTheorem(Theorem, Generic[S, P]):
     """
 
     shows = FAILS
-    sees = Sees.GROUPS
     words: ClassVar[WordsByTask] = {
         "seqcomp": Words(
             "whatever the weights, in some prompt of {n} tokens, a failing size that the search"

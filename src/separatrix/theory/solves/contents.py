@@ -9,7 +9,6 @@ from collections.abc import Callable
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.tasks import QSA, Counting, Equality, Neighbour, TwoSum
-from separatrix.theory.base import Sees
 from separatrix.theory.solves.places import (
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
@@ -67,7 +66,6 @@ class Match2(Construction[TwoSum]):
         "Match over blank and blank over best non-match are both c sin^2(pi/M); c ="
         " ln(8n)/sin^2(pi/M) outweighs n tokens."
     )
-    sees = Sees.READERS
     about = (TwoSum,)
     why = "The layer compares it with all others at once."
 
@@ -120,7 +118,6 @@ class TwoLayerPairs(Construction[TwoSum]):
         " pair that cancels the later token sees the earlier one. In the second a flag scores s^2,"
         " the start token 0 and the rest -s^2, and s^2 > ln(2n) suffices."
     )
-    sees = Sees.READERS
     about = (TwoSum,)
     why = (
         "One full layer flags each token that an earlier one cancels, a second one looks for a"
@@ -180,7 +177,6 @@ class TwoLayerEquality(Construction[Equality]):
         "The first layer is a retrieval head of one bit, the second a retrieval head for the flag;"
         " a threshold cleans both."
     )
-    sees = Sees.READERS
     about = (Equality,)
     why = "One full layer fetches each bit's partner, a second one looks for a pair that differs."
 
@@ -238,7 +234,6 @@ class TwoLayerNeighbour(Construction[Neighbour]):
         " bit that differs costs 2 s^2. Strings as near as the nearest have its label, or the"
         " prompt is no instance, so that it is a mean of equal values that is read."
     )
-    sees = Sees.READERS
     about = (Neighbour,)
     why = (
         "One full layer hands every label its string, a second one compares them all with the"
@@ -302,7 +297,6 @@ class StartTokenCounts(Construction[Counting]):
         " weight is 1/k up to three roundings. It is one number for all logits: between neighbours"
         " what is left is what the head itself rounds, about u k^2, against 1/2."
     )
-    sees = Sees.LAYERS
     about = (Counting,)
     why = "The weight of a start token that ties says how many tie."
 
@@ -350,7 +344,6 @@ class SparseAveraging(Construction[QSA]):
         " whole number, a step has room for 1/4, and the logits a s - a^2/2 leave 1/2. One layer"
         " alone cannot: a set is q tokens, and the last of them is fixed."
     )
-    sees = Sees.LAYERS
     about = (QSA,)
     embedded = True
     why = "One layer looks the values of a set up, the next averages over the set."

@@ -12,7 +12,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.recall import PROMISED
-from separatrix.theory.base import Sees, number
+from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import seeing_heads
 from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, content_dims, places
 from separatrix.theory.solves.room import (
@@ -70,7 +70,6 @@ class ConvolvedRecall(Construction[Recall | MQAR]):
         " alone is one of 2^h, and there are V^n contents that some place of the key tells apart."
     )
     start_token = False
-    sees = Sees.LAYERS
     about = (Recall, MQAR)
     embedded = True
     why = "Keys made of the token before let every value be found by the key in front of it."
@@ -156,7 +155,6 @@ class LastLayer(Construction[CGram | Recall | MQAR]):
         " before, here by a layer of their own."
     )
     start_token = False
-    sees = Sees.LAYERS
     about = (CGram, Recall, MQAR)
     why = (
         "Short convolutions bring every place the tokens before it, and one full layer looks them"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Sparse
 from separatrix.tasks import Copying, Eva, Index
-from separatrix.theory.base import Sees
 from separatrix.theory.solves.places import finders, places
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
@@ -23,7 +22,6 @@ class _Retrieves(Construction[Eva | Index]):
     """Whatever kind of layer retrieves."""
 
     about = (Eva, Index)
-    sees = Sees.READERS
     why = (
         "The layer looks the fact up by its address instead of remembering it, so the growing cache"
         " does the work; training may not find them."

@@ -22,7 +22,7 @@ from separatrix.tasks import (
     Task,
 )
 from separatrix.tasks.functions.tracked import Tracked, tracked
-from separatrix.theory.base import Sees, number
+from separatrix.theory.base import number
 from separatrix.theory.solves.room import Construction, Room, bits_of
 from separatrix.theory.words import counted_as
 
@@ -80,7 +80,6 @@ class StateTracking(Construction[Task]):
         " parallel form every number solved for is an integer of absolute value at most 2, or a"
         " deviation as above, since products of reflections are orthogonal."
     )
-    sees = Sees.LAYERS
     about = (Parity, Modular, Permutation, Group)
     why = (
         "Its tokens turn the state over along a direction of their choice, which exchanges two"
@@ -221,7 +220,6 @@ class Brackets(Construction[Dyck]):
         " Balanced means: that number and c are 0 in the end. All numbers are integers of size at"
         " most 4 (n + 2), in either form."
     )
-    sees = Sees.STACK
     about = (Dyck,)
     why = (
         "One layer counts how many are open, the next one keeps what opened at each depth, the"

@@ -13,7 +13,7 @@ from separatrix.stacks.mechanisms import Full, Mechanism
 from separatrix.stacks.mechanisms.base import Head
 from separatrix.tasks import KHop, SeqComp, Task
 from separatrix.tasks import Thought as Written
-from separatrix.theory.base import SOLVABLE, Sees, Theorem, number
+from separatrix.theory.base import SOLVABLE, Theorem, number
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
     MOST_ADDRESS_BITS,
@@ -66,7 +66,6 @@ class Composition(Construction[SeqComp]):
         " one more of them, or by the recurrence."
     )
     start_token = False
-    sees = Sees.CARRIERS
     about = (SeqComp,)
 
     def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
