@@ -209,19 +209,6 @@ class Theorem(ABC):
         )
 
 
-class CacheTheorem(Theorem):
-    """A theorem that fails whatever carries too few bits, and looks at nothing else."""
-
-    shows = FAILS
-    anywhere = True
-
-    @abstractmethod
-    def bits_needed(self, task: Task) -> int:
-        """The fewest bits of cache after the task's prefix with which the theorem is silent
-        about it; 0 where it is silent with any. Raises Undecided as comparisons do.
-        """
-
-
 _MOST_JUMPS = 500
 _LONG = 10**15
 """Sizes of more digits are shortened."""

@@ -15,7 +15,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.base import CacheTheorem
 from separatrix.theory.judge import graded
 from separatrix.theory.trained import trained_ceiling
 
@@ -172,19 +171,3 @@ def test_more_bits_never_lower_it_and_more_facts_never_raise_it(dim: int, V: int
     assert one <= ceiling(f"linear @ heads=1, head_dim={dim}, p4", Eva(n=n, V=V))
     assert one <= ceiling(f"linear*2 @ heads=1, head_dim={dim}, p3", Eva(n=n, V=V))
     assert one >= ceiling(f"linear @ heads=1, head_dim={dim}, p3", Eva(n=2 * n, V=V))
-
-
-@pytest.mark.parametrize(
-    ("text", "bits"),
-    [
-        ("eva:n=64,V=2", 64),
-        ("eva:n=10,V=3", 16),  # 3^10 = 59,049, between 2^15 and 2^16
-        ("index:n=10,V=9,shift=few", 20),
-        ("recall:n=4,K=4,V=5", 7),  # 5! = 120
-        ("mqar:vocab_size=6,input_seq_len=8,num_kv_pairs=2", 3),  # 6 lists
-        ("eva:n=10,V=3,shift=zipf", 0),
-    ],
-)
-def test_the_bits_that_design_asks_for(text: str, bits: int) -> None:
-    assert isinstance(A, CacheTheorem)
-    assert A.bits_needed(parse_task(text)) == bits

@@ -67,12 +67,10 @@ class Explainer:
         arrangements: Sequence[Arrangement],
         costs: Costs,
         judges: Sequence[TaskJudge],
-        context: int,
     ) -> None:
         self.space = space
         self.costs = costs
         self.judges = judges
-        self.context = context
         self._by_kind: dict[_Kind, list[Arrangement]] = {}
         for arrangement in arrangements:
             self._by_kind.setdefault(_kind(arrangement), []).append(arrangement)
@@ -121,14 +119,14 @@ class Explainer:
         )
 
     def _cost(self, arrangement: Arrangement) -> tuple[int, int]:
-        cost = self.costs.cost(arrangement, self.context)
+        cost = self.costs.cost(arrangement)
         return cost.cache_bits, cost.flops
 
     def _whole(self, change: str, arrangement: Arrangement, proved: bool) -> Neighbour | None:
         """An arrangement that is excluded wherever its readers stand, or that nothing solves."""
         placements = list(arrangement.placements(self.space.places))
         for judge in self.judges:
-            key = judge.arrangement_fails(arrangement, self.costs.cache_bits)
+            key = judge.arrangement_fails(arrangement)
             if key is not None:
                 return self._fails(change, Layout(arrangement, placements[0]), judge, key)
         excluded = [self.excludes(Layout(arrangement, gaps)) for gaps in placements]
@@ -176,7 +174,7 @@ class Explainer:
                 return Neighbour(
                     change,
                     layouts[0],
-                    self.costs.cost(layouts[0].arrangement, self.context),
+                    self.costs.cost(layouts[0].arrangement),
                     "OPEN",
                     judge.task.spec,
                     "none",
@@ -197,7 +195,7 @@ class Explainer:
         return Neighbour(
             change,
             layout,
-            self.costs.cost(layout.arrangement, self.context),
+            self.costs.cost(layout.arrangement),
             "FAILS",
             judge.task.spec,
             key,

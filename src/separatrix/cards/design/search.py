@@ -168,7 +168,7 @@ class _Search:
         self.context = context
         self.budget = budget
         self.space = replace(space, told_apart=told_apart(tasks, space))
-        self.costs = Costs()
+        self.costs = Costs(context)
         self.judges = [TaskJudge(task) for task in tasks]
         self.open = _Front()
         self.proved = _Front()
@@ -181,7 +181,7 @@ class _Search:
         total = sum(classes)
         done = 0
         costed = [
-            (self.costs.cost(arrangement, self.context), number)
+            (self.costs.cost(arrangement), number)
             for number, arrangement in enumerate(arrangements)
         ]
         costed.sort()
@@ -199,7 +199,7 @@ class _Search:
                 done += classes[number]
                 progress(done, total)
         progress(total, total)
-        explainer = Explainer(self.space, arrangements, self.costs, self.judges, self.context)
+        explainer = Explainer(self.space, arrangements, self.costs, self.judges)
         return DesignResult(
             tasks=self.tasks,
             context=self.context,
@@ -226,7 +226,7 @@ class _Search:
             return
         self.judged += classes
         for judge in self.judges:
-            theorem = judge.arrangement_fails(arrangement, self.costs.cache_bits)
+            theorem = judge.arrangement_fails(arrangement)
             if theorem is not None:
                 self._exclude(theorem, judge, classes, within)
                 return
@@ -287,10 +287,10 @@ def ladder(result: DesignResult) -> tuple[Point, ...]:
     """One point for every number of reading layers with which some layout is proved sufficient;
     least cache first, then fewest operations.
     """
-    costs = Costs()
+    costs = Costs(result.context)
     judges = [TaskJudge(task) for task in result.tasks]
     costed = [
-        (costs.cost(arrangement, result.context), number, arrangement)
+        (costs.cost(arrangement), number, arrangement)
         for number, arrangement in enumerate(result.space.arrangements())
     ]
     costed.sort(key=lambda item: (item[0].reading, item[0]))

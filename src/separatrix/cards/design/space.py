@@ -4,7 +4,7 @@ what fills the rest of the stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, pairwise
 from math import comb
@@ -13,7 +13,6 @@ from typing import Literal
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.stacks.architecture.spec import MOST_LAYERS
-from separatrix.stacks.mechanisms import Mechanism
 from separatrix.theory.words import counted_as
 
 Place = Literal["any", "even", "start", "end"]
@@ -262,50 +261,30 @@ class Cost:
 
 
 class Costs:
-    """Sums over the layers of arrangements; every layer is asked once for every length. The
-    arrangements' layers must stay alive meanwhile.
+    """Costs of arrangements at a context: the same sums as those of their stacks, of which none is
+    written out; every layer is asked once.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int], int] = {}
-        self._alive: list[Layer] = []
+    def __init__(self, context: int) -> None:
+        self._context = context
+        self._known: dict[int, tuple[Layer, int, int]] = {}
 
-    def cost(self, arrangement: Arrangement, context: int) -> Cost:
-        return Cost(
-            self.cache_bits(arrangement, context),
-            self._total(arrangement, context, 1, _flops),
-            arrangement.reading,
-        )
-
-    def cache_bits(self, arrangement: Arrangement, t: int) -> int:
-        return self._total(arrangement, t, 0, _cache_bits)
-
-    def _of(self, layer: Layer, t: int, what: int, measure: Callable[[Layer, int], int]) -> int:
-        # identity is faster than comparing layers; `_alive` keeps an id from being used again
-        key = (id(layer), t, what)
-        if key not in self._known:
-            self._known[key] = measure(layer, t)
-            self._alive.append(layer)
-        return self._known[key]
-
-    def _total(
-        self, arrangement: Arrangement, t: int, what: int, measure: Callable[[Layer, int], int]
-    ) -> int:
-        total = (
-            0
-            if arrangement.reader is None
-            else arrangement.reading * self._of(arrangement.reader, t, what, measure)
-        )
+    def cost(self, arrangement: Arrangement) -> Cost:
+        layers = [] if arrangement.reader is None else [(arrangement.reader, arrangement.reading)]
         if arrangement.bounded:
-            cycle = [self._of(layer, t, what, measure) for layer in arrangement.fill]
-            times, rest = divmod(arrangement.bounded, len(cycle))
-            total += times * sum(cycle) + sum(cycle[:rest])
-        return total
+            times, rest = divmod(arrangement.bounded, len(arrangement.fill))
+            layers += [(layer, times + (i < rest)) for i, layer in enumerate(arrangement.fill)]
+        bits = flops = 0
+        for layer, times in layers:
+            _, own, work = self._of(layer)
+            bits += times * own
+            flops += times * work
+        return Cost(bits, flops, arrangement.reading)
 
-
-def _cache_bits(layer: Sequence[Mechanism], t: int) -> int:
-    return sum(part.cache_bits(t) for part in layer)
-
-
-def _flops(layer: Sequence[Mechanism], t: int) -> int:
-    return sum(part.flops(t) for part in layer)
+    def _of(self, layer: Layer) -> tuple[Layer, int, int]:
+        # identity is faster than comparing layers; what is kept here keeps its id
+        if id(layer) not in self._known:
+            bits = sum(part.cache_bits(self._context) for part in layer)
+            flops = sum(part.flops(self._context) for part in layer)
+            self._known[id(layer)] = (layer, bits, flops)
+        return self._known[id(layer)]

@@ -13,7 +13,7 @@ from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.base import CacheTheorem, number, size_in_words
+from separatrix.theory.base import FAILS, Theorem, number, size_in_words
 from separatrix.theory.words import Words, WordsByTask
 
 _WORDS = Words(
@@ -24,7 +24,7 @@ _WORDS = Words(
 )
 
 
-class TheoremA(CacheTheorem):
+class TheoremA(Theorem):
     key = "A"
     title = "bounded caches: the highest accuracy on random questions"
     statement = (
@@ -53,6 +53,8 @@ class TheoremA(CacheTheorem):
         " afterwards is a function of the cache, the question and coins. The bound is the"
         " rate-distortion curve of such facts: at a fixed C/N some code reaches it as N grows."
     )
+    shows = FAILS
+    anywhere = True
     after_thought = True
     grades = True
     words: ClassVar[WordsByTask] = dict.fromkeys(("eva", "index", "mqar", "recall"), _WORDS) | {
@@ -62,10 +64,6 @@ class TheoremA(CacheTheorem):
         )
     }
     words_after_thought = words
-
-    def bits_needed(self, task: Task) -> int:
-        facts = task.facts()
-        return 0 if facts is None else facts.contents.ceil_log2()
 
     def smallest(self, task: Task, verdict: Verdict) -> Task | None:
         # its n is the size that was asked, with the shift that a family leaves out

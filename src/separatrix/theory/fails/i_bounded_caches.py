@@ -14,7 +14,6 @@ from separatrix.tasks import Questions, SeqComp, Task
 from separatrix.theory.base import (
     FAILS,
     REAL_NUMBERS,
-    CacheTheorem,
     Theorem,
     counted,
     first_excess,
@@ -24,7 +23,7 @@ from separatrix.theory.base import (
 from separatrix.theory.words import Words, WordsByTask
 
 
-class TheoremI(CacheTheorem):
+class TheoremI(Theorem):
     key = "I"
     title = "bounded caches: fewer cache states than prefix classes"
     statement = (
@@ -39,6 +38,8 @@ class TheoremI(CacheTheorem):
         " Continue both with a suffix that tells them apart: the model gives one answer where two"
         " are right. Anything it writes in between is a function of the cache and the suffix."
     )
+    shows = FAILS
+    anywhere = True
     after_thought = True
     # a longer prompt has the shorter one's prefixes, and what tells them apart, at the same place
     larger_fail_too = True
@@ -108,10 +109,6 @@ class TheoremI(CacheTheorem):
             why = words.why.replace("The second function", "The last function")
             words = words._replace(why=why)
         return words
-
-    def bits_needed(self, task: Task) -> int:
-        count = task.prefix_classes()
-        return 0 if count is None else count.ceil_log2()
 
     def threshold(self, architecture: Architecture, task: Task) -> int | None:
         """The smallest n of the task's family at which the theorem bites (for composed
