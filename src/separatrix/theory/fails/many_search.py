@@ -128,22 +128,13 @@ def _spread(search: ManyLayersSearch, *, quick: bool) -> Parameters | None:
 @lru_cache(maxsize=768)
 def at_size_of(search: ManyLayersSearch) -> Parameters | None:
     """Certified parameters at the search's own size, or None if none is found."""
-    # nothing much shorter than the shortest is to be found, nor than that of smaller caches
-    anywhere: Parameters | None = None
-    for s in (_simpler(search.s), search.s):
-        anywhere = _spread(replace(search, s=s, size=None), quick=True)
-        if anywhere is None or 10 * search.tokens < 9 * anywhere.length():
-            return None
+    # nothing much shorter than the shortest is to be found
+    anywhere = _spread(replace(search, size=None), quick=True)
+    if anywhere is None or 10 * search.tokens < 9 * anywhere.length():
+        return None
     for flags in search.flags():
         here = search.with_flags(flags)
-        assert anywhere is not None
         found = at_size(replace(here, first=(here.point(anywhere),)), anywhere)
         if found is not None:
             return found
     return None
-
-
-def _simpler(s: Sizes) -> Sizes:
-    """Sizes that are no larger, the same for many: reads of a power of two, and no caches."""
-    h = 1 << (min(s.h).bit_length() - 1)
-    return Sizes((h,) * len(s.h), (0,) * len(s.sigma), (0,) * len(s.h))
