@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 Advance = Callable[[int, int], None]
 """What work calls with (done, total)."""
+Told = Callable[[float, float, Sequence[str]], None]
+"""The same with words for what stands beside the bar."""
+_SAY_EVERY = 20.0
+"""Seconds between two lines where there is no terminal."""
 _LONGEST_TITLE = 24
 _WIDTH = 16
 """Columns of the bar itself; with the longest title and counts in millions, 80 are enough."""
@@ -31,9 +35,10 @@ def bar(title: str, *, shown: bool = True, unit: str = "") -> Iterator[Advance]:
     if not (shown and sys.stderr.isatty()):
         yield lambda done, total: None
         return
-    from rich.progress import TextColumn
+    from rich.progress import TextColumn, TimeRemainingColumn
 
-    with lines(TextColumn("{task.fields[count]}")) as shown_lines:
+    left = (TimeRemainingColumn(compact=True), TextColumn("left"))
+    with _lines(TextColumn("{task.fields[count]}"), *left) as shown_lines:
         task = shown_lines.add_task(shortened(title), total=None, count="")
         last = 0.0
 
@@ -48,19 +53,48 @@ def bar(title: str, *, shown: bool = True, unit: str = "") -> Iterator[Advance]:
         yield advance
 
 
-def lines(*columns: ProgressColumn, left: ProgressColumn | None = None) -> Progress:
-    """Lines of progress that fit 80 columns: title, bar, `columns`, and the time left, as rich
-    estimates it unless `left` does.
+@contextmanager
+def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
+    """A line at the foot of a terminal under a hint, elsewhere a line now and then; and a function
+    to call with what is done, of how much, and how it stands in words, the time left among them.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    if not shown:
+        yield lambda done, total, words: None
+    elif not sys.stderr.isatty():
+        last = time.monotonic()
 
-    last = (left,) if left is not None else (TimeRemainingColumn(compact=True), TextColumn("left"))
+        def say(done: float, total: float, words: Sequence[str]) -> None:
+            nonlocal last
+            if done >= total or time.monotonic() - last >= _SAY_EVERY:
+                last = time.monotonic()
+                said = "  ".join(filter(None, words))
+                print(f"{title}: {said}", file=sys.stderr, flush=True)
+
+        yield say
+    else:
+        from rich.progress import TextColumn
+
+        with _lines(TextColumn("{task.fields[words]}")) as shown_lines:
+            if hint:
+                shown_lines.console.print(hint)
+            task = shown_lines.add_task(title, total=None, words="")
+
+            def show(done: float, total: float, words: Sequence[str]) -> None:
+                said = "  ".join(filter(None, words))
+                shown_lines.update(task, completed=done, total=total, words=said)
+
+            yield show
+
+
+def _lines(*columns: ProgressColumn) -> Progress:
+    """Lines of progress that fit 80 columns: title, bar, `columns`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=_WIDTH),
         *columns,
-        *last,
         console=Console(stderr=True),
         transient=True,
     )

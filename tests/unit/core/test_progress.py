@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.cli.main import run
-from separatrix.cli.reproduce.pool import _shown
-from separatrix.core.progress import bar, seconds_of, shortened
+from separatrix.core.progress import bar, seconds_of, shortened, told
 
 COLUMNS = 80
 _CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -100,13 +99,31 @@ def test_long_titles_and_counts_leave_room(monkeypatch: pytest.MonkeyPatch) -> N
     assert shortened("short") == "short"
 
 
-def test_the_main_job_has_room_for_its_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_told_beside_a_bar_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = attached(monkeypatch)
-    with _shown(1000.0, 1136, 12, 2, True) as report:
-        report(300.0, 1000)
-    check(terminal, "reproduce")
-    assert any("1000/1136 jobs" in line and line.endswith("left") for line in seen(terminal))
-    assert "Ctrl-C saves and stops; the same command resumes" in seen(terminal)
+    with told("train", hint="Ctrl-C saves") as say:
+        words = ("300/1,000,000 steps", "loss 12.345, 100.0 %", "", "123 steps/s", "1:02:03 left")
+        say(300.0, 1e6, words)
+    check(terminal, "train")
+    assert any(
+        "300/1,000,000 steps  loss" in line and line.endswith("left") for line in seen(terminal)
+    )
+    assert "Ctrl-C saves" in seen(terminal)
+
+
+def test_without_a_terminal_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with told("train") as say:
+        for passed in (1.0, 19.0, 21.0, 22.0):
+            now[0] = 100 + passed
+            say(passed, 30.0, ("", f"{passed:g} of 30"))
+        say(30.0, 30.0, ("all",))
+    with told("train", shown=False) as say:
+        say(30.0, 30.0, ("nothing",))
+    assert capsys.readouterr() == ("", "train: 21 of 30\ntrain: all\n")
 
 
 def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,9 +135,9 @@ def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_budget_is_told_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    told: list[tuple[int, int]] = []
-    tell = seconds_of(2.5, lambda done, total: told.append((done, total)))
+    said: list[tuple[int, int]] = []
+    tell = seconds_of(2.5, lambda done, total: said.append((done, total)))
     for passed in (0.0, 1.9, 2.1, 60.0):
         now[0] = 100 + passed
         tell(7, 1 << 20)
-    assert told == [(0, 2), (1, 2), (2, 2), (2, 2)]
+    assert said == [(0, 2), (1, 2), (2, 2), (2, 2)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from shlex import quote
@@ -34,7 +33,7 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.printing import JsonFlag, print_json, print_text
 from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
-from separatrix.core.progress import bar, clock, lines
+from separatrix.core.progress import bar, clock, told
 
 if TYPE_CHECKING:
     from separatrix.training.alone import Trained
@@ -42,9 +41,6 @@ if TYPE_CHECKING:
     from separatrix.training.run import Run
 
 HINT = "Ctrl-C saves and stops; the same command goes on"
-_SAY_EVERY = 20.0
-"""Seconds between two lines where there is no terminal."""
-
 
 OF_RUN = ("out", "steps", "settings", "device", "fresh", "compile")
 OF_GRID = ("store", "engine", "workers", "device", "dry_run", "retry", "fresh", "compile")
@@ -269,13 +265,22 @@ def _device(device: str) -> str:
 
 
 def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -> Trained:
-    with _live(run, file, shown) as told:
+    if shown and file.exists():
+        print(f"train: an earlier run saved {file}", file=sys.stderr, flush=True)
+    standing = _standing(run)
+    with told("train", shown=shown, hint=HINT) as say:
         from separatrix.training.alone import ended
         from separatrix.training.packs import Pack
         from separatrix.training.session import saved
 
         try:
-            trainer = saved(Pack((run,)), file, device=device, compile=compile, told=told)
+            trainer = saved(
+                Pack((run,)),
+                file,
+                device=device,
+                compile=compile,
+                told=lambda trainer: say(trainer.step, run.steps, standing(trainer)),
+            )
         except KeyboardInterrupt:
             raise Stopped(_saved(file)) from None
         except SystemExit:
@@ -290,79 +295,29 @@ def _saved(file: Path) -> str:
     return f"saved in {file}; the same command goes on from there"
 
 
-@contextmanager
-def _live(run: Run, file: Path, shown: bool) -> Iterator[Callable[[Trainer], None]]:
-    """What to tell of a training that goes on: a line at the foot of a terminal, a line now and
-    then elsewhere.
-    """
-    standing = _Standing(run)
-    if not shown:
-        yield lambda trainer: None
-        return
-    if file.exists():
-        print(f"train: an earlier run saved {file}", file=sys.stderr, flush=True)
-    if not sys.stderr.isatty():
-        said = [time.monotonic()]
+def _standing(run: Run) -> Callable[[Trainer], list[str]]:
+    """How a training stands, in words: step, loss and accuracy, steps per second, time left."""
+    first: tuple[int, float] | None = None
+    metric = ""
 
-        def say(trainer: Trainer) -> None:
-            standing.look(trainer)
-            if time.monotonic() - said[0] >= _SAY_EVERY:
-                said[0] = time.monotonic()
-                step = f"step {trainer.step:,} of {run.steps:,}"
-                words = (step, standing.metric, standing.rate, standing.left)
-                print(f"train: {'  '.join(filter(None, words))}", file=sys.stderr, flush=True)
-
-        yield say
-        return
-    from rich.progress import TextColumn
-
-    columns = [TextColumn(f"{{task.fields[{name}]}}") for name in ("done", "metric", "rate")]
-    with lines(*columns, left=TextColumn("{task.fields[left]}")) as shown_lines:
-        shown_lines.console.print(HINT)
-        bar = shown_lines.add_task("train", total=None, done="", metric="", rate="", left="")
-
-        def show(trainer: Trainer) -> None:
-            standing.look(trainer)
-            shown_lines.update(
-                bar,
-                completed=trainer.step,
-                total=run.steps,
-                done=f"{100 * trainer.step // run.steps} %",
-                metric=standing.metric,
-                rate=standing.rate,
-                left=standing.left,
-            )
-
-        yield show
-
-
-class _Standing:
-    """How a training stands, in words: loss and accuracy, steps per second, time left."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.metric = ""
-        self.rate = ""
-        self.left = ""
-        self._first: tuple[int, float] | None = None
-
-    def look(self, trainer: Trainer) -> None:
-        for metric in trainer.metrics():
-            self.metric = f"loss {metric.loss:.3f}, {100 * metric.accuracy:.1f} % right"
+    def words(trainer: Trainer) -> list[str]:
+        nonlocal first, metric
+        for one in trainer.metrics():
+            metric = f"loss {one.loss:.3f}, {100 * one.accuracy:.1f} %"
+        step = f"{trainer.step:,}/{run.steps:,} steps"
         now = time.monotonic()
-        if self._first is None:
+        if first is None or trainer.step == first[0]:
             # the first steps take longer than the others
-            self._first = (trainer.step, now)
-            return
-        step, begin = self._first
-        if trainer.step == step:
-            return
-        pace = (now - begin) / (trainer.step - step)
-        left = pace * (self.run.steps - trainer.step)
-        if self.run.seconds:
-            left = min(left, max(0.0, self.run.seconds - trainer.seconds))
-        self.rate = f"{1 / pace:,.3g} steps/s" if pace > 1e-3 else f"{1 / pace:,.0f} steps/s"
-        self.left = f"{clock(left)} left"
+            first = first or (trainer.step, now)
+            return [step, metric]
+        pace = (now - first[1]) / (trainer.step - first[0])
+        left = pace * (run.steps - trainer.step)
+        if run.seconds:
+            left = min(left, max(0.0, run.seconds - trainer.seconds))
+        rate = f"{1 / pace:,.3g} steps/s" if pace > 1e-3 else f"{1 / pace:,.0f} steps/s"
+        return [step, metric, rate, f"{clock(left)} left"]
+
+    return words
 
 
 _STOPPED = {

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from separatrix.cli.reproduce.jobs import Job, perform, stored
 from separatrix.core.errors import EngineError
-from separatrix.core.progress import lines
+from separatrix.core.progress import told
 from separatrix.training.sweeps.engines.pool import Died, Done, Processes, Raised
 
-_TITLE = "reproduce"
 _HINT = "Ctrl-C saves and stops; the same command resumes"
 
 
@@ -32,8 +29,9 @@ def run_jobs(
         return results
     workers = min(workers, len(todo))
     total = sum(job.cost for job in todo)
+    start = time.monotonic()
     with (
-        _shown(total, len(jobs), len(results), workers, show) as report,
+        told("reproduce", shown=show, hint=_HINT) as report,
         Processes(partial(perform, store=store), workers) as processes,
     ):
         left = {processes.submit(job): job for job in todo}
@@ -41,7 +39,9 @@ def run_jobs(
             for ticket, back in processes.wait(1.0):
                 job = left.pop(ticket)
                 results[job] = _result(job, back)
-            report(total - sum(job.cost for job in left.values()), len(results))
+            done = total - sum(job.cost for job in left.values())
+            time_left = _eta(done, total, time.monotonic() - start, workers)
+            report(done, total, (f"{len(results)}/{len(jobs)} jobs", time_left))
     return results
 
 
@@ -57,50 +57,8 @@ def _result(job: Job, back: Done[dict[str, Any]] | Raised | Died) -> dict[str, A
             )
 
 
-@contextmanager
-def _shown(
-    total: float, jobs: int, before: int, workers: int, show: bool
-) -> Iterator[Callable[[float, int], None]]:
-    """A progress bar with time left on a terminal; a line now and then elsewhere."""
-    if not show:
-        yield lambda seconds, done: None
-    elif not sys.stderr.isatty():
-        yield _lines(total, jobs, before, workers)
-    else:
-        from rich.progress import TextColumn
-
-        columns = (TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[jobs]}"))
-        with lines(*columns, left=TextColumn("{task.fields[left]}")) as bars:
-            bars.console.print(_HINT)
-            bar = bars.add_task(_TITLE, total=total, jobs=f"{before}/{jobs} jobs", left="")
-            start = time.monotonic()
-
-            def update(seconds: float, done: int) -> None:
-                left = _eta(seconds, total, time.monotonic() - start, workers)
-                bars.update(bar, completed=seconds, jobs=f"{done}/{jobs} jobs", left=left)
-
-            yield update
-
-
 def _eta(done: float, total: float, spent: float, workers: int) -> str:
     """Time left at the pace so far; before a twentieth is done, at the expected pace."""
     pace = spent / done if done > total / 20 else 1 / workers
     left = max(0.0, pace * total - spent) if done <= total / 20 else pace * (total - done)
     return f"about {int(left // 60)}:{int(left % 60):02d} left"
-
-
-def _lines(total: float, jobs: int, before: int, workers: int) -> Callable[[float, int], None]:
-    start = time.monotonic()
-    said = [time.monotonic()]
-
-    def update(seconds: float, done: int) -> None:
-        now = time.monotonic()
-        if now - said[0] >= 20 or done == jobs:
-            said[0] = now
-            left = _eta(seconds, total, now - start, workers)
-            print(f"{_TITLE}: {done}/{jobs} jobs {left}", file=sys.stderr, flush=True)
-
-    if before:
-        saved = f"{_TITLE}: {before} of {jobs} jobs were saved by an earlier run"
-        print(saved, file=sys.stderr, flush=True)
-    return update
