@@ -65,7 +65,7 @@ def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
 
         def say(done: float, total: float, words: Sequence[str]) -> None:
             nonlocal last
-            if done >= total or time.monotonic() - last >= _SAY_EVERY:
+            if time.monotonic() - last >= _SAY_EVERY:
                 last = time.monotonic()
                 said = "  ".join(filter(None, words))
                 print(f"{title}: {said}", file=sys.stderr, flush=True)

@@ -120,10 +120,9 @@ def test_without_a_terminal_a_line_now_and_then(
         for passed in (1.0, 19.0, 21.0, 22.0):
             now[0] = 100 + passed
             say(passed, 30.0, ("", f"{passed:g} of 30"))
-        say(30.0, 30.0, ("all",))
     with told("train", shown=False) as say:
         say(30.0, 30.0, ("nothing",))
-    assert capsys.readouterr() == ("", "train: 21 of 30\ntrain: all\n")
+    assert capsys.readouterr() == ("", "train: 21 of 30\n")
 
 
 def test_no_terminal_no_bar(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import STORE, Imports, StoreFile, only
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, width
+from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, show, width
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _show(key: str, store: Path, as_json: bool) -> None:
     if as_json:
         print_json(plain(row, metrics, earlier))
         return
-    print_text("\n".join(description(row, metrics, earlier, width())))
+    show(description(row, metrics, earlier, width()))
 
 
 def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:

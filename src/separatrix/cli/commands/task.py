@@ -338,8 +338,7 @@ def _evaluate(
 
 
 def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:
-    from separatrix.cli.report.accuracies import chance, interval
-    from separatrix.core.document.cells import accuracy
+    from separatrix.core.document.cells import accuracy, guessed, interval
 
     several = any(one.several for one in tasks)
     return [
@@ -350,7 +349,7 @@ def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> lis
             "right": f"{told.right:,} of {told.due:,}",
             "95 % interval": interval(told.right, told.due, tested),
             **({"whole prompts": accuracy(told.correct, tested)} if several else {}),
-            "chance": chance(one.chance),
+            "chance": guessed(one.chance),
         }
         for one, told in zip(tasks, counts, strict=True)
     ]

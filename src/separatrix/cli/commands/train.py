@@ -31,7 +31,8 @@ from separatrix.cli.options import (
     stack,
     stopped,
 )
-from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
 from separatrix.core.progress import bar, clock, told
 
@@ -218,7 +219,7 @@ def _one(
             }
         )
         return
-    print_text("\n".join(_said(trained, out)))
+    show(_document(trained, out))
 
 
 def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
@@ -320,58 +321,24 @@ def _standing(run: Run) -> Callable[[Trainer], list[str]]:
     return words
 
 
-_STOPPED = {
-    "solved": "solved: the running accuracy of 20 steps reached {stop_at:g}",
-    "plateau": "plateau: {plateau:,} steps without progress of the running loss",
-    "steps": "all steps done",
-    "seconds": "its {seconds:g} seconds were over",
-}
-
-
-def _said(trained: Trained, out: Path) -> list[str]:
-    """What came out, line by line."""
-    from separatrix.cli.report.accuracies import chance, interval
-    from separatrix.core.document.cells import accuracy
+def _document(trained: Trained, out: Path) -> Document:
+    """What came out, and what to do with it."""
+    from separatrix.cli.report.run import ended, measured_rows
     from separatrix.tasks import parse_task
 
-    run = trained.run
-    outcome = trained.outcome
-    task = parse_task(run.task)
-
-    def counted(answers: tuple[int, int], correct: int, several: bool) -> str:
-        among = f" of answers; {accuracy(correct, run.tested)} of prompts as a whole"
-        return (
-            f"{accuracy(*answers)} (95 % interval {interval(*answers, run.tested)})"
-            f"{among if several else ''}"
-        )
-
-    why = _STOPPED[outcome.stopped].format(
-        stop_at=run.stop_at, plateau=run.plateau, seconds=run.seconds
-    )
-    beyond = [
-        f"{text}: {counted(outcome.longer_answers(place), outcome.longer[place], one.several)},"
-        f" chance {chance(one.chance)}"
-        for place, (text, one) in enumerate(zip(run.longer, run.longer_tasks, strict=True))
-    ] or ["not measured; --set longer=n=... does"]
-    place = quote(str(out))
-    own = f"{outcome.correct:,} of {run.tested:,} fresh prompts"
-    if task.several:
-        own = f"{outcome.right:,} of {outcome.due:,} answers in {run.tested:,} fresh prompts"
-    return [
-        f"trained   {run.architecture}  on  {run.task}",
-        f"accuracy  {counted(outcome.answers, outcome.correct, task.several)}, chance"
-        f" {chance(task.chance)}: {own}",
-        *(
-            f"{each.format:10}{counted((each.right, each.due), each.correct, task.several)} with"
-            f" states rounded to {each.format}"
-            for each in outcome.formats
-        ),
-        *(f"{'' if number else 'larger n':10}{text}" for number, text in enumerate(beyond)),
-        f"stopped   at step {outcome.steps_done:,} of {run.steps:,}, {why};"
-        f" {outcome.seconds:.1f} s, {outcome.parameters:,} parameters",
-        f"written   {out}",
-        f"next      separatrix verify {place}",
-        # what refutes has one answer to a prompt
-        *([] if task.several else [f"          separatrix refute {place} --task {run.task}"]),
-        f"          separatrix task {run.task} evaluate {place}",
+    run, outcome, place = trained.run, trained.outcome, quote(str(out))
+    longer = [] if run.longer else [("larger n", "not measured; --set longer=n=... does")]
+    # what refutes has one answer to a prompt
+    several = parse_task(run.task).several
+    refute = [] if several else [("", f"separatrix refute {place} --task {run.task}")]
+    rows = [
+        ("trained", f"{run.architecture}  on  {run.task}"),
+        *measured_rows(run, outcome),
+        *longer,
+        ("stopped", ended(run, outcome, outcome.seconds)),
+        ("written", str(out)),
+        ("next", f"separatrix verify {place}"),
+        *refute,
+        ("", f"separatrix task {run.task} evaluate {place}"),
     ]
+    return Document(Table(rows, labels=True, turns=True))

@@ -1,17 +1,16 @@
-"""One run of a store in words: what was trained, its curve, what came of it, and what is proved
-beside it.
-"""
+"""One run in words: what a training gave, and how a run of a store stands."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any, TypeGuard
+from typing import Any
 
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.cli.report.text_plot import text_plot
-from separatrix.core.document.cells import NONE, accuracy, duration, ends, guessed, moment
+from separatrix.core.document import Document, Heading, Part, Plot, Table
+from separatrix.core.document.cells import NONE, duration, guessed, moment, share
 from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.accuracy import percent
@@ -22,8 +21,6 @@ from separatrix.training.run import Run
 from separatrix.training.sweeps.proved import proved
 from separatrix.training.sweeps.stored import Stored
 
-_BEFORE = ("architecture", "task")
-"""Fields of a run that have a line of their own."""
 _STOPPED = {
     "solved": "solved: right on {stop_at:.1%} of the answers of 20 steps",
     "plateau": "its loss made no progress for {plateau:,} steps",
@@ -33,29 +30,59 @@ _STOPPED = {
 }
 
 
+def measured_rows(run: Run, outcome: Outcome | None) -> Iterator[tuple[str, str]]:
+    """What a training reached on fresh prompts; nothing of one that diverged and was not tested."""
+    if outcome is None or not outcome.tested:
+        return
+    task = parse_task(run.task)
+    tested = outcome.tested
+    yield "accuracy", f"{share(*outcome.answers, tested)}, chance {guessed(task.chance)}"
+    if task.several:
+        yield "whole prompts", share(outcome.correct, tested, tested)
+    if outcome.due:
+        yield "bits", f"{outcome.bits:.3f} left for each answer"
+    for place, (size, larger) in enumerate(zip(run.longer, run.longer_tasks, strict=True)):
+        reached = share(*outcome.longer_answers(place), tested)
+        yield f"at {size}", f"{reached}, chance {guessed(larger.chance)}"
+    for each in outcome.formats:
+        yield f"in {each.format}", f"{share(each.right, each.due, tested)}, states rounded"
+    yield "parameters", f"{outcome.parameters:,}"
+
+
+def ended(run: Run, outcome: Outcome, seconds: float) -> str:
+    """After how many steps a training ended, and why."""
+    why = _STOPPED[outcome.stopped].format(**run.to_json())
+    steps = f"{outcome.steps_done:,} of {run.steps:,} steps"
+    return f"after {steps} and {duration(seconds)}; {why}"
+
+
 def description(
     row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored], most: int
-) -> list[str]:
-    """Lines of at most `most` columns, but for long texts."""
+) -> Document:
+    """One run of a store: what was trained, what came of it, what is proved beside it, and its
+    curve in a plot of at most `most` columns.
+    """
     run = row.run
-    lines = [
-        f"{row.key}",
-        f"  architecture  {run.architecture}",
-        f"  task          {run.task}",
-        f"  settings      {_settings(run)}",
-        f"  sweep         {row.sweep}    added {moment(row.created)}",
-        f"  status        {_status(row)}",
-        *(f"  {line}" for line in _measured(row)),
-        *(f"  {line}" for line in _beside(run)),
+    # every field, so that nobody has to know the defaults
+    names = [field.name for field in fields(Run) if field.name not in ("architecture", "task")]
+    settings = ", ".join(f"{name} {_value(getattr(run, name))}" for name in names)
+    rows = [
+        ("architecture", run.architecture),
+        ("task", run.task),
+        ("settings", settings),
+        ("sweep", f"{row.sweep}    added {moment(row.created)}"),
+        ("status", _status(row)),
+        *measured_rows(run, row.outcome),
+        *_beside(run),
     ]
     if row.version:
-        lines.append(f"  ended         {moment(row.ended)} on {row.host}, by version {row.version}")
+        rows.append(("ended", f"{moment(row.ended)} on {row.host}, by version {row.version}"))
     for old in earlier:
-        lines.append(
-            f"  earlier       {_status(old)}; version {old.version},"
-            f" {moment(old.ended)}: {_right(old.outcome)}"
-        )
-    return [*lines, *_curve(run, metrics, most)]
+        reached = dict(measured_rows(run, old.outcome)).get("accuracy", NONE)
+        when = f"version {old.version}, {moment(old.ended)}"
+        rows.append(("earlier", f"{_status(old)}; {when}: {reached}"))
+    table = Table([(f"  {label}", text) for label, text in rows], labels=True, turns=True)
+    return Document(Heading(row.key), table, *_curve(run, metrics, most))
 
 
 def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> dict[str, Any]:
@@ -89,14 +116,16 @@ def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> 
 
 def _ended(row: Stored) -> dict[str, Any]:
     outcome = row.outcome
+    # what diverged was not tested
+    tested = outcome if outcome is not None and outcome.tested > 0 else None
+    whole = tested and list(wilson(tested.correct, tested.tested))
+    answers = tested and list(wilson_of_answers(*tested.answers, tested.tested))
     return {
         "key": row.key,
         "status": row.status,
         "outcome": None if outcome is None else outcome.to_json(),
-        "interval": list(wilson(outcome.correct, outcome.tested)) if _tested(outcome) else None,
-        "interval_of_answers": list(wilson_of_answers(*outcome.answers, outcome.tested))
-        if _tested(outcome)
-        else None,
+        "interval": whole,
+        "interval_of_answers": answers,
         "error": row.error,
         "version": row.version,
         "host": row.host,
@@ -105,110 +134,48 @@ def _ended(row: Stored) -> dict[str, Any]:
     }
 
 
-def _settings(run: Run) -> str:
-    """Every field, so that nobody has to know the defaults."""
-    names = (field.name for field in fields(Run) if field.name not in _BEFORE)
-    return ", ".join(f"{name} {_said(getattr(run, name))}" for name in names)
-
-
-def _said(value: object) -> str:
+def _value(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _status(row: Stored) -> str:
-    run = row.run
-    outcome = row.outcome
     if row.status in ("failed", "damaged"):
         return f"{row.status}: {row.error}"
-    if outcome is None:
-        at = f" at step {row.step:,} of {run.steps:,}" if row.step else ""
+    if row.outcome is None:
+        at = f" at step {row.step:,} of {row.run.steps:,}" if row.step else ""
         return f"{row.status}{at}"
-    why = _STOPPED[outcome.stopped].format(**run.to_json())
-    return (
-        f"{row.status} after {outcome.steps_done:,} of {run.steps:,} steps and"
-        f" {duration(row.seconds)}; {why}"
-    )
+    return f"{row.status} {ended(row.run, row.outcome, row.seconds)}"
 
 
-def _measured(row: Stored) -> list[str]:
-    outcome = row.outcome
-    if not _tested(outcome):
-        return []
-    run = row.run
-    task = parse_task(run.task)
-    whole = _share(outcome.correct, outcome.tested, outcome.tested)
-    return [
-        f"accuracy      {_right(outcome)}, chance {guessed(task.chance)}",
-        *([f"whole prompts {whole}"] if task.several else []),
-        *([f"bits          {outcome.bits:.3f} left for each answer"] if outcome.due else []),
-        *(
-            f"at {size:10} {_share(*outcome.longer_answers(place), outcome.tested)}"
-            for place, size in enumerate(run.longer)
-        ),
-        *(
-            f"in {each.format:11}{_share(each.right, each.due, outcome.tested)}, states rounded"
-            for each in outcome.formats
-        ),
-        f"parameters    {outcome.parameters:,}",
-    ]
-
-
-def _tested(outcome: Outcome | None) -> TypeGuard[Outcome]:
-    """Whether there is an accuracy: what diverged was not tested."""
-    return outcome is not None and outcome.tested > 0
-
-
-def _right(outcome: Outcome | None) -> str:
-    return _share(*outcome.answers, outcome.tested) if _tested(outcome) else NONE
-
-
-def _share(right: int, due: int, prompts: int) -> str:
-    low, high = ends(*wilson_of_answers(right, due, prompts))
-    return f"{accuracy(right, due)} ({right:,} of {due:,}; 95 % interval {low} to {high} %)"
-
-
-def _beside(run: Run) -> list[str]:
+def _beside(run: Run) -> Iterator[tuple[str, str]]:
     """What is proved of the stack on this task; why nothing is, where its mixer is not loaded."""
     try:
         found = proved(run.architecture, run.task)
     except SeparatrixError as error:
-        return [f"proved        unknown here: {first_line(error)}"]
-    lines = [f"proved        {found.status} ({theorem_name(found.theorem)}): {found.statement}"]
+        yield "proved", f"unknown here: {first_line(error)}"
+        return
+    yield "proved", f"{found.status} ({theorem_name(found.theorem)}): {found.statement}"
     if found.ceiling is not None:
-        lines.append(
-            f"ceiling       no weights answer more than {percent(found.ceiling)} of random"
-            " questions (Theorem A)"
-        )
-    return lines
+        most = percent(found.ceiling)
+        yield "ceiling", f"no weights answer more than {most} of random questions (Theorem A)"
 
 
-def _curve(run: Run, metrics: Sequence[Metric], most: int) -> list[str]:
+def _curve(run: Run, metrics: Sequence[Metric], most: int) -> Iterator[Part]:
     """Accuracy and loss over steps; nothing of a run that has told nothing."""
     if not metrics:
-        return []
+        return
     steps = [metric.step for metric in metrics]
-    chance = float(parse_task(run.task).chance)
-    lines = [
-        "",
-        "accuracy in training (dots: chance)",
-        *text_plot(
-            steps,
-            [metric.accuracy for metric in metrics],
-            low=0.0,
-            high=1.0,
-            labels=("100 %", "0 %"),
-            most=most,
-            line=chance,
-        ),
-    ]
+    right, chance = [m.accuracy for m in metrics], float(parse_task(run.task).chance)
+    labels = ("100 %", "0 %")
+    drawn = text_plot(steps, right, low=0.0, high=1.0, labels=labels, most=most, line=chance)
+    yield Heading("", "accuracy in training (dots: chance)")
+    yield Plot("accuracy over steps", drawn)
     losses = [metric.loss for metric in metrics]
-    finite = [loss for loss in losses if math.isfinite(loss)]
-    if finite:
+    if finite := [loss for loss in losses if math.isfinite(loss)]:
         high = max(finite)
-        lines += ["", "loss"]
-        lines += text_plot(
-            steps, losses, low=0.0, high=high, labels=(f"{high:.3g}", "0"), most=most
-        )
-    return lines
+        labels = (f"{high:.3g}", "0")
+        yield Heading("", "loss")
+        drawn = text_plot(steps, losses, low=0.0, high=high, labels=labels, most=most)
+        yield Plot("loss over steps", drawn)

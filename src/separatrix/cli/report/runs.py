@@ -1,4 +1,4 @@
-"""Runs of a store for a terminal: lists of many."""
+"""Runs of a store for a terminal: lists of many, without torch."""
 
 from __future__ import annotations
 

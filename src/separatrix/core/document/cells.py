@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 
 from separatrix.core.numbers.amounts import format_share
+from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.core.progress import clock
 
 NONE = "-"
@@ -28,6 +29,17 @@ def ends(low: str, high: str) -> tuple[str, str]:
     lower = (100 * Decimal(low)).quantize(tenth, ROUND_FLOOR)
     upper = (100 * Decimal(high)).quantize(tenth, ROUND_CEILING)
     return str(lower), str(upper)
+
+
+def interval(right: int, due: int, prompts: int) -> str:
+    """The 95 % Wilson interval of answers in so many prompts: "47.8 to 52.2 %"."""
+    return f"{' to '.join(ends(*wilson_of_answers(right, due, prompts)))} %"
+
+
+def share(right: int, due: int, prompts: int) -> str:
+    """Right answers of those due in so many prompts, with their interval."""
+    counts = f"{right:,} of {due:,}; 95 % interval {interval(right, due, prompts)}"
+    return f"{accuracy(right, due)} ({counts})"
 
 
 def duration(seconds: float) -> str:

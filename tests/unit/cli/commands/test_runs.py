@@ -216,13 +216,14 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     lines = printed(capsys, "list", "--store", str(several), "--sort=-accuracy").splitlines()
     assert ["75.0 %" in lines[1], "20.0 %" in lines[2]] == [True, True]
     out = printed(capsys, "show", MANY.key, "--store", str(several))
+    out = " ".join(out.split())
     for said in (
         # as wide as 750 of 1,000: by the formula, 0.7490 -+ 0.0268
-        "accuracy      75.0 % (1,500 of 2,000; 95 % interval 72.2 to 77.6 %)",
+        "accuracy 75.0 % (1,500 of 2,000; 95 % interval 72.2 to 77.6 %)",
         "whole prompts 10.0 % (100 of 1,000;",
-        "bits          0.875 left for each answer",
+        "bits 0.875 left for each answer",
         "at input_seq_len=24 50.0 % (1,000 of 2,000;",
-        "in bf16       72.5 % (1,450 of 2,000;",
+        "in bf16 72.5 % (1,450 of 2,000;",
     ):
         assert said in out
     earlier = printed(capsys, "show", replace(MANY, seed=1).key, "--store", str(several))

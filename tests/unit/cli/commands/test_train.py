@@ -74,10 +74,10 @@ def test_what_is_written_and_said(
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("accuracy")]
     right = json.loads((other / "measurement.json").read_text())["body"]["correct"][0]
-    assert f": {right:,} of 300 fresh prompts" in line
+    assert f"({right:,} of 300; 95 % interval" in line
     assert "chance 12.5 %" in line
-    assert "larger n  n=6:" in out
-    assert "stopped   at step 6 of 6, all steps done" in out
+    assert "at n=6 " in out
+    assert "after 6 of 6 steps" in out
     for name in ("verify", "refute", "task eva:n=4,V=8 evaluate"):
         assert f"separatrix {name} {other}" in out
     assert run(["verify", str(other), "--budget", "0.000001"]) == 2

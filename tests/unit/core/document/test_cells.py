@@ -1,10 +1,10 @@
-"""Intervals and chance in words, rounded outward."""
+"""Shares with their intervals, and chance, as tables have them."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.cli.report.accuracies import chance, interval
+from separatrix.core.document.cells import guessed, interval, share
 
 
 def test_intervals_are_rounded_outward() -> None:
@@ -15,7 +15,8 @@ def test_intervals_are_rounded_outward() -> None:
     assert interval(0, 2048, 2048) == "0.0 to 0.2 %"
     # four answers a prompt: as wide as of the prompts alone
     assert interval(4096, 8192, 2048) == "47.8 to 52.2 %"
+    assert share(4096, 8192, 2048) == "50.0 % (4,096 of 8,192; 95 % interval 47.8 to 52.2 %)"
 
 
 def test_chance() -> None:
-    assert chance(Fraction(1, 16)) == "6.2 %"
+    assert guessed(Fraction(1, 16)) == "6.2 %"
