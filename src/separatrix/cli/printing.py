@@ -12,7 +12,7 @@ import typer
 from separatrix.core.document import Document, Line, Table
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
     from separatrix.cli.report.parts import Part
 
@@ -30,32 +30,20 @@ def width() -> int:
     return console().width
 
 
-def show(shown: Document | RenderableType) -> None:
-    """Prints a document, its statuses coloured; or what rich draws, without the blanks that fill
-    its lines up.
-    """
+def show(document: Document) -> None:
+    """Prints a document, its statuses coloured."""
     from rich.text import Text
 
     from separatrix.cli.report.statuses import COLOURS
 
     target = console()
-    if isinstance(shown, Document):
-        lines = [
-            Text.assemble((line.text[: line.bold], "bold"), line.text[line.bold :])
-            for line in shown.lines(target.width)
-        ]
-        for line in lines:
-            for status, colour in COLOURS.items():
-                line.highlight_regex(rf"\b{status}\b", colour)
-    else:
-        from rich.segment import Segment
-
-        lines = []
-        for segments in target.render_lines(shown, pad=False):
-            simple = Segment.simplify(segments)
-            line = Text.assemble(*((segment.text, segment.style or "") for segment in simple))
-            line.rstrip()
-            lines.append(line)
+    lines = [
+        Text.assemble((line.text[: line.bold], "bold"), line.text[line.bold :])
+        for line in document.lines(target.width)
+    ]
+    for line in lines:
+        for status, colour in COLOURS.items():
+            line.highlight_regex(rf"\b{status}\b", colour)
     target.print(Text("\n").join(lines), soft_wrap=True)
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rich.table import Table
-from rich.text import Text
 from support.report_bundle import fake_bundle
 
 from separatrix.cli.commands import reproduce
 from separatrix.cli.main import run
-from separatrix.cli.printing import print_rows, show
 from separatrix.stacks.architecture.released import PRESETS
 
 COLUMNS = 80
@@ -98,19 +95,6 @@ def test_the_table_of_results(
     assert max(map(len, narrow)) <= COLUMNS
     words = {word for line in wide for word in line.split()}
     assert [word for line in narrow for word in line.split() if word not in words] == []
-
-
-def test_what_rich_draws_ends_where_its_text_ends(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "30")
-    drawn = Table.grid(padding=(0, 3))
-    drawn.add_row(Text("[not markup]"), Text("b", "bold"))
-    drawn.add_row("", "")
-    show(drawn)
-    assert capsys.readouterr().out == "[not markup]   b\n\n"
-    print_rows([{"a": "[x]", "b": ""}], False)
-    assert capsys.readouterr().out == "a    b\n[x]\n"
 
 
 def test_presets_are_listed_with_their_ids(

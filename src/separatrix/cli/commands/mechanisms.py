@@ -65,7 +65,7 @@ def check_mechanism(
     """
     # the bar comes before torch does: loading it is most of the waiting
     with bar(f"checking {target}", shown=not as_json) as advance:
-        from separatrix.cli.report.check_card import check_json, render_check
+        from separatrix.cli.report.check_card import check_document, check_json
         from separatrix.mixers.plugins.check import check, find
 
         asked = _formats(formats)
@@ -77,7 +77,7 @@ def check_mechanism(
     if as_json:
         print_json(check_json(card))
     else:
-        show(render_check(card))
+        show(check_document(card))
     if card.broken:
         raise typer.Exit(1)
 

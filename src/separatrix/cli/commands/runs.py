@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import STORE, Imports, StoreFile, only
-from separatrix.cli.printing import JsonFlag, print_json, print_rows, print_text, show, width
+from separatrix.cli.printing import JsonFlag, print_json, print_text, show, width
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -215,12 +215,7 @@ def print_summary(found: Summary, as_json: bool) -> None:
     if as_json:
         print_json(tables.data(found))
         return
-    print_rows(tables.best_rows(found), False)
-    typer.echo()
-    if rows := tables.seed_rows(found):
-        print_rows(rows, False)
-        typer.echo()
-    print_text("\n".join(tables.notes(found)))
+    show(tables.document(found))
 
 
 def _only_sweep(kept: Store) -> str:

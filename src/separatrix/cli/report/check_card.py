@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from separatrix.core.document import Document, Heading, Line, Part, Table
 
 if TYPE_CHECKING:
     from separatrix.mixers.plugins.check import LawResult, ReportCard
@@ -59,7 +57,7 @@ def check_json(card: ReportCard) -> dict[str, Any]:
     }
 
 
-def render_check(card: ReportCard) -> RenderableType:
+def check_document(card: ReportCard) -> Document:
     """Laws, cache and speed, one block each."""
     from separatrix.mixers.plugins.check import LONGER, STEPS
 
@@ -68,54 +66,37 @@ def render_check(card: ReportCard) -> RenderableType:
         for name, value in card.mechanism.sizes().items()
         if value is not None and name != "width"
     )
-    laws = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    laws.add_column(no_wrap=True)
-    laws.add_column(no_wrap=True)
-    laws.add_column(overflow="fold")
-    for result in card.laws:
-        laws.add_row(result.law, *_outcome(result))
-    lines: list[RenderableType] = [
-        Text(f"{card.mechanism.name}   {card.origin}   model width {card.width}   {sizes}"),
-        Text(),
-        laws,
-        Text(),
+    parts: list[Part] = [
+        Heading(card.mechanism.name, f"{card.origin}   model width {card.width}   {sizes}"),
+        Heading(),
+        Table([(result.law, *_outcome(result)) for result in card.laws], labels=True),
+        Heading(),
     ]
     if card.cache:
-        cache = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-        cache.add_row("tokens", *(f"{t:,}" for t in sorted(card.cache)))
-        cache.add_row(
-            "numbers kept",
-            *(f"{card.cache[t][0]:,}" for t in sorted(card.cache)),
-            f"growth: {card.growth}",
-        )
-        lines += [cache, Text()]
+        tokens = sorted(card.cache)
+        kept = ("numbers kept", *(f"{card.cache[t][0]:,}" for t in tokens))
+        parts.append(Table([("tokens", *(f"{t:,}" for t in tokens)), kept]))
+        parts += [Line(f"growth: {card.growth}"), Heading()]
     if card.speed is not None:
         ratio = card.speed.step / card.speed.forward
-        lines.append(
-            Text(
+        parts.append(
+            Line(
                 f"speed   {STEPS} tokens: step {1e3 * card.speed.step:.3g} ms, forward"
                 f" {1e3 * card.speed.forward:.3g} ms ({ratio:.3g} times as fast); forward of"
                 f" {2 * LONGER:,} tokens takes {card.speed.growth:.2g} times as long as of"
                 f" {LONGER:,}"
             )
         )
-    lines += [Text(note) for note in card.notes]
-    lines.append(Text(f"drawn with seed {card.seed}; --seed {card.seed} draws the same again"))
-    broken = card.broken
+    parts += map(Line, card.notes)
+    parts.append(Line(f"drawn with seed {card.seed}; --seed {card.seed} draws the same again"))
     checked = sum(result.applies for result in card.laws)
-    said = (
-        f"all {checked} laws hold"
-        if not broken
-        else f"{len(broken)} of {checked} laws broken: {', '.join(broken)}"
-    )
-    return Group(*lines, Text(said, style="bold green" if not broken else "bold red"))
+    broken = f"{len(card.broken)} of {checked} laws broken: {', '.join(card.broken)}"
+    return Document(*parts, Line(broken if card.broken else f"all {checked} laws hold"))
 
 
-def _outcome(result: LawResult) -> tuple[Text, Text]:
+def _outcome(result: LawResult) -> tuple[str, str]:
     if not result.holds:
-        return Text("FAIL", style="bold red"), Text(result.broken_by)
+        return "FAIL", result.broken_by
     if not result.applies:
-        return Text("-", style="dim"), Text(_NOT_ASKED[result.law], style="dim")
-    return Text("ok", style="green"), Text(
-        result.says.split(". ")[0].split(": ")[0].removesuffix("."), style="dim"
-    )
+        return "-", _NOT_ASKED[result.law]
+    return "ok", result.says.split(". ")[0].split(": ")[0].removesuffix(".")

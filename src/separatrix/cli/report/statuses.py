@@ -23,8 +23,10 @@ FACES: dict[Status, Face] = {
     "OPEN": Face("bold yellow", "open", "?", "?"),
 }
 """A status is written as it stands in the records, in every place: SOLVABLE, FAILS, OPEN."""
-COLOURS = {status: face.colour for status, face in FACES.items()}
-CSS = {status: face.css for status, face in FACES.items()}
+COLOURS: dict[str, str] = {status: face.colour for status, face in FACES.items()} | {
+    "FAIL": "bold red"
+}
+"""Words that a terminal colours; a law that is broken among them."""
 
 
 def theorem_name(key: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from separatrix.cli.report.statuses import theorem_name
+from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.cells import NONE, ends, guessed
-from separatrix.core.document.markdown import plain, table
+from separatrix.core.document.markdown import plain
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.amounts import format_share
@@ -25,53 +26,37 @@ Row = dict[str, str]
 
 
 def best_rows(summary: Summary) -> list[Row]:
-    """A row for each cell: the best of its learning rates, and what is proved of it."""
-    longer = list(dict.fromkeys(size for cell in summary.cells for size in cell.run.longer))
-    formats = list(dict.fromkeys(name for cell in summary.cells for name in cell.run.formats))
-    columns = _Columns(
-        longer=longer,
-        formats=formats,
-        chosen=any(len(cell.rates) > 1 for cell in summary.cells),
-        several=any(cell.several for cell in summary.cells),
-    )
-    return [_best_row(cell, columns) for cell in summary.cells]
-
-
-class _Columns(NamedTuple):
-    """Columns that not every table has."""
-
-    longer: Sequence[str]
-    formats: Sequence[str]
-    chosen: bool
-    several: bool
-
-
-def _best_row(cell: Measured, columns: _Columns) -> Row:
-    best = cell.best
-    row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
-    row["median"] = _median(None if best is None else best.accuracy)
-    if columns.several:
-        row["whole prompts"] = _median(None if best is None else best.whole)
-    row |= {
-        "seeds": _seeds(best, cell),
-        "solved": _solved(best),
-    }
-    if columns.chosen:
-        row["held out"] = _median(cell.held_out_accuracy)
-    for name in columns.formats:
-        found = best.rounded(name) if best is not None and name in cell.run.formats else None
-        row[f"in {name}"] = _median(found)
-    for size in columns.longer:
-        at = None
-        if best is not None and size in cell.run.longer:
-            at = best.longer(cell.run.longer.index(size))
-        row[f"at {size}"] = _median(at)
-    row["chance"] = guessed(cell.chance)
-    proved = cell.proved
-    at_most = ceiling(cell)
-    row["at most"] = NONE if at_most is None else percent(at_most)
-    row["proved"] = NONE if proved is None else f"{proved.status} ({theorem_name(proved.theorem)})"
-    return row
+    """A row for each cell: the best of its learning rates, and what is proved of it. Columns that
+    say nothing of any cell are left out.
+    """
+    cells = summary.cells
+    longer = list(dict.fromkeys(size for cell in cells for size in cell.run.longer))
+    formats = list(dict.fromkeys(name for cell in cells for name in cell.run.formats))
+    chosen = any(len(cell.rates) > 1 for cell in cells)
+    several = any(cell.several for cell in cells)
+    rows: list[Row] = []
+    for cell in cells:
+        best, run, proved, at_most = cell.best, cell.run, cell.proved, ceiling(cell)
+        row = {"cell": cell.label, "rate": NONE if best is None else f"{best.learning_rate:g}"}
+        row["median"] = _median(best and best.accuracy)
+        if several:
+            row["whole prompts"] = _median(best and best.whole)
+        row |= {"seeds": _seeds(best, cell), "solved": _solved(best)}
+        if chosen:
+            row["held out"] = _median(cell.held_out_accuracy)
+        for name in formats:
+            row[f"in {name}"] = _median(
+                best and best.rounded(name) if name in run.formats else None
+            )
+        for size in longer:
+            place = run.longer.index(size) if size in run.longer else None
+            at = None if best is None or place is None else best.longer(place)
+            row[f"at {size}"] = _median(at)
+        row["chance"] = guessed(cell.chance)
+        row["at most"] = NONE if at_most is None else percent(at_most)
+        by = proved and f"{proved.status} ({theorem_name(proved.theorem)})"
+        rows.append(row | {"proved": by or NONE})
+    return rows
 
 
 def ceiling(cell: Measured) -> int | None:
@@ -109,90 +94,74 @@ def _seeds_of(summary: Summary) -> list[int]:
     return sorted({int(seed) for seeds in every for seed in seeds})
 
 
-def notes(summary: Summary) -> list[str]:
+def notes(summary: Summary) -> Iterator[str]:
     """What a reader of the tables has to know, one sentence each."""
-    found = []
-    if any(len(cell.rates) > 1 for cell in summary.cells):
-        found.append(f"rate: the best of {_grids(summary)} by the median over the same seeds.")
-        found.append(
+    cells = summary.cells
+    if any(len(cell.rates) > 1 for cell in cells):
+        yield f"rate: the best of {_grids(summary)} by the median over the same seeds."
+        yield (
             "held out: for each seed, the rate is chosen on the other seeds; the median of the"
             " seeds at those rates, which no choice flatters."
         )
-    found.append(
-        f"solved: seeds right on at least {_percent(SOLVED)} of {_answers(summary)}, of the"
+    several = any(cell.several for cell in cells)
+    answers = "the answers due in their own test prompts" if several else "their own test prompts"
+    yield (
+        f"solved: seeds right on at least {_percent(SOLVED)} of {answers}, of the"
         " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
         " interval over its test prompts, which are drawn for this seed alone."
     )
-    if any(cell.several for cell in summary.cells):
-        found.append(
+    if several:
+        yield (
             "Accuracies are of single answers, and intervals count prompts, since answers of one"
             " prompt depend on each other; whole prompts: those of which every answer is right."
         )
-    earlier = sum(
-        int(((rate.ended.tested > 0) & (rate.ended.due == 0)).sum())
-        for cell in summary.cells
-        if cell.several
-        for rate in cell.rates
-    )
-    if earlier:
-        found.append(
+    rates = [rate for cell in cells if cell.several for rate in cell.rates]
+    if earlier := sum(int(((r.ended.tested > 0) & (r.ended.due == 0)).sum()) for r in rates):
+        yield (
             f"Of {earlier:,} run{'s' * (earlier > 1)}, which an earlier version ended, whole"
             " prompts alone were counted: their accuracies are of these. --fresh trains them again."
         )
-    if any(cell.run.formats for cell in summary.cells):
-        found.append(
+    if any(cell.run.formats for cell in cells):
+        yield (
             "in bf16, in fp16: the same test with recurrent states rounded after every token;"
             " training was not."
         )
-    left = [
-        f"{count:,} {word}"
-        for word in ("diverged", "failed", "running", "waiting")
-        if (count := summary.count(word))
-    ]
+    words = ("diverged", "failed", "running", "waiting")
+    left = [f"{count:,} {word}" for word in words if (count := summary.count(word))]
     if left:
-        found.append(
+        end = "." if summary.complete else ", and the choice may still change."
+        yield (
             f"{', '.join(left)}. A diverged seed counts as 0 %; failed and unfinished ones are left"
-            " out of every other number"
-            f"{'.' if summary.complete else ', and the choice may still change.'}"
+            f" out of every other number{end}"
         )
     if len(_seeds_of(summary)) > _MOST_SEEDS:
-        found.append(
-            f"More than {_MOST_SEEDS} seeds: `separatrix runs export` and --json have each of them."
-        )
-    found += [
-        f"{cell.label}: {cell.run.steps:,} steps, and the rule of stopping asks for"
-        f" {cell.needed:,}: what is not solved says nothing yet."
-        for cell in summary.cells
-        if cell.needed
-    ]
+        yield f"More than {_MOST_SEEDS} seeds: `separatrix runs export` and --json have each."
+    for cell in cells:
+        if cell.needed:
+            yield (
+                f"{cell.label}: {cell.run.steps:,} steps, and the rule of stopping asks for"
+                f" {cell.needed:,}: what is not solved says nothing yet."
+            )
     if damaged := summary.damaged:
         named = ", ".join(key[:12] for key in damaged[:_NAMED])
         more = f" and {len(damaged) - _NAMED:,} more" if len(damaged) > _NAMED else ""
-        found.append(
+        yield (
             f"Damaged and not used, since the hash of the outcome is another: {named}{more};"
             " `separatrix train GRID.yaml --retry` trains them again."
         )
-    found += [f"{text}." for text in dict.fromkeys(cell.repeats for cell in summary.cells) if text]
-    for cell in summary.cells:
+    yield from (f"{text}." for text in dict.fromkeys(cell.repeats for cell in cells) if text)
+    for cell in cells:
         if cell.unequal is not None:
             beside = f" beside {cell.unequal.beside}" if cell.unequal.beside else ""
-            points = "; ".join(cell.unequal.points)
-            found.append(f"No equal comparison: {cell.label}{beside}: {points}.")
-    if any(ceiling(cell) is not None for cell in summary.cells):
-        found.append("at most: no weights answer more of random questions (Theorem A).")
-    if any(cell.proved is not None for cell in summary.cells):
-        found.append(
+            yield f"No equal comparison: {cell.label}{beside}: {'; '.join(cell.unequal.points)}."
+    if any(ceiling(cell) is not None for cell in cells):
+        yield "at most: no weights answer more of random questions (Theorem A)."
+    if any(cell.proved is not None for cell in cells):
+        yield (
             "proved: what weights can or cannot do, with the number formats that a stack declares."
         )
     if len(summary.versions) > 1:
-        found.append(f"The runs were ended by different code: {', '.join(summary.versions)}.")
-    return found
-
-
-def _answers(summary: Summary) -> str:
-    """What is counted as right, in words."""
-    several = any(cell.several for cell in summary.cells)
-    return "the answers due in their own test prompts" if several else "their own test prompts"
+        yield f"The runs were ended by different code: {', '.join(summary.versions)}."
 
 
 def _grids(summary: Summary) -> str:
@@ -206,19 +175,21 @@ def _grids(summary: Summary) -> str:
     return "; ".join(f"{grid} ({label})" for label, grid in grids.items())
 
 
+def document(summary: Summary, bullet: str = "") -> Document:
+    """Both tables and the notes."""
+    parts: list[Part] = [_table(best_rows(summary))]
+    if rows := seed_rows(summary):
+        parts += [Heading("Every seed" if bullet else ""), _table(rows)]
+    return Document(*parts, Heading(), *(Line(f"{bullet}{note}") for note in notes(summary)))
+
+
 def markdown(summary: Summary) -> str:
-    """Both tables and the notes as a section of a page."""
-    parts = [
-        f"## {plain(summary.name)}",
-        _table(best_rows(summary)),
-        *(["### Every seed", _table(rows)] if (rows := seed_rows(summary)) else []),
-        "\n".join(f"- {plain(note)}" for note in notes(summary)),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    """The same as a section of a page."""
+    return f"## {plain(summary.name)}\n\n{document(summary, '- ').markdown()}"
 
 
-def _table(rows: Sequence[Row]) -> str:
-    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+def _table(rows: Sequence[Row]) -> Table:
+    return Table([list(row.values()) for row in rows], list(rows[0]))
 
 
 def data(summary: Summary) -> dict[str, Any]:
@@ -228,7 +199,7 @@ def data(summary: Summary) -> dict[str, Any]:
         "complete": summary.complete,
         "versions": list(summary.versions),
         "cells": [_cell_data(cell) for cell in summary.cells],
-        "notes": notes(summary),
+        "notes": list(notes(summary)),
     }
 
 
