@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_898, 2_600),
+    "core": (3_944, 2_600),
     "stacks": (10_572, 5_600),
     "tasks": (15_688, 8_600),
     "theory": (9_430, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_247, 2_600),
     "training": (8_208, 3_800),
     "findings": (2_063, 1_800),
-    "cli": (9_939, 4_000),
+    "cli": (9_700, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}
