@@ -25,8 +25,6 @@ FACES: dict[Status, Face] = {
 """A status is written as it stands in the records, in every place: SOLVABLE, FAILS, OPEN."""
 COLOURS: dict[str, str] = {status: face.colour for status, face in FACES.items()}
 COLOURS["FAIL"] = "bold red"
-    "FAIL": "bold red"
-}
 """Words that a terminal colours; a law that is broken among them."""
 
 
