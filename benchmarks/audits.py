@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from separatrix.core.progress import bar
 from separatrix.tasks import Batch, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.statistics import smallest_leak
+from separatrix.tasks.audits.rows import smallest_leak
 
 TASKS = (
     "eva:n=12,V=4",

@@ -19,10 +19,9 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import TASKS, Batch, Family, Task, parse_task
 from separatrix.tasks.audits import audit
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.base.words import Words
 
 WORDS = Words.read("""
     Toy: add n numbers modulo V.

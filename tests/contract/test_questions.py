@@ -15,7 +15,7 @@ from support.question_cases import by_hand
 
 from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.tasks import NO_ANSWER, PLAIN, PROBES, Questions, Thought, parse_task
-from separatrix.tasks.exports.wording import Worder
+from separatrix.tasks.exports.source import Worder
 from separatrix.tasks.labels import IGNORED, token_labels
 from separatrix.tasks.questions import QUESTIONS
 

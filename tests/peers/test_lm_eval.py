@@ -19,7 +19,7 @@ from support.worded import answer_in_words, tokens_of
 from separatrix.tasks import TASKS as TASKS_OF_TOKENS
 from separatrix.tasks import Composition, Task, parse_any_task
 from separatrix.tasks.exports import export
-from separatrix.tasks.exports.wording import definition, manner, noun
+from separatrix.tasks.exports.source import definition, manner, noun
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
 pytest.importorskip("lm_eval", reason="needs the extra lm-eval")

@@ -31,7 +31,7 @@ from separatrix.tasks import (
     parse_task,
 )
 from separatrix.tasks.audits import AUDITED, BOUND, Audit, audit, audit_texts, table
-from separatrix.tasks.audits.logistic import regression
+from separatrix.tasks.audits.probes import regression
 from separatrix.tasks.questions import ASKED
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 

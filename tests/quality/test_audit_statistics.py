@@ -30,8 +30,10 @@ from separatrix.tasks.audits import (
     outcome,
     table,
 )
-from separatrix.tasks.audits.learners import (
+from separatrix.tasks.audits.probes import (
+    PROBE,
     Prompts,
+    _behind_nearest,
     best_column,
     best_of,
     constant,
@@ -39,13 +41,11 @@ from separatrix.tasks.audits.learners import (
     cut,
     frequent,
     indicated,
+    regression,
     shifted,
 )
-from separatrix.tasks.audits.learners import table as most_frequent
-from separatrix.tasks.audits.logistic import regression
-from separatrix.tasks.audits.probes import PROBE, _behind_nearest
-from separatrix.tasks.audits.run import _tokens
-from separatrix.tasks.audits.statistics import (
+from separatrix.tasks.audits.probes import table as most_frequent
+from separatrix.tasks.audits.rows import (
     above,
     expected,
     largest_above,
@@ -53,6 +53,7 @@ from separatrix.tasks.audits.statistics import (
     standard_error,
     uneven,
 )
+from separatrix.tasks.audits.run import _tokens
 from separatrix.tasks.text import TEXT_TASKS, TextItem, parse_text_task
 
 Ints = NDArray[np.int64]

@@ -291,6 +291,6 @@ def joined(text: str, more: Sequence[str], options: Iterable[str] = ()) -> str:
                 raise SpecError(f"{word} needs a value; write --{name.rstrip('0123456789')} 64")
             value = rest.pop(0)
         sizes.append(f"{name}={value}")
-    from separatrix.tasks.base.sizes import add_sizes
+    from separatrix.tasks.base.described import add_sizes
 
     return add_sizes(text, sizes)

@@ -42,7 +42,7 @@ from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct, Mechanism
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
-from separatrix.tasks.functions.tracked import Tracked, tracked
+from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.solves.states import MOST_THINGS, room_for
 
 _FEW = 6

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.tasks.base.described import name_of, read_sizes
 from separatrix.tasks.base.layout import Family as Family
-from separatrix.tasks.base.sizes import name_of, read_sizes
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
 from separatrix.tasks.base.task import PLAIN as PLAIN
 from separatrix.tasks.base.task import Batch as Batch

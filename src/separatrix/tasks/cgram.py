@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -129,11 +128,8 @@ class CGram(Task):
             answers={"letter": self.V},
             prefix=self.n - self.c,
             table=Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c),
+            grows=(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c),
         )
-
-    def family(self) -> Family[Self]:
-        """c stays, and V, which bounds n."""
-        return self._growing(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c)
 
     @property
     def chance(self) -> Fraction:
@@ -159,7 +155,6 @@ class CGram(Task):
         return self.chance if m >= V or probe == "constant" else Fraction(1, m)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         m = self.entries
         c = self.c
         rows = np.arange(batch)

@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
-from separatrix.tasks.functions.composed import Functions
+from separatrix.tasks.seqcomp import Functions
 
 WORDS = Words.read("""
     Chain of thought: a composition task whose answer is written step by step.
@@ -235,7 +235,6 @@ class Thought(Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        self._batch(batch)
         return self._instance(self.task.draw(batch, rng).tokens)
 
     def answer(self, tokens: Tokens) -> Tokens:

@@ -11,10 +11,9 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import balanced, other, share, smallest
 
 WORDS_OF_COPYING = Words.read("""
@@ -86,11 +85,8 @@ class Copying(Task):
             table=Table(self.n, self.V, shared=1),
             written={"mark": "|", "blank": "_", "filling": "."},
             spelling="The mark is written |, a blank _, what fills the rest a dot.",
+            grows=(f"V = {self.V:,}", 2),
         )
-
-    def family(self) -> Family[Self]:
-        """V stays."""
-        return self._growing(f"V = {self.V:,}", 2)
 
     @property
     def shortest(self) -> int:
@@ -113,7 +109,6 @@ class Copying(Task):
         return hit + (1 - hit) * other(shortest, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self.shift == PLAIN:
             lengths = rng.integers(self.shortest, self.n + 1, size=batch)
         else:
@@ -263,7 +258,6 @@ class SelectiveCopying(Task):
         return hit + (1 - hit) * other(self.n, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         tokens = np.full((batch, self.length), self.V, np.int64)
         tokens[:, self.T :] = self.V + 1
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)

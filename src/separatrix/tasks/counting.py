@@ -12,10 +12,9 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, check_names, require
 from separatrix.tasks.base.layout import Layout, TwoRuns
-from separatrix.tasks.base.sizes import check_names, require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct
 
 WORDS = Words.read("""
@@ -131,11 +130,8 @@ class Counting(Task):
             prefix=n,
             classes=Binomial(n + self.V - 1, self.V - 1) if queried else Exact(n + 1),
             runs=TwoRuns.halves(n, (((1,), 1),) if queried else ()),
+            grows=("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1),
         )
-
-    def family(self) -> Family[Self]:
-        """V and the form stay."""
-        return self._growing("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1)
 
     @property
     def symbols(self) -> int:
@@ -208,7 +204,6 @@ class Counting(Task):
         return Fraction(total, comb(self.n, width))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self.shift == "independent":
             x = rng.integers(self.V, size=(batch, self.n))
             q = (

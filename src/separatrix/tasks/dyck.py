@@ -9,10 +9,9 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 
 WORDS = Words.read("""
     Bounded Dyck-(k, D): are n brackets of k kinds balanced, nested at most D deep?
@@ -134,7 +133,6 @@ class Dyck(Task):
         return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: at(n + n % 2), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self._remedy:
             raise SizeError(
                 f"{self.spec}: so short or flat that a few brackets, or counters, give the answer"
@@ -150,7 +148,6 @@ class Dyck(Task):
 
     @property
     def _too_deep(self) -> float:
-        """The share of prompts that are wrong, if they are, in depth."""
         return 1.0 if self.k == 1 else 0.5 if self.shift == "beyond" else 0.0
 
     def level(self, probe: str) -> Fraction:
@@ -179,7 +176,6 @@ class Dyck(Task):
 
     @property
     def _least_depth(self) -> int:
-        """The smallest D that is drawn."""
         return 5 if self.k > 1 else 3
 
     @property

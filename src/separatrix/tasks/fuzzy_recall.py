@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import balanced, distinct, other, share
 
 WORDS = Words.read("""
@@ -117,7 +116,6 @@ class FuzzyRecall(Task):
 
     @property
     def _strings(self) -> list[int]:
-        """How many strings of 1, ..., a ids of keys there are."""
         return [self.K**length for length in range(1, self.a + 1)]
 
     @property
@@ -150,11 +148,8 @@ class FuzzyRecall(Task):
             prefix=self.pairs,
             written={"letter of keys": "k{}", "blank": "_"},
             spelling=f"Id {self.V} + j, of keys, is written kj, a blank _.",
+            grows=(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2),
         )
-
-    def family(self) -> Family[Self]:
-        """All but n stays."""
-        return self._growing(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2)
 
     def level(self, probe: str) -> Fraction:
         """Of counts, the share of the most frequent id among the tokens of values; of one token, as
@@ -169,7 +164,6 @@ class FuzzyRecall(Task):
         return hit + (1 - hit) * other(total, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         rows = np.arange(batch)
         every = np.broadcast_to(np.arange(self.n), (batch, self.n))
         keys, lengths = self._keys(batch, rng)

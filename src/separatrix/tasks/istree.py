@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.core.numbers.partitions import Partitions
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
 _PAIRS = 64
 _AT_ONCE = 16
@@ -274,10 +273,14 @@ class IsTree(Task):
         """A prefix has 2 tokens for each of the n - b edges of a forest of b trees (`groups`)."""
         n, b = self.n, self.groups
         classes = Sum(((1, Partitions(n, b)), (1, Exact(1))))
-        return Layout(2 * (n - 1), {"vertex": n}, YES_OR_NO, 2 * (n - b), classes)
-
-    def family(self) -> Family[Self]:
-        return self._growing("n vertices and n - 1 edges", 3)
+        return Layout(
+            2 * (n - 1),
+            {"vertex": n},
+            YES_OR_NO,
+            2 * (n - b),
+            classes,
+            grows=("n vertices and n - 1 edges", 3),
+        )
 
     @property
     def groups(self) -> int:
@@ -295,11 +298,9 @@ class IsTree(Task):
 
     @property
     def _least(self) -> int:
-        """The smallest n that is drawn."""
         return _LEAST_DRAWN if self.shift == PLAIN else _LEAST_SHIFTED
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self.n < self._least:
             raise SizeError(
                 f"{self.spec}: so few edges show every cycle at a look; n must be at least"

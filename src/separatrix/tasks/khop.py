@@ -12,10 +12,9 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 
 __all__ = ["path", "with_end", "with_pair"]
 
@@ -294,7 +293,6 @@ class KHop(Composition, Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self.shift != PLAIN:
             steps = rng.integers(1, self.V, size=(batch, self.n))
             steps[:, 0] = rng.integers(self.V, size=batch)

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Self
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, check_names, require
 from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import (
     LOOKUP_SHIFTS,
     check_zipf,
@@ -136,7 +135,6 @@ class Eva(Lookup):
         return self._growing(f"V = {self.V:,}", 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         f, x = lookup(batch, self.n, self.V, self.shift, rng)
         return Batch(np.column_stack((f, x)), f[np.arange(batch), x])
 
@@ -196,7 +194,6 @@ class Index(Lookup):
         return self._growing(f"V = {self.V:,}", 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         x, i = lookup(batch, self.n, self.V, self.shift, rng)
         return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])
 

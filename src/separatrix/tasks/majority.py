@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout, TwoRuns
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
 WORDS = Words.read("""
     Majority: which of k symbols occurs most often among n?
@@ -90,11 +89,15 @@ class Majority(Task):
         prefix = (self.n + 1) // 2
         classes = Binomial(prefix + self.k - 1, self.k - 1)
         ids = {"symbol": self.k}
-        return Layout(self.n, ids, ids, prefix, classes, runs=TwoRuns.halves(self.n))
-
-    def family(self) -> Family[Self]:
-        """k stays."""
-        return self._growing(f"k = {self.k:,}", max(3, self.k))
+        return Layout(
+            self.n,
+            ids,
+            ids,
+            prefix,
+            classes,
+            runs=TwoRuns.halves(self.n),
+            grows=(f"k = {self.k:,}", max(3, self.k)),
+        )
 
     @property
     def least(self) -> int:
@@ -120,7 +123,6 @@ class Majority(Task):
         return right / comb(self.n, 3)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         place = np.arange(self.n)
         top = np.full((batch, 1), self.least)
         if self.shift == "clear":

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -189,7 +188,6 @@ class MQAR(Task):
         return Facts(self.num_kv_pairs, values, different=self.shift == PLAIN)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         rows = max(1, _AT_ONCE // self.length)
         k = self.num_kv_pairs
         # one piece of memory, of which the system hands out large pages

@@ -9,14 +9,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from math import comb
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
 WORDS = Words.read("""
@@ -137,11 +136,8 @@ class Neighbour(Task):
             answers={"label": self.V},
             prefix=2 * self.n,
             spelling="A string is written as its bits, its label behind it as a number.",
+            grows=(f"d = {self.d}, V = {self.V:,}", self.V),
         )
-
-    def family(self) -> Family[Self]:
-        """d and V stay."""
-        return self._growing(f"d = {self.d}, V = {self.V:,}", self.V)
 
     @property
     def strings(self) -> int:
@@ -158,7 +154,6 @@ class Neighbour(Task):
         return found + (1 - found) * (Fraction(self.n, self.V) - 1) / max(1, self.n - 1)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         slots = shuffled(batch, self.n, rng)
         start = rng.integers(self.V, size=batch)
         labels = (slots + start[:, None]) % self.V

@@ -9,10 +9,9 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import balanced, distinct, share, smallest, zipf
 
 WORDS = Words.read("""
@@ -122,7 +121,6 @@ class NoisyRecall(Task):
         return max(self.chance, share(self.n, self.V))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         rows = np.arange(batch)
         keys = distinct(batch, self.n, self.K, rng)
         if self.shift == PLAIN:

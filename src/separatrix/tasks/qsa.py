@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, check_names, require
 from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.sizes import check_names, require
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 WORDS = Words.read("""
@@ -171,7 +170,6 @@ class QSA(Task):
         return Fraction(ways, values**q)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         n = self.n
         q = self.q
         V = self.V

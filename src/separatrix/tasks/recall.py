@@ -11,11 +11,10 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -218,12 +217,10 @@ class Recall(Task):
 
     @property
     def _each(self) -> int:
-        """How often every written key is written at least."""
         return 2 if self.form == "last" and self.n >= 2 * self.written else 1
 
     @property
     def _asked(self) -> Fraction:
-        """Probability that the key asked for is there."""
         return Fraction(self.V, self.answers)
 
     @property
@@ -291,7 +288,6 @@ class Recall(Task):
         return Facts(self.n, self.V, different=True, among=among) if self.n < self.V else None
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         D = self.written
         rows = np.arange(batch)
         absent = rng.integers(self.answers, size=batch) == self.V
@@ -313,7 +309,6 @@ class Recall(Task):
 
     @property
     def _independent(self) -> bool:
-        """Whether values are drawn without a look at each other."""
         return self.form == "independent" or self.shift in ("zipf", "few")
 
     def values(self, batch: int, rng: np.random.Generator) -> Tokens:

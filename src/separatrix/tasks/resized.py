@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
-from separatrix.tasks.base.sizes import read_sizes
+from separatrix.tasks.base.described import read_sizes
 from separatrix.tasks.base.task import PLAIN, Task
 from separatrix.tasks.questions.base import Questions
 

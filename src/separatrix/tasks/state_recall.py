@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled
 
 
@@ -212,11 +211,8 @@ class StateRecall(Composition, Task):
                 "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for"
                 " as ?i; all are counted from 0."
             ),
+            grows=(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P),
         )
-
-    def family(self) -> Family[Self]:
-        """V, K and P stay."""
-        return self._growing(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P)
 
     def word(self, token: int) -> str:
         _, _, swap, query = self.starts
@@ -263,7 +259,6 @@ class StateRecall(Composition, Task):
         return self.chance
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         rows = np.arange(batch)
         _, cell, swap, query = self.starts
         tokens = np.empty((batch, self.length), np.int64)
@@ -354,5 +349,4 @@ class StateRecall(Composition, Task):
 
 @lru_cache
 def _swapped(P: int) -> list[tuple[int, int]]:
-    """The two pointers of every swap."""
     return list(combinations(range(P), 2))

@@ -5,22 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
     Batch,
-    Family,
     FirstPart,
     Task,
     Tokens,
 )
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import one_of
 
 WORDS_OF_EQUALITY = Words.read("""
@@ -111,10 +109,9 @@ class Equality(Task):
         """Two runs: the first of the two is the second string again."""
         n = self.n
         runs = TwoRuns.halves(n, (((1,), n // 2), ((0,), n - n // 2)))
-        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs)
-
-    def family(self) -> Family[Self]:
-        return self._growing("strings of n bits", 1)
+        return Layout(
+            2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=("strings of n bits", 1)
+        )
 
     def level(self, probe: str) -> Fraction:
         """1 for what sees both tokens where there are two, for bags of neighbours that a short
@@ -129,7 +126,6 @@ class Equality(Task):
 
     @property
     def _margin(self) -> int:
-        """r, the bits on either side of what is exchanged."""
         return min(self.n.bit_length() - 2, self.n // 6 - 1)
 
     @property
@@ -146,7 +142,6 @@ class Equality(Task):
 
     @property
     def _width(self) -> int:
-        """Bits of a fragment."""
         return 2 * self._margin + 2
 
     @property
@@ -174,7 +169,6 @@ class Equality(Task):
         return FirstPart("the first string", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         equal = rng.integers(2, size=batch)
         if self.n >= _LEAST_FRAGMENTS and self.shift == PLAIN:
             return Batch(self._fragments(equal, rng), equal)
@@ -295,10 +289,9 @@ class Disjointness(Task):
         """Two runs: the first set holds all elements, the second none or one."""
         n = self.n
         runs = TwoRuns(1, 0, n, 2 * n)
-        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs)
-
-    def family(self) -> Family[Self]:
-        return self._growing("sets of n elements", 2)
+        return Layout(
+            2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=("sets of n elements", 2)
+        )
 
     def level(self, probe: str) -> Fraction:
         """Chance, and the gain that counts at odd and at even places may bring together."""
@@ -312,7 +305,6 @@ class Disjointness(Task):
         return FirstPart("the first set", OneMoreThanPower(self.n - 1)) if self.n > 1 else None
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         labels = rng.integers(2, size=batch)
         rows = np.arange(batch)
         # of an element: 1 in u alone, 2 in v alone, any other number in neither

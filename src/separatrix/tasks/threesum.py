@@ -9,10 +9,9 @@ from typing import ClassVar, Literal
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.lazy import Bools, np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import (
     SMALL_MODULI,
     by_modulus,
@@ -165,7 +164,7 @@ class ThreeSum(Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        labels = rng.integers(2, size=self._batch(batch))
+        labels = rng.integers(2, size=batch)
         if self.form == "query":
             return Batch(self._query(labels, rng), labels)
         least = (self.n**2 + 1) // 2

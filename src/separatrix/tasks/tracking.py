@@ -1,5 +1,6 @@
 """State tracking: the parity of n bits, their number of ones modulo m, and the product of n
-permutations or elements of a group.
+permutations or elements of a group; and what such a task moves: every token rearranges a few
+things, and where these stand in the end is the answer.
 """
 
 from __future__ import annotations
@@ -7,19 +8,19 @@ from __future__ import annotations
 import itertools
 import re
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb, factorial, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
-from separatrix.tasks.base.words import Words
 
 MOST_THINGS = 6
 """Largest k: the table of all products of two permutations has (k!)^2 entries."""
@@ -151,10 +152,9 @@ class Parity(Task):
     def layout(self) -> Layout:
         """Two runs: one bit more is a one."""
         runs = TwoRuns.halves(self.n)
-        return Layout(self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs)
-
-    def family(self) -> Family[Self]:
-        return self._growing("bits", 2)
+        return Layout(
+            self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs, grows=("bits", 2)
+        )
 
     def level(self, probe: str) -> Fraction:
         """Counts are all there is. The nearest key: an earlier bit unlike the last one is followed
@@ -168,7 +168,7 @@ class Parity(Task):
         return Fraction((1 << (n - 1)) + gain, 1 << n)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        shape = (self._batch(batch), self.n)
+        shape = (batch, self.n)
         tokens = rng.integers(2, size=shape)
         if self.shift == "few":
             ones = rng.random(shape) < 1 / sqrt(self.n)
@@ -236,11 +236,15 @@ class Modular(Task):
         """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
         answers = {f"number modulo {self.m}": self.m}
         runs = TwoRuns.halves(self.n)
-        return Layout(self.n, {"bit": 2}, answers, self.n - 1, Exact(self.m), runs=runs)
-
-    def family(self) -> Family[Self]:
-        """m stays."""
-        return self._growing(f"m = {self.m:,}", self.m)
+        return Layout(
+            self.n,
+            {"bit": 2},
+            answers,
+            self.n - 1,
+            Exact(self.m),
+            runs=runs,
+            grows=(f"m = {self.m:,}", self.m),
+        )
 
     @property
     def numbers(self) -> int:
@@ -254,7 +258,6 @@ class Modular(Task):
         return min(Fraction(1), self.chance + Fraction(self.m - 1, self.numbers))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         tokens = np.empty((batch, self.n), np.int64)
         if self.shift == PLAIN:
             ones = rng.integers(self.numbers, size=(batch, 1))
@@ -334,7 +337,6 @@ class Product(Composition, Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         if self.n < _LEAST_DRAWN:
             raise SizeError(
                 f"{self.spec}: with fewer than {_LEAST_DRAWN} tokens, a guess from a few of them is"
@@ -554,3 +556,118 @@ class Group(Product):
         still = 1 - k % 2
         cycle = [*range(still), *range(still + 1, k), still]
         return self.elements.ids(np.array([[1, 2, 0, *range(3, k)], cycle]))
+
+
+_LARGEST_PRIME = 1 << 12
+"""Factors are looked for up to here; what is left is taken for a prime."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracked:
+    """A group of rearrangements that a task asks to follow: all permutations of k things, the even
+    ones, or the turns of a few cycles.
+    """
+
+    things: int
+    followed: tuple[int, ...]
+    """Things whose places together tell the answer."""
+    swaps: int
+    """Most exchanges of two things that one token's rearrangement is made of."""
+    blocks: tuple[int, ...]
+    """How many things there are in each block of things that change places among themselves."""
+    order: int
+    rows: Callable[[], tuple[Tokens, Tokens]]
+    """Where every token, and where every answer, sends each thing: (tokens, things) and (answers,
+    things).
+    """
+
+    @cached_property
+    def tables(self) -> tuple[Tokens, Tokens]:
+        """`rows`, made once."""
+        return self.rows()
+
+
+def tracked(task: Task) -> Tracked | None:
+    """What a task asks to follow; None for a task of another kind."""
+    kind = _KINDS.get(type(task))
+    return None if kind is None else kind(task)
+
+
+def _of_parity(task: Parity) -> Tracked:
+    return _cycles(2, bits=True)
+
+
+def _of_modular(task: Modular) -> Tracked:
+    return _cycles(task.m, bits=True)
+
+
+def _of_permutation(task: Permutation) -> Tracked:
+    return _permutations(task.k, even=False)
+
+
+def _of_group(task: Group) -> Tracked:
+    return _permutations(task.degree, even=True) if task.degree else _cycles(task.vocabulary)
+
+
+def _permutations(k: int, *, even: bool) -> Tracked:
+    every = arrangements(k, even=even)
+    # as many exchanges as things less cycles: of a cycle k - 1, which is odd where k is even
+    swaps = k - 1 - (even and k % 2 == 0)
+    # the last thing stands where none of the others does, of even permutations the last two
+    followed = tuple(range(max(1, k - 1 - even)))
+    return Tracked(
+        things=k,
+        followed=followed,
+        swaps=swaps,
+        blocks=(k,),
+        order=every.order,
+        rows=lambda: (every.rows, every.rows),
+    )
+
+
+def _cycles(m: int, *, bits: bool = False) -> Tracked:
+    """Numbers modulo m, as turns of one cycle for each power of a prime in m. Tokens are all
+    numbers, or just 0 and 1.
+    """
+    lengths = _prime_powers(m)
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+
+    def turned(numbers: Tokens) -> Tokens:
+        parts = [
+            start + (np.arange(length) + numbers[:, None]) % length
+            for start, length in zip(starts, lengths, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    return Tracked(
+        things=sum(lengths),
+        followed=tuple(starts),
+        swaps=sum(lengths) - len(lengths),
+        blocks=tuple(lengths),
+        order=m,
+        rows=lambda: (turned(np.arange(2 if bits else m)), turned(np.arange(m))),
+    )
+
+
+def _prime_powers(m: int) -> list[int]:
+    """Powers of different primes whose product is m."""
+    found: list[int] = []
+    p = 2
+    while p * p <= m and p <= _LARGEST_PRIME:
+        power = 1
+        while m % p == 0:
+            m //= p
+            power *= p
+        if power > 1:
+            found.append(power)
+        p += 1
+    return [*found, m] if m > 1 else found
+
+
+_KINDS: dict[type[Task], Callable[[Any], Tracked]] = {
+    Parity: _of_parity,
+    Modular: _of_modular,
+    Permutation: _of_permutation,
+    Group: _of_group,
+}
+"""Tasks of state tracking."""

@@ -11,8 +11,8 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
@@ -22,7 +22,6 @@ from separatrix.tasks.base.task import (
     Task,
     Tokens,
 )
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import (
     SMALL_MODULI,
     alike,
@@ -220,7 +219,7 @@ class TwoSum(Task):
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        labels = rng.integers(2, size=self._batch(batch))
+        labels = rng.integers(2, size=batch)
         return Batch(
             self._query(labels, rng) if self.form == "query" else self._decision(labels, rng),
             labels,

@@ -16,7 +16,7 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, Task, Thought
-from separatrix.tasks.functions.composed import Functions
+from separatrix.tasks.seqcomp import Functions
 from separatrix.theory.words import Words, WordsByTask, kept, layers_of
 
 REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"

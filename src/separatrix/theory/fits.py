@@ -22,7 +22,7 @@ from separatrix.tasks import (
     TwoSum,
     parse_task,
 )
-from separatrix.tasks.functions.tracked import tracked
+from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import SEEN_WHOLE
 from separatrix.theory.solves.places import BY_ROTATIONS, content_dims, finders
 from separatrix.theory.solves.room import EMBEDDED, bits_of

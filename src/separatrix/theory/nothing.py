@@ -26,7 +26,7 @@ from separatrix.tasks import (
     Task,
     TwoSum,
 )
-from separatrix.tasks.functions.tracked import Tracked, tracked
+from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.fits import fitting

@@ -13,7 +13,7 @@ from separatrix.core.evidence.outcome import ROUNDED
 from separatrix.core.evidence.rule import broken
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.base.sizes import shown
+from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
 from separatrix.tasks.resized import Resized, Stage, read_longer, read_stages
 from separatrix.training.buildable import check_stack

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from separatrix.tasks import Eva
-from separatrix.tasks.base.blocks import MOST_ROWS, Part, parts, rows_of
+from separatrix.tasks.base.task import MOST_ROWS, Part, parts, rows_of
 
 Generator = np.random.Generator
 

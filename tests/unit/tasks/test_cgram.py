@@ -10,8 +10,8 @@ import pytest
 from separatrix.core.errors import SizeError
 from separatrix.tasks import CGram, parse_task
 from separatrix.tasks.audits import audit
+from separatrix.tasks.audits.rows import above
 from separatrix.tasks.audits.shortcuts.lookups import near_misses
-from separatrix.tasks.audits.statistics import above
 
 
 def test_the_table_of_the_module() -> None:

@@ -18,8 +18,8 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TASKS, KHop, Thought, parse_task
 from separatrix.tasks.audits import audit
+from separatrix.tasks.audits.rows import above
 from separatrix.tasks.audits.shortcuts.lookups import walks
-from separatrix.tasks.audits.statistics import above
 from separatrix.tasks.khop import path
 from separatrix.theory.judge import judge
 

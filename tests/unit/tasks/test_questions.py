@@ -18,8 +18,11 @@ from separatrix.constructions import construct
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, Questions, parse_task
-from separatrix.tasks.audits.learners import Prompts, cut
-from separatrix.tasks.audits.probes import _behind_nearest  # pyright: ignore[reportPrivateUsage]
+from separatrix.tasks.audits.probes import (
+    Prompts,
+    _behind_nearest,  # pyright: ignore[reportPrivateUsage]
+    cut,
+)
 from separatrix.tasks.resized import resized
 from separatrix.theory.judge import THEOREMS, graded, judge, recheck
 

@@ -6,7 +6,7 @@ import pytest
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks import Eva
-from separatrix.tasks.base.sizes import add_sizes, check_names, name_of, read_sizes, require
+from separatrix.tasks.base.described import add_sizes, check_names, name_of, read_sizes, require
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from support.two_sum import Distribution, says_nothing
 from separatrix.core.errors import SizeError
 from separatrix.tasks import ThreeSum, parse_task
 from separatrix.tasks.audits import audit
-from separatrix.tasks.audits.statistics import above
+from separatrix.tasks.audits.rows import above
 from separatrix.tasks.drawing.classes_modulo import told_by_numbers_of_sums
 
 

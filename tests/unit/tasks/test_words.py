@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.tasks.base.words import Words, flowed, wrapped
+from separatrix.tasks.base.described import Words, flowed, wrapped
 
 TOLD = Words(
     asks="Toy: is it so?",

@@ -14,7 +14,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.presets import preset
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.tasks import parse_task
-from separatrix.tasks.functions.tracked import tracked
+from separatrix.tasks.tracking import tracked
 from separatrix.theory import judge, recheck
 from separatrix.theory.solves.states import room_for
 

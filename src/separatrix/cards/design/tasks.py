@@ -10,7 +10,7 @@ from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, check_context
 from separatrix.core.numbers.first_size import first_size
 from separatrix.tasks import TASKS, Eva, Task, parse_task
-from separatrix.tasks.base.sizes import add_sizes, name_of, read_sizes
+from separatrix.tasks.base.described import add_sizes, name_of, read_sizes
 
 _COMPOSITIONS = ("seqcomp", "seqcomp-forward")
 

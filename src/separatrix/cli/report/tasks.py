@@ -17,8 +17,7 @@ from separatrix.tasks import (
     parse_any_task,
     usage,
 )
-from separatrix.tasks.base.sizes import name_of
-from separatrix.tasks.base.words import wrapped
+from separatrix.tasks.base.described import name_of, wrapped
 from separatrix.tasks.measured import best_rule, level, measured, rules, stated
 from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask

@@ -30,12 +30,10 @@ from separatrix.tasks import (
     Task,
     parse_any_task,
 )
-from separatrix.tasks.audits.learners import Learner, Prompts, cut
-from separatrix.tasks.audits.probes import PROBE
-from separatrix.tasks.audits.rows import Audit, Row, Test
+from separatrix.tasks.audits.probes import PROBE, Learner, Prompts, cut
+from separatrix.tasks.audits.rows import Audit, Row, Test, above, largest_above, uneven
 from separatrix.tasks.audits.shortcuts import shortcut
-from separatrix.tasks.audits.statistics import above, largest_above, uneven
-from separatrix.tasks.base.sizes import name_of
+from separatrix.tasks.base.described import name_of
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.measured import stated
 from separatrix.tasks.text import TEXT_TASKS, TextItem, TextTask

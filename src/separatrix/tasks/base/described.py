@@ -1,17 +1,196 @@
-"""What tasks of tokens and tasks in words share: what they say of themselves, their sizes as text,
-and how many instances are drawn at once.
+"""What tasks of tokens and tasks in words share: what they say of themselves, as data for people
+and for language models; their sizes as text, the one place where "name:size=value,..." is taken
+apart and put together; and how many instances are drawn at once.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from inspect import cleandoc
 from typing import Any, ClassVar, Self
 
-from separatrix.core.errors import SizeError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.sizes import check_names
-from separatrix.tasks.base.words import Words
+
+__all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require", "shown"]
+
+_MOST_DIGITS = 128
+_INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
+
+
+def name_of(text: str) -> str:
+    """The name that a task text begins with; empty where it has none."""
+    return text.partition(":")[0].strip()
+
+
+def add_sizes(text: str, sizes: Iterable[str]) -> str:
+    """A task text with further sizes, each "size=value", behind those it has."""
+    more = list(sizes)
+    if not more:
+        return text
+    name, _, own = text.partition(":")
+    before = own.strip().rstrip(",")
+    return f"{name}:{','.join([before, *more] if before else more)}"
+
+
+def read_sizes(text: str, usage: str) -> dict[str, Any]:
+    """The sizes of a task text, "name:size=value,...": integers as int, words as str. Raises
+    SpecError, or SizeError for a number that is too long.
+    """
+    _, colon, rest = text.partition(":")
+    sizes: dict[str, Any] = {}
+    for part in rest.split(",") if colon else ():
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise SpecError(
+                f"expected size=value, found '{part.strip()}' in the task '{text}'; sizes are"
+                f" {usage}"
+            )
+        if key in sizes:
+            raise SpecError(f"size '{key}' is given twice in the task '{text}'")
+        if not _INTEGER.fullmatch(value):
+            sizes[key] = value
+            continue
+        # Python itself refuses to read integers of thousands of digits
+        if len(value) > _MOST_DIGITS:
+            raise SizeError(
+                f"{key}={value[:12]}... in the task '{text[:40]}...' is too large; no size goes"
+                " beyond 10^100"
+            )
+        sizes[key] = int(value)
+    return sizes
+
+
+def check_names(
+    task: str, usage: str, sizes: Mapping[str, Any], known: Sequence[str], *, needed: Sequence[str]
+) -> None:
+    """Raises UnknownNameError for a size that is not known, SizeError for a needed one that is
+    missing.
+    """
+    for name in sizes:
+        if name not in known:
+            raise UnknownNameError.of("size", name, known, where=f" of task '{task}'")
+    for name in needed:
+        if name not in sizes:
+            raise SizeError(f"{task}: the size {name} is missing; sizes are {usage}")
+
+
+def require(
+    task: str, name: str, value: Any, low: int, high: int, *, drawn: int | None = None
+) -> int:
+    """`value` as an int in [low, high], or a SizeError that names the task, the size and the
+    smallest value that instances are drawn for: `drawn`, where that is more than `low`.
+    """
+    # not isinstance: to it True and False are integers
+    if type(value) is not int or not low <= value <= high:
+        least = low if drawn is None else max(low, drawn)
+        judged = f" (from {shown(low)} where nothing is drawn)" if least > low else ""
+        raise SizeError(
+            f"{task}: {name} is {shown(value)}; it must be an integer from {shown(least)} to"
+            f" {shown(high)}{judged}"
+        )
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it: 10^12 and the like for powers of ten, and never
+    thousands of digits.
+    """
+    if not isinstance(value, int) or abs(value) < 10**9:
+        return repr(value)[:60]
+    if value.bit_length() > 1024:
+        return f"about {'-' * (value < 0)}2^{value.bit_length()}"
+    digits = str(value)
+    return f"10^{len(digits) - 1}" if value == 10 ** (len(digits) - 1) else digits
+
+
+_LABEL = re.compile(r"^(Drawn|Counted|From): ", re.M)
+WIDTH = 100
+"""Columns of what is wrapped for a file."""
+_ITEM = re.compile(r"\n(?=- [A-Z])")
+"""Where an item of a list begins: a dash and a capital, for lines of a formula may begin so too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a task says of itself in plain English, without a word about its code.
+
+    Texts are written in triple quotes: indentation goes, and the lines of a paragraph or of an item
+    ("- ...") are joined. Whoever shows a text wraps it again, with `wrapped`.
+    """
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """From one text: what is asked, the table (indented), the rules, and paragraphs that begin
+        with "Drawn:", "Counted:" and "From:".
+        """
+        front, _, drawn, _, counted, _, origin = _LABEL.split(cleandoc(text))
+        asks, _, rest = front.partition("\n\n")
+        lines = rest.split("\n")
+        end = next((at for at, line in enumerate(lines) if line[:1].strip()), len(lines))
+        return cls(
+            asks=asks,
+            # from the second line on, so that all are indented alike
+            table="\n".join(["", *lines[:end]]),
+            rules="\n".join(lines[end:]),
+            drawn=drawn,
+            counted=counted,
+            origin=origin,
+        )
+
+    asks: str
+    """The task in a sentence."""
+    table: str
+    """Examples as columns, inputs over targets; its lines stay as they are."""
+    rules: str = ""
+    """What the ids mean and what the right answer is."""
+    drawn: str
+    """How instances are drawn, and what can be guessed without solving the task."""
+    counted: str
+    """How many prefixes must be told apart, and why."""
+    origin: str
+    """Where the task comes from, and what differs there."""
+
+    def __post_init__(self) -> None:
+        for text in fields(self):
+            clean = cleandoc(getattr(self, text.name))
+            object.__setattr__(self, text.name, clean if text.name == "table" else flowed(clean))
+
+    @property
+    def definition(self) -> str:
+        """What is asked, by example and by rule: all that a solver needs."""
+        parts = (self.asks, textwrap.indent(self.table, "    "), self.rules)
+        return "\n\n".join(part for part in parts if part)
+
+
+def flowed(text: str) -> str:
+    """Every paragraph, and every item of a list, on one line."""
+    paragraphs = (_ITEM.split(paragraph) for paragraph in text.split("\n\n"))
+    return "\n\n".join(
+        "\n".join(" ".join(item.split()) for item in paragraph) for paragraph in paragraphs
+    )
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """A text in lines of at most `width` columns; indented lines are tables and stay whole."""
+    return "\n".join(_line(line, width) for line in text.split("\n"))
+
+
+def _line(line: str, width: int) -> str:
+    if line.startswith(" "):
+        return line
+    return textwrap.fill(
+        line,
+        width,
+        subsequent_indent="  " if _ITEM.match(f"\n{line}") else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
 
 PLAIN = "none"
 """The `shift` that is no shift: the sampler that every promise about chance and leaks is made

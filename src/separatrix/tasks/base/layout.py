@@ -188,6 +188,8 @@ class Layout(NamedTuple):
     runs: TwoRuns | None = None
     steps: int = 0
     """Values of the chain that leads to the answer, the answer included."""
+    grows: tuple[str, int] = ("", 1)
+    """What stays the same in tasks like this one at growing n, and the smallest n that has one."""
     written: Mapping[str, str] = MappingProxyType({})
     """What ids stand for -> how the j-th of them is written, as "k{}"; the others are written j."""
     spelling: str = ""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import comb, isqrt
 
-from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.described import require
 
 _COMPOSED = 512
 _BITS = 192

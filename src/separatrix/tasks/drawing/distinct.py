@@ -11,7 +11,7 @@ from typing import Any
 from flint import fmpq
 
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
-from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.base.task import Tokens
 
 _SPARE = 4

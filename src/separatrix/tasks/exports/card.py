@@ -1,5 +1,5 @@
-"""What an export says of itself: the metadata with the checksum of every file, and the card for its
-readers, as Markdown.
+"""What an export says of itself: the metadata with the checksum of every file, the card for its
+readers, as Markdown, and YAML with references to functions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,45 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from separatrix.core.evidence.code import package_version
 from separatrix.core.evidence.folder import Checksum
 from separatrix.tasks import Task
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.source import MOST_BALANCED, Source
-from separatrix.tasks.exports.wording import definition, drawn
+from separatrix.tasks.exports.source import MOST_BALANCED, Source, definition, drawn
 from separatrix.tasks.measured import level
 from separatrix.tasks.text import TextTask
+
+
+class Function(str):
+    """`module.name` of a function beside the YAML file, for `!function`."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists stand below their keys; a text of several lines stands as such."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    style = "|" if "\n" in text.strip("\n") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+def _function(dumper: yaml.SafeDumper, name: Function) -> yaml.Node:
+    return dumper.represent_scalar("!function", name)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(Function, _function)
+
+
+def dumped(value: Mapping[str, Any]) -> str:
+    """`value` in block style."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
+
 
 REFERENCES: Final = {
     "Aro24": (

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.tasks.exports.card import card
+from separatrix.tasks.exports.card import card, dumped
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import Column, Rows
-from separatrix.tasks.exports.yaml import dumped
 
 _ENCODE: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -93,7 +92,6 @@ def _file(split: str) -> str:
 
 
 def _integer(job: Job) -> str:
-    """int32 where every id and answer fits, else int64."""
     return "int64" if job.source.largest >= 1 << 31 else "int32"
 
 

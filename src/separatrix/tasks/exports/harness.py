@@ -18,10 +18,9 @@ from typing import Any
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.code import package_version
 from separatrix.tasks.exports import files, replies
-from separatrix.tasks.exports.card import card, level_of, probability
+from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.wording import CUE, CUE_STEPS, at_length, manner
-from separatrix.tasks.exports.yaml import Function, dumped
+from separatrix.tasks.exports.source import CUE, CUE_STEPS, at_length, manner
 
 _LOADER = '''
 
@@ -192,7 +191,6 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
 
 
 def _shown(job: Job) -> str | None:
-    """The split that solved questions are taken from."""
     return next((name for name in ("train", "validation") if name in job.splits), None)
 
 
@@ -227,7 +225,6 @@ def _description(job: Job, *, steps: bool) -> str:
 
 
 def _literal(text: str) -> str:
-    """`text` as the harness's templates leave it alone."""
     return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.layout import Facts, Layout
-from separatrix.tasks.base.sizes import shown
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
 
 ALL = "all"
@@ -123,7 +123,6 @@ class Questions(Task):
         return self.task.sizes() | self._own()
 
     def _own(self) -> dict[str, Any]:
-        """What is not 0, as it is unless given, stands in the text."""
         return {"queries": self.queries}
 
     def with_sizes(self, sizes: dict[str, Any]) -> Task:

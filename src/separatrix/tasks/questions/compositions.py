@@ -8,15 +8,13 @@ from typing import Any, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.levels import share_of_the_mode
-from separatrix.tasks.base.sizes import require
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.distinct import distinct
-from separatrix.tasks.functions.composed import PERMUTATIONS
 from separatrix.tasks.questions.base import Questions, check_once
-from separatrix.tasks.seqcomp import SeqComp
+from separatrix.tasks.seqcomp import PERMUTATIONS, SeqComp
 
 WORDS = Words.read("""
     L-SeqComp asked from several starts, one question after another.
@@ -140,7 +138,6 @@ class Starts(Questions):
         return None if self.stages else self.task.facts()
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         functions = self.task.draw(batch, rng).tokens[:, : self._before]
         asked = distinct(batch, self.number, self.most, rng)
         if self.split:

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.drawing.classes_modulo import alike, avoiding, hidden
 from separatrix.tasks.drawing.distinct import distinct, independent, lookup_chance, near, repeated
 from separatrix.tasks.lookups import Eva
@@ -76,7 +76,6 @@ class Arguments(Lookups):
         return runs._replace(end=tuple(((place,), 1) for place in asked))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         n = self.task.n
         f = independent(batch, n, self.task.V, self.task.shift, rng)
         asked = n - self.most + distinct(batch, self.number, self.most, rng)
@@ -175,7 +174,6 @@ class Keys(Lookups):
                 return squares
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         n = self.task.n
         keys = self.task.V + distinct(batch, n, self.task.K, rng)
         values = self.task.values(batch, rng)
@@ -257,7 +255,6 @@ class Sums(Lookups):
         return (seen * one + (self.number - seen) * self.chance) / self.number
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         M = self.task.M
         k = self.number
         one, two = self._pairs(batch, rng)

@@ -10,9 +10,9 @@ from fractions import Fraction
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
+from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Tokens
-from separatrix.tasks.base.words import Words
 from separatrix.tasks.khop import KHop
 from separatrix.tasks.questions.base import ALL, Questions
 from separatrix.tasks.tracking import Group, Modular, Parity, Permutation
@@ -101,7 +101,6 @@ class Hops(Questions):
                 return two
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        batch = self._batch(batch)
         V = self.task.V
         blocks = np.tile(np.arange(V), (batch, -(-self.task.n // V), 1))
         rng.permuted(blocks, axis=2, out=blocks)
@@ -201,7 +200,6 @@ class Prefixes(Questions):
 
     @property
     def _asked(self) -> range:
-        """How many tokens were read where an answer is due."""
         return range(self.task.n - self.number + 1, self.task.n + 1)
 
     def prompts(self) -> Count:
@@ -226,7 +224,6 @@ class Prefixes(Questions):
         return max(self.chance, total / self.number)
 
     def _level_after(self, read: int, probe: str) -> Fraction:
-        """What a probe may reach of prompts of so many tokens."""
         return replace(self.task, n=max(2, read)).level(probe)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -295,7 +292,7 @@ class Counted(Prefixes):
         if self.task.shift != PLAIN:
             return super().draw(batch, rng)
         n = self.task.n
-        ones = rng.integers(n + 1, size=(self._batch(batch), 1))
+        ones = rng.integers(n + 1, size=(batch, 1))
         tokens = (np.arange(n) < ones).astype(np.int64)
         rng.permuted(tokens, axis=1, out=tokens)
         return Batch(tokens, self._due(tokens))

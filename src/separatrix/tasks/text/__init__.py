@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.tasks.base.sizes import name_of, read_sizes
+from separatrix.tasks.base.described import name_of, read_sizes
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
 from separatrix.tasks.text.needles import Needles

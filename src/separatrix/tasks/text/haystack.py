@@ -11,7 +11,7 @@ from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.sizes import require
+from separatrix.tasks.base.described import require
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short

@@ -10,8 +10,7 @@ from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import (
@@ -153,7 +152,6 @@ class MultiHop(TextTask):
 
     @property
     def _per_chain(self) -> int:
-        """Facts that belong to one chain."""
         return facts_per_chain(self.k, self.decoys)
 
     @property

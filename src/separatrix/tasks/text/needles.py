@@ -11,8 +11,7 @@ from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.sizes import require
-from separatrix.tasks.base.words import Words
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.text.base import TextItem
 from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names

@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Modular, Parity, Task
 from separatrix.tasks.base.layout import Table
-from separatrix.tasks.functions.tracked import tracked
+from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, number, size_in_words
 from separatrix.theory.fails.a_accuracy import TheoremA, more_than
 from separatrix.theory.words import Words, WordsByTask, counted_as

@@ -13,7 +13,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
-from separatrix.tasks.functions.tracked import tracked
+from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import (
     ASSUMED_WIDTH,

@@ -21,7 +21,7 @@ from separatrix.tasks import (
     Permutation,
     Task,
 )
-from separatrix.tasks.functions.tracked import Tracked, tracked
+from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import number
 from separatrix.theory.solves.room import Construction, Room, bits_of
 from separatrix.theory.words import counted_as

@@ -19,11 +19,9 @@ from support.worded import answer_in_words, tokens_of
 from separatrix.core.errors import SpecError
 from separatrix.tasks import TASKS, Composition, Task, Thought, parse_task
 from separatrix.tasks.exports import SPLITS, export
-from separatrix.tasks.exports.card import REFERENCES, references
+from separatrix.tasks.exports.card import REFERENCES, Function, dumped, references
 from separatrix.tasks.exports.replies import read
-from separatrix.tasks.exports.source import TextSource, TokenSource
-from separatrix.tasks.exports.wording import definition, drawn
-from separatrix.tasks.exports.yaml import Function, dumped
+from separatrix.tasks.exports.source import TextSource, TokenSource, definition, drawn
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 
 SIZES = {"train": 3, "validation": 2, "test": 2}

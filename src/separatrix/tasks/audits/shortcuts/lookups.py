@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.tasks import Copying
+from separatrix.tasks.audits.shortcuts.views import one_by_one
 from separatrix.tasks.base.task import Tokens
 
 if TYPE_CHECKING:
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
         SelectiveCopying,
         StateRecall,
     )
-    from separatrix.tasks.functions.composed import Functions
+    from separatrix.tasks.seqcomp import Functions
     from separatrix.tasks.text import MultiHop
 
 _NONE = -1
 
 
+@one_by_one
 def bits(task: Neighbour, tokens: Tokens) -> Tokens:
     """Labels of the latest string that has the b lowest bits of the query, or the b highest, for
     every b < d, and of those that share the most lowest or highest bits with it.
@@ -49,6 +51,7 @@ def bits(task: Neighbour, tokens: Tokens) -> Tokens:
     return np.column_stack(exact + most)
 
 
+@one_by_one
 def first_writes(task: Recall, tokens: Tokens) -> Tokens:
     """The values behind the first and behind the second place of the key asked for, behind the
     first where it is the only one; and both as one number.
@@ -66,6 +69,7 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
     return np.column_stack((one, two, one * (task.V + 1) + two))
 
 
+@one_by_one
 def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
     """What the pointer asked for points to before any swap, after the last one alone, and the
     value that most pointers point to.
@@ -81,6 +85,7 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
     return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
 
 
+@one_by_one
 def walks(task: KHop, tokens: Tokens) -> Tokens:
     """The letter that most walks of k steps from the last token end at, where a step leads from a
     letter to one that stands behind it anywhere, as often as it does.
@@ -97,6 +102,7 @@ def walks(task: KHop, tokens: Tokens) -> Tokens:
     return reached.argmax(axis=2)
 
 
+@one_by_one
 def near_misses(task: CGram, tokens: Tokens) -> Tokens:
     """For each of the c tokens asked for: what follows the latest earlier place where all others of
     them stand as they do at the end, and this one does not; and where it may or may not.
@@ -115,6 +121,7 @@ def near_misses(task: CGram, tokens: Tokens) -> Tokens:
     return np.column_stack(columns)
 
 
+@one_by_one
 def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
     """The value nearest to where the one asked for stands on average, the earlier of two; of
     copying the value that a string of the middle length that is possible would have there.
@@ -135,6 +142,7 @@ def expected_place(task: SelectiveCopying | Copying, tokens: Tokens) -> Tokens:
     return tokens[rows, nearest][:, None]
 
 
+@one_by_one
 def suffixes(task: FuzzyRecall, tokens: Tokens) -> Tokens:
     """The token asked for of the latest value whose key ends in the last tokens of the key asked
     for, up to three and fewer than the longest key has, or is as short as it.
@@ -168,6 +176,7 @@ def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
     return _NONE
 
 
+@one_by_one
 def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
     """The name that most ways of k facts lead to, whatever these say."""
     asked = 3 * task.sentences + 2
@@ -185,6 +194,7 @@ def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
     return np.array(found)[:, None]
 
 
+@one_by_one
 def ends(task: MultiHop, tokens: Tokens) -> Tokens:
     """Where facts lead from the name in the question, whatever they say: each fact that names the
     present end leads to its other name, of several the earliest, or the latest; after k facts that
@@ -221,6 +231,7 @@ def _after(facts: list[tuple[int, int]], name: int, hops: int) -> int:
     return name
 
 
+@one_by_one
 def modes(task: Functions, tokens: Tokens) -> Tokens:
     """The value that z_L takes most often, whole and in the row that w asks for; and for every
     earlier start the one that most values lead to, w being known.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.tasks.audits.learners import MOST_IDS
+from separatrix.tasks.audits.probes import MOST_IDS
+from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighed
 from separatrix.tasks.base.task import Task, Tokens
 from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
 from separatrix.tasks.istree import groups
@@ -24,6 +25,7 @@ LONGEST = 4
 """Neighbours that are counted together, at most."""
 
 
+@weighed
 def grams(task: Task, tokens: Tokens) -> Tokens:
     """How often every two, three and four neighbours occur, as long as they make at most 512 cases;
     two always, in at most 512 groups of cases.
@@ -36,6 +38,7 @@ def grams(task: Task, tokens: Tokens) -> Tokens:
     return np.concatenate(columns, axis=1)
 
 
+@together
 def halves(task: Task, tokens: Tokens) -> Tokens:
     """For r = 1, ..., log2 n: how far the bags of r neighbours of the two halves differ, and
     whether they do.
@@ -51,6 +54,7 @@ def halves(task: Task, tokens: Tokens) -> Tokens:
     return np.column_stack(columns).astype(np.int64)
 
 
+@together
 def moduli(task: Equality, tokens: Tokens) -> Tokens:
     """For the moduli that the draw hides: by how much the two halves differ in ones at places of
     each residue.
@@ -58,6 +62,7 @@ def moduli(task: Equality, tokens: Tokens) -> Tokens:
     return _at_residues(tokens, range(2, task.hidden_moduli + 1))
 
 
+@together
 def larger_moduli(task: Equality, tokens: Tokens) -> Tokens:
     """The same for the moduli above, up to the smallest that 16 and these leave."""
     most = max(_MOST_MODULUS, task.hidden_moduli + 2)
@@ -74,11 +79,13 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
     return np.column_stack(columns)
 
 
+@one_by_one
 def compared(task: Equality, tokens: Tokens) -> Tokens:
     """Whether the two strings differ at each place."""
     return tokens[:, : task.n] ^ tokens[:, task.n :]
 
 
+@together
 def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
     """Of 16 vectors of signs, drawn once: the product of the two sums that it weighs the two sets
     to.
@@ -87,6 +94,7 @@ def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
     return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
 
 
+@together
 def quarters(task: Task, tokens: Tokens) -> Tokens:
     """Of every quarter of the two halves: how many ones either has, and the product of both; and
     the product of how many more ones either half has at odd places than at even ones.
@@ -101,6 +109,7 @@ def quarters(task: Task, tokens: Tokens) -> Tokens:
     return np.column_stack(columns)
 
 
+@together
 def parities(task: Permutation, tokens: Tokens) -> Tokens:
     """The sign of the product; how often each permutation occurs, modulo 2 and modulo 3, and the
     first eight of the former together.
@@ -137,12 +146,14 @@ if TYPE_CHECKING:
 _MORE_MODULI = 40
 
 
+@together
 def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
     """How many sums may be 0 mod M as far as their residues modulo 2, ..., 16 tell; and
     whether all tokens together add up to 0."""
     return _residues(task, tokens, SMALL_MODULI)
 
 
+@together
 def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
     """The same of moduli up to 40."""
     return _residues(task, tokens, range(SMALL_MODULI.start, _MORE_MODULI + 1))
@@ -195,6 +206,7 @@ def _sums(often: Tokens, number: int, modulus: int, wanted: Tokens) -> Tokens:
     return total
 
 
+@together
 def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
     """How many different sums and differences mod M pairs have, and the sum of all tokens."""
     one, two = np.triu_indices(tokens.shape[1], 1)
@@ -211,6 +223,7 @@ if TYPE_CHECKING:
     from separatrix.tasks import Dyck
 
 
+@together
 def products(task: Dyck, tokens: Tokens) -> Tokens:
     """Of two kinds x < y: two to five brackets in a row that open, the first x and the last y,
     less those with y and x, each weighed by its place, or by its half; the same of brackets that
@@ -236,6 +249,7 @@ def products(task: Dyck, tokens: Tokens) -> Tokens:
     return np.column_stack(columns)
 
 
+@together
 def counters(task: Dyck, tokens: Tokens) -> Tokens:
     """Of the depth: its largest and smallest value, its returns to 0, the sums of its powers. Of
     the counters of single kinds: the same, over all kinds, and whether as many open as close at
@@ -292,6 +306,7 @@ SMALL = 5
 """Vertices of the largest cycle and the largest group that a short look shows as a whole."""
 
 
+@together
 def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     """The vertices on a cycle and those of the smallest group, where they are at most 3, 4 or 5;
     and how many walks of 1, 2, ..., log2 n edges, rounded up, there are that never turn back.
@@ -313,6 +328,7 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
     return np.column_stack([*shown, *_walks_on(one, other, len(tokens), n, steps)])
 
 
+@together
 def leaves(task: IsTree, tokens: Tokens) -> Tokens:
     """How many edges are left when leaves are taken away 1, 2, ..., 2 log2 n times."""
     n = task.n

@@ -1,1 +1,0 @@
-"""Tasks made of functions: what several of them share."""
