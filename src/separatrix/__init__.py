@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from separatrix.mixers.plugins.adapt import adapt
     from separatrix.models.model import Model, ModelConfig, build
     from separatrix.stacks.architecture import Architecture
-    from separatrix.stacks.architecture.presets import preset
+    from separatrix.stacks.architecture.released import preset
     from separatrix.stacks.architecture.resolve import resolve
     from separatrix.tasks import parse_task
     from separatrix.tasks.audits import audit
@@ -58,7 +58,7 @@ _HOMES = {
     "export": "separatrix.tasks.exports",
     "judge": "separatrix.cli.asked",
     "parse_task": "separatrix.tasks",
-    "preset": "separatrix.stacks.architecture.presets",
+    "preset": "separatrix.stacks.architecture.released",
     "refute": "separatrix.checks.refute",
     "register_mechanism": "separatrix.mixers.plugins",
     "reproduce_table": "separatrix.cli.reproduce",

@@ -15,8 +15,7 @@ from separatrix.cards import card_facts
 from separatrix.cli.report.card_json import card_json
 from separatrix.stacks.architecture.hf import read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.released import PRESETS, preset
 from separatrix.stacks.architecture.settings import Settings
 
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from separatrix.core.evidence.canonical import json_object
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.released import PRESETS, preset
 
 transformers = pytest.importorskip("transformers")
 

@@ -15,8 +15,7 @@ from separatrix.core.errors import ConfigError, SeparatrixError, UnknownNameErro
 from separatrix.core.numbers.growth import Since
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config, read_config
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.released import PRESETS, preset
 from separatrix.stacks.architecture.settings import Settings
 
 MIB = 8 * 2**20

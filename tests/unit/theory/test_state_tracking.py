@@ -11,8 +11,7 @@ import pytest
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.released import PRESETS, preset
 from separatrix.tasks import parse_task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory import judge, recheck

@@ -10,8 +10,7 @@ from types import ModuleType
 
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS, WAYS, preset_named
+from separatrix.stacks.architecture.released import PRESETS, WAYS, preset, preset_named
 from separatrix.stacks.architecture.settings import Settings, no_pattern, with_settings
 from separatrix.stacks.mechanisms import MECHANISMS, called
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.bits import Bits, sum_bits
-from separatrix.core.numbers.formats import DIGITS, NumberFormat
+from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.numbers.growth import NOTHING, Growth, tokens
 from separatrix.core.numbers.rotary import Rotation, check_scaling
 
@@ -247,6 +247,12 @@ class Mechanism:
     """The kind of layer it makes, as capability cards count layers."""
     reading: ClassVar[bool] = False
     source: ClassVar[str] = ""
+    _card: ClassVar[str] = ""
+    """What cards call it, with its sizes in braces, if not by its title."""
+    _unit: ClassVar[str] = ""
+    """The size of a unit by which its cache grows, if not by tokens."""
+    _varied: ClassVar[Mapping[Varied, str]] = {}
+    """The sizes that `design` varies, by kind."""
     facts: ClassVar[Facts | None] = None
     """Its formulas and its names elsewhere, for tables."""
     origin: ClassVar[str] = ""
@@ -287,7 +293,8 @@ class Mechanism:
         DECLARED[row] = cls
         cls.facts = Facts(**{f.name: constant.pop(f.name, f.default) for f in fields(Facts)})
         for name, value in constant.items():
-            setattr(cls, name, tuple(value) if isinstance(value, list) else value)
+            own = name if hasattr(cls, name) else f"_{name}"
+            setattr(cls, own, tuple(value) if isinstance(value, list) else value)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -489,10 +496,12 @@ class Mechanism:
     @property
     def card_title(self) -> str:
         """What a capability card calls it when it lists layers."""
-        return self.title
+        return self._card.format(**self.sizes()) or self.title
 
-    cache_stride = Unclaimed(1)
-    """Tokens after which a growing cache has grown by a whole unit, such as a block."""
+    @property
+    def cache_stride(self) -> int:
+        """Tokens after which a growing cache has grown by a whole unit, such as a block."""
+        return self.sizes()[self._unit] if self._unit else 1
 
     def carries(self, bits: int) -> bool:
         """Whether one head can hand that many bits, each as +-1, from one token to the next."""
@@ -519,15 +528,6 @@ class Mechanism:
     """Bits of a count of tokens, started anew where a token says so, that it hands on; 0 where
     no such count is known (docs/theory.md, "Counting").
     """
-
-    def _counted_bits(self) -> int:
-        """The same for a recurrence whose decay can be (nearly) 1 at one token and 0 at another:
-        two less than its format's, of a state in fp32 or wider.
-        """
-        state = self.sizes().get("state_format") or self.format
-        if state not in ("fp32", "fp64") or self.format not in EXACT_FORMATS:
-            return 0
-        return min(DIGITS[self.format], DIGITS["fp32"]) - 2
 
     _handed_on = Unclaimed(0)
     """Numbers that one head can hand to the next token as they are; 0 where none is known."""
@@ -593,7 +593,7 @@ class Mechanism:
 
     def varied_sizes(self) -> Mapping[Varied, str]:
         """What `design` varies of it: the kind of size -> the name of the size."""
-        return {}
+        return self._varied
 
     def resized(self, **sizes: Any) -> Self:
         """The mechanism at other sizes."""

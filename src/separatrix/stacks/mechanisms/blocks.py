@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import NumberFormat, summed_in
 from separatrix.core.numbers.growth import NOTHING, Growth, tokens
-from separatrix.stacks.mechanisms.base import OpenedBlocks, Stores, Varied, choice, flag, integer
+from separatrix.stacks.mechanisms.base import OpenedBlocks, Stores, choice, flag, integer
 from separatrix.stacks.mechanisms.softmax import Softmax
 
 
@@ -97,10 +96,6 @@ class Sparse(Pooled, row="sparse"):
         return tokens(every=self.block) + near
 
     @property
-    def cache_stride(self) -> int:
-        return self.block
-
-    @property
     def opened_blocks(self) -> OpenedBlocks | None:
         """Rotation and gates change nothing: messages may depend on the place of their block, and
         gates on the query's token only. A convolution lets them depend on the block before.
@@ -108,9 +103,6 @@ class Sparse(Pooled, row="sparse"):
         if self.conv:
             return None
         return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits(), self.window)
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"block": "block", "topk": "topk"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,10 +147,6 @@ class MoBA(Pooled, row="moba"):
     def work(self) -> Growth:
         """And a score per mean key."""
         return super().work() + tokens(every=self.block) * (2 * self.heads * self.head_dim)
-
-    @property
-    def cache_stride(self) -> int:
-        return self.block
 
     @property
     def opened_blocks(self) -> OpenedBlocks | None:
@@ -260,10 +248,6 @@ class NSA(Pooled, row="nsa"):
         return tokens(every=self.stride, first=self.block)
 
     @property
-    def cache_stride(self) -> int:
-        return self.stride
-
-    @property
     def opened_blocks(self) -> OpenedBlocks | None:
         """Where compressed and selected blocks are the same ones: messages are compressed keys and
         values, and the choice of a group of heads is a function of them and the query.
@@ -283,6 +267,3 @@ class NSA(Pooled, row="nsa"):
             *super().assumptions(),
             "blocks are ranked as exact numbers would rank their shares of compressed attention",
         )
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"topk": "topk"}

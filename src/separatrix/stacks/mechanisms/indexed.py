@@ -172,9 +172,5 @@ class Compressed(Accumulating, row="compressed"):
     def assumptions(self) -> tuple[str, ...]:
         return (self.sums_assumed,)
 
-    @property
-    def cache_stride(self) -> int:
-        return self.ratio
-
     def varied_sizes(self) -> Mapping[Varied, str]:
         return {"topk": "topk"} if self.topk else {}

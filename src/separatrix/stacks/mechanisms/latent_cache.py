@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
@@ -13,7 +12,6 @@ from separatrix.stacks.mechanisms.base import (
     Head,
     Stores,
     TokenChoice,
-    Varied,
     flag,
     integer,
     positions_field,
@@ -173,6 +171,3 @@ class DSA(LatentCache, row="dsa"):
             self.sums_assumed,
             f"the indexer chooses {self.topk:,} tokens; one choice for all heads",
         )
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"topk": "topk"}

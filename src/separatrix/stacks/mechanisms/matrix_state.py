@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,6 @@ from separatrix.stacks.mechanisms.base import (
     Slots,
     Stores,
     Turning,
-    Varied,
     choice,
     flag,
     integer,
@@ -95,9 +93,6 @@ class MatrixState(Stateful, Heads):
         # one key for all tokens: b = 1 overwrites, and b = 0 with a decay of 1 keeps
         known = self.delta_rule and self.formats <= EXACT_FORMATS
         return self.heads * self.dv if known else 0
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"state": "head_dim"}
 
     def resized(self, **sizes: Any) -> Self:
         """At other sizes; another key dimension leaves the dimension of the values as it was."""
@@ -183,16 +178,21 @@ class HGRN2(MatrixState, row="hgrn2"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeltaNet(MatrixState, row="deltanet"):
-    """DeltaNet: S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of
-    unit length.
-    """
+class Delta(MatrixState):
+    """A token overwrites what its key finds, as far as its b says."""
 
     negative: bool = flag(False, NEGATIVE, alters=True)
 
     @property
     def _reflections(self) -> int:
         return int(self.negative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaNet(Delta, row="deltanet"):
+    """DeltaNet: S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with k_i of
+    unit length.
+    """
 
     @property
     def slots(self) -> Slots | None:
@@ -200,25 +200,14 @@ class DeltaNet(MatrixState, row="deltanet"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatedDeltaNet(MatrixState, row="gdn"):
+class GatedDeltaNet(Delta, row="gdn"):
     """Gated DeltaNet: S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T, y_i = S_i q_i, with
     k_i of unit length.
     """
 
-    negative: bool = flag(False, NEGATIVE, alters=True)
-
-    @property
-    def _reflections(self) -> int:
-        return int(self.negative)
-
     @property
     def slots(self) -> Slots | None:
         return self._overwritten
-
-    @property
-    def counted_bits(self) -> int:
-        # one head counts while another is emptied, and a third stays for other uses
-        return self._counted_bits() if self.heads >= 3 else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,21 +240,10 @@ class DeltaProduct(MatrixState, row="deltaproduct"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KDA(MatrixState, row="kda"):
+class KDA(Delta, row="kda"):
     """Kimi Delta Attention: S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T with
     decay per key dimension, y_i = S_i q_i.
     """
-
-    negative: bool = flag(False, NEGATIVE, alters=True)
-
-    @property
-    def _reflections(self) -> int:
-        return int(self.negative)
-
-    @property
-    def counted_bits(self) -> int:
-        # one head counts while another is emptied, and a third stays for other uses
-        return self._counted_bits() if self.heads >= 3 else 0
 
 
 @dataclass(frozen=True, kw_only=True)

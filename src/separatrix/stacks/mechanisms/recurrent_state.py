@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
-from separatrix.core.numbers.formats import NumberFormat, summed_in
+from separatrix.core.numbers.formats import DIGITS, NumberFormat, summed_in
 from separatrix.core.numbers.growth import Growth, tokens
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
@@ -16,7 +15,6 @@ from separatrix.stacks.mechanisms.base import (
     Mechanism,
     Reach,
     Stores,
-    Varied,
     flag,
     integer,
     number_format,
@@ -42,6 +40,8 @@ class Stateful(Mechanism):
     """Operations per number of the state and token: outer product and read 2 each, decay 1,
     delta rule 2.
     """
+    _counters: ClassVar[str] = ""
+    """The size that says how many counts of tokens it can keep; "" where it cannot."""
     stages: ClassVar[int] = 1
     """How many kinds of its numbers stand still one after the other: a running maximum does before
     what it scales.
@@ -65,6 +65,17 @@ class Stateful(Mechanism):
     def work(self) -> Growth:
         conv = self.sizes().get("conv", 0)
         return Growth(self.operations * self.state_numbers + 2 * conv * self._channels)
+
+    @property
+    def counted_bits(self) -> int:
+        # one counts while another is emptied, and a third stays for other uses
+        if not self._counters or self.sizes()[self._counters] < 3:
+            return 0
+        # decays can be (nearly) 1 at one token and 0 at another: two less than its format's
+        state = self.state_format or self.format
+        if state not in ("fp32", "fp64") or self.format not in EXACT_FORMATS:
+            return 0
+        return min(DIGITS[self.format], DIGITS["fp32"]) - 2
 
     @property
     def tokens_mixed(self) -> int:
@@ -150,11 +161,6 @@ class Mamba(Stateful, row="mamba"):
         return self.width
 
     @property
-    def counted_bits(self) -> int:
-        # one channel counts while another is emptied, and others stay for other uses
-        return self._counted_bits() if self.width >= 3 else 0
-
-    @property
     def brought(self) -> int:
         # beside the state: SiLU leaves 0 and 128 as they are
         return self.latched if self.conv >= 2 else 0
@@ -167,9 +173,6 @@ class Mamba(Stateful, row="mamba"):
     @property
     def _handed_on(self) -> int:
         return self.width
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"state": "state"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,11 +210,6 @@ class Mamba2(Stateful, row="mamba2"):
         return self.heads * self.head_dim + 2 * self.groups * self.state
 
     @property
-    def counted_bits(self) -> int:
-        # one head counts while another is emptied, and a third stays for other uses
-        return self._counted_bits() if self.heads >= 3 else 0
-
-    @property
     def latched(self) -> int:
         # a step of 0 keeps, and a large one forgets all before it
         return self.heads * self.head_dim if self.formats <= EXACT_FORMATS else 0
@@ -219,9 +217,6 @@ class Mamba2(Stateful, row="mamba2"):
     @property
     def _handed_on(self) -> int:
         return self.head_dim
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"state": "state"}
 
 
 @dataclass(frozen=True, kw_only=True)

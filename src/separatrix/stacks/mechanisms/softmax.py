@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
@@ -19,7 +18,6 @@ from separatrix.stacks.mechanisms.base import (
     Mechanism,
     Reach,
     Stores,
-    Varied,
     choice,
     flag,
     integer,
@@ -272,10 +270,6 @@ class Full(GatedSoftmax, row="full"):
         return tokens()
 
     @property
-    def card_title(self) -> str:
-        return "full"
-
-    @property
     def retrieval_head(self) -> Head | None:
         # what a cap or a bound leaves of a lead is not worked out
         known = self.causal and self.free_scores and self.formats <= EXACT_FORMATS
@@ -321,16 +315,9 @@ class Window(GatedSoftmax, row="window"):
         return tokens(self.size)
 
     @property
-    def card_title(self) -> str:
-        return f"windowed ({self.size:,})"
-
-    @property
     def _handed_on(self) -> int:
         # keys must tell places and values bits: one vector cannot be both
         return self.dv if self.size >= 2 and not self.shared and self.free_scores else 0
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"window": "size"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,9 +342,6 @@ class Chunked(Softmax, row="chunked"):
         matter, but caches are allotted for a whole one.
         """
         return tokens(self.size)
-
-    def varied_sizes(self) -> Mapping[Varied, str]:
-        return {"window": "size"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -412,10 +396,6 @@ class Fox(GatedSoftmax, row="fox"):
         )
 
     @property
-    def card_title(self) -> str:
-        return "forgetting"
-
-    @property
     def retrieval_head(self) -> Head | None:
         # gates of exactly 1 make it full attention: softplus of a bias below -104 is 0 in fp32
         return self.head if self.free_scores and self.formats <= EXACT_FORMATS else None
@@ -441,10 +421,6 @@ class Reused(GatedSoftmax, row="reused"):
 
     def fetched(self) -> Growth:
         return self.opened() * (self.kv_numbers * self.p)
-
-    @property
-    def card_title(self) -> str:
-        return "full, keys of an earlier layer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,7 +449,3 @@ class ReusedWindow(GatedSoftmax, row="reused_window"):
 
     def fetched(self) -> Growth:
         return self.opened() * (self.kv_numbers * self.p)
-
-    @property
-    def card_title(self) -> str:
-        return f"windowed ({self.size:,}), keys of an earlier layer"

@@ -18,8 +18,7 @@ from separatrix.core.errors import (
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import ROWS, from_config, of_class
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.presets import preset
-from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.released import PRESETS, preset
 from separatrix.stacks.architecture.resolve import resolve
 
 

@@ -12,15 +12,16 @@ from typing import Any
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.draft import Draft, Reading, Value
 from separatrix.stacks.architecture.hf.fields import LARGEST, MOST_LAYERS, Fields, shown
-from separatrix.stacks.architecture.hf.query_norms import Norm, bounded_by_norm, query_norm
 from separatrix.stacks.architecture.hf.rotary_fields import LISTS, NAMES, Spot
 from separatrix.stacks.architecture.hf.ways import (
     INTERVALS,
     ROTATING,
+    Norm,
     Seen,
     Way,
     fla,
     native,
+    query_norm,
     unplaced,
 )
 from separatrix.stacks.architecture.settings import Settings
@@ -74,14 +75,12 @@ def placed(
             )
             words = _WORDS.get(draft.cls, ("full_attention",))
             known = size if isinstance(size, int) else None
-            seen = way.rule(
-                Spot(inner[index][0], lists, index, words, known, inner[index][1]), way.usual
-            )
+            seen = way.seen(Spot(inner[index][0], lists, index, words, known, inner[index][1]))
             cap, cap_notes = _cap(file, draft.cls, way.softcap)
             bounded = _has(draft.cls, "bounded") and (
                 way.bounded
                 or _clipped(inner[index][0])
-                or (seen.turned is not None and bounded_by_norm(norm, file))
+                or (seen.turned is not None and norm is not None and norm.bounded(file))
             )
             notes += (*seen.notes, *cap_notes)
             normed = query_norm(norm, inner[index][0])

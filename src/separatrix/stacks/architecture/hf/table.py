@@ -14,9 +14,8 @@ from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.draft import Draft
 from separatrix.stacks.architecture.hf.fields import Fields
 from separatrix.stacks.architecture.hf.hooks import BY, CHECKS
-from separatrix.stacks.architecture.hf.query_norms import Norm
 from separatrix.stacks.architecture.hf.sizes import DATA, Of, value_of
-from separatrix.stacks.architecture.hf.ways import USUAL, Way
+from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 
 Maker = Callable[[Fields], Draft]

@@ -1,14 +1,14 @@
-"""How a model class gives its layers places: which of them rotate, and what it takes where a file
-is silent. What neither says is unknown, and a note says so.
+"""How a model class gives its layers places, and norms queries and keys: which layers rotate, and
+what it takes where a file is silent. What neither says is unknown, and a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from separatrix.core.evidence.canonical import json_list
-from separatrix.stacks.architecture.hf.fields import shown
+from separatrix.stacks.architecture.hf.fields import Fields, shown
 from separatrix.stacks.architecture.hf.rotary_fields import (
     BASES,
     SHARED,
@@ -17,6 +17,7 @@ from separatrix.stacks.architecture.hf.rotary_fields import (
     Usual,
     turned,
 )
+from separatrix.stacks.mechanisms.base import POSITIONS
 
 ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
@@ -30,6 +31,13 @@ _EMBEDDINGS: dict[str, str] = {
 """`position_embedding_type` -> where places come from."""
 _SAID_BY = ("rope_theta", "rope_parameters", "rope_scaling", "rotary_emb_base")
 
+Said = bool | str | tuple[bool | str, str]
+"""Whether a layer rotates; where its places come from instead, or why that is unknown; and what was
+assumed to tell it.
+"""
+Rule = Callable[[Spot], Said]
+"""What a model class makes of one of its layers."""
+
 
 class Seen(NamedTuple):
     """What is known of one layer."""
@@ -39,224 +47,165 @@ class Seen(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def unknown(why: str) -> Seen:
-    return Seen(
-        "unknown", None, (f"positions: the file does not say in a way that is read: {why}",)
-    )
+# ---- rules
 
 
-Rule = Callable[[Spot, Usual], Seen]
-"""What a model class makes of one of its layers."""
-
-
-def rotary(spot: Spot, usual: Usual) -> Seen:
+def rotary(spot: Spot) -> bool:
     """Every layer rotates, but those that the file leaves out."""
     for name in ROTATING:
         if name in spot.lists:
-            return _turned(spot, usual) if spot.lists[name][spot.index] else Seen("none")
+            return bool(spot.lists[name][spot.index])
     name = spot.find(*INTERVALS)
-    if name is not None:
-        every = spot.fields.needed(name)
-        return Seen("none") if (spot.index + 1) % every == 0 else _turned(spot, usual)
-    return _turned(spot, usual)
+    return name is None or (spot.index + 1) % spot.fields.needed(name) != 0
 
 
-def _turned(spot: Spot, usual: Usual) -> Seen:
-    if BASES in spot.lists and spot.lists[BASES][spot.index] == 0:
-        return Seen("none")
-    if spot.rotated is not None and spot.fields.size(spot.rotated, low=0) == 0:
-        return Seen("none")
-    if usual.counted and spot.rotated is None:
-        return unknown(f"'{SHARED}' is missing")
-    found = turned(spot, usual)
-    return unknown(found) if isinstance(found, str) else Seen("none", found, found.notes)
-
-
-def every_fourth_without(spot: Spot, usual: Usual) -> Seen:
+def _every_fourth_without(spot: Spot) -> Said:
     """As `rotary`; where the file does not say, every fourth layer does not rotate."""
     if any(name in spot.lists for name in ROTATING) or spot.find(*INTERVALS) is not None:
-        return rotary(spot, usual)
-    note = (
+        return rotary(spot)
+    return (spot.index + 1) % 4 != 0, (
         "every 4th layer without rotation (assumed): the file does not say, and transformers"
         " takes 4"
     )
-    seen = Seen("none") if (spot.index + 1) % 4 == 0 else _turned(spot, usual)
-    return seen._replace(notes=(note, *seen.notes))
 
 
-def in_windows(spot: Spot, usual: Usual) -> Seen:
+def _in_windows(spot: Spot) -> Said:
     """Sliding layers rotate, the others do not."""
-    return _turned(spot, usual) if spot.local else Seen("none")
+    return spot.local
 
 
-def in_windows_or_dense(spot: Spot, usual: Usual) -> Seen:
-    """As `in_windows`, and in full layers with a dense MLP where those before the experts do not
-    slide (Cohere 2 with experts).
+def _in_windows_or_dense(spot: Spot) -> Said:
+    """And full layers with a dense MLP where those before the experts do not slide (Cohere 2 with
+    experts).
     """
     types = json_list(spot.fields.value("mlp_layer_types")) or []
     first = spot.fields.optional_size("first_k_dense_replace", low=0) or 0
     dense = types[spot.index] == "dense" if spot.index < len(types) else spot.index < first
     unslid = spot.fields.optional_size("prefix_dense_sliding_window_pattern") in (None, 1)
-    return _turned(spot, usual) if dense and unslid else in_windows(spot, usual)
+    return spot.local or (dense and unslid)
 
 
-def in_windows_if_any(spot: Spot, usual: Usual) -> Seen:
-    """As `in_windows` where the file has a window; else every layer rotates."""
-    return in_windows(spot, usual) if spot.fields.has("sliding_window") else rotary(spot, usual)
+def _in_windows_if_any(spot: Spot) -> Said:
+    """Where the file has a window; else every layer rotates."""
+    return spot.local if spot.fields.has("sliding_window") else rotary(spot)
 
 
-def where(field: str, *, otherwise: bool | None = None) -> Rule:
-    """Every layer rotates, if the flag `field` is true; `otherwise` where it is absent."""
-
-    def rule(spot: Spot, usual: Usual) -> Seen:
-        name = spot.find(field)
-        said = spot.fields.flag(name or field)
-        notes: tuple[str, ...] = ()
-        if said is None and otherwise is None:
-            return unknown(f"'{field}' is missing")
-        if said is None:
-            said = otherwise
-            what = "rotation" if otherwise else "no rotation"
-            notes = (
-                f"{what} in attention layers (assumed): '{field}' does not say, and transformers"
-                " takes it so",
-            )
-        seen = _turned(spot, usual) if said else Seen("none")
-        return seen._replace(notes=(*notes, *seen.notes))
-
-    return rule
+def _if_use_mem_rope(spot: Spot) -> Said:
+    said = spot.fields.flag("use_mem_rope")
+    if said is not None:
+        return said
+    return False, (
+        "no rotation in attention layers (assumed): 'use_mem_rope' does not say, and transformers"
+        " takes it so"
+    )
 
 
-def unless(field: str) -> Rule:
-    """No layer rotates, unless the flag `field` is false."""
-
-    def rule(spot: Spot, usual: Usual) -> Seen:
-        return _turned(spot, usual) if spot.fields.flag(field) is False else Seen("none")
-
-    return rule
-
-
-def always(positions: str) -> Rule:
-    """The class fixes it."""
-    return lambda spot, usual: Seen(positions)
-
-
-unplaced = always("none")
-"""Tokens enter the stack without their places, and no layer adds them."""
-
-
-def by_type(spot: Spot, usual: Usual) -> Seen:
+def _by_type(spot: Spot) -> Said:
     """`position_embedding_type`: rope, or anything else for none (Granite 4)."""
     kind = spot.fields.value("position_embedding_type")
     if kind is not None and not isinstance(kind, str):
         raise spot.fields.error(
             f"'position_embedding_type' is {shown(kind)}; it must be a text such as 'rope'"
         )
-    if kind == "rope":
-        return rotary(spot, usual)
-    if kind is None:
-        note = (
-            "no rotation in attention layers (assumed): 'position_embedding_type' does not say, and"
-            " transformers takes none"
-        )
-        return Seen("none", None, (note,))
-    return Seen("none")
+    if kind is not None:
+        return kind == "rope" and rotary(spot)
+    return False, (
+        "no rotation in attention layers (assumed): 'position_embedding_type' does not say, and"
+        " transformers takes none"
+    )
 
 
-def unless_null(spot: Spot, usual: Usual) -> Seen:
+def _unless_null(spot: Spot) -> Said:
     """Every layer rotates, unless the file has the fields of a rotation and no base in them (OLMo
     hybrid, whose releases switch it off so).
     """
     there = any(name in spot.fields.data for name in ("rope_parameters", "rope_theta"))
-    stated = "rope_theta" in spot.own or spot.find("rope_theta") is not None
-    return Seen("none") if there and not stated else _turned(spot, usual)
+    return not there or "rope_theta" in spot.own or spot.find("rope_theta") is not None
 
 
-def or_alibi(*, usually: bool, otherwise: Rule | None) -> Rule:
-    """ALiBi if the flag `alibi` is true, `usually` where it is absent; else as `otherwise`."""
-
-    def rule(spot: Spot, usual: Usual) -> Seen:
-        name = spot.find("alibi")
-        said = None if name is None else spot.fields.flag(name)
-        if usually if said is None else said:
-            return Seen("alibi")
-        return otherwise(spot, usual) if otherwise else unknown("'alibi' is false")
-
-    return rule
+def _alibi(spot: Spot) -> bool | None:
+    name = spot.find("alibi")
+    return None if name is None else spot.fields.flag(name)
 
 
-def fla(spot: Spot, usual: Usual) -> Seen:
+def _alibi_if_said(spot: Spot) -> Said:
+    return "alibi" if _alibi(spot) else rotary(spot)
+
+
+def _alibi_unless_said(spot: Spot) -> Said:
+    return "'alibi' is false" if _alibi(spot) is False else "alibi"
+
+
+def fla(spot: Spot) -> Said:
     """Attention layers of flash-linear-attention: the object `attn`, which may switch it off."""
     name = spot.find("use_rope")
-    off = name is not None and spot.fields.flag(name) is False
-    return Seen("none") if off else _turned(spot, usual)
+    return name is None or spot.fields.flag(name) is not False
 
 
-def native(spot: Spot, usual: Usual) -> Seen:
+def native(spot: Spot) -> Said:
     """Attention layers of mamba_ssm: `rotary_emb_dim` numbers of a head, or none."""
     name = spot.find("rotary_emb_dim")
-    if name is None:
-        note = (
-            "no rotation in attention layers (assumed): 'attn_cfg.rotary_emb_dim' does not say, and"
-            " mamba_ssm takes none"
-        )
-        return Seen("none", None, (note,))
-    return _turned(spot, usual) if spot.fields.size(name, low=0) else Seen("none")
-
-
-def said(spot: Spot, usual: Usual) -> Seen:
-    """Of a model type that no line below knows: what the fields say by themselves."""
-    kind = spot.fields.value("position_embedding_type")
-    if isinstance(kind, str) and kind in _EMBEDDINGS:
-        return Seen(_EMBEDDINGS[kind])
-    if spot.find("alibi") is not None and spot.fields.flag(str(spot.find("alibi"))):
-        return Seen("alibi")
-    if kind not in (None, "rope", "rotary"):
-        return unknown(f"'position_embedding_type' is {shown(kind)}")
-    if spot.find(*_SAID_BY) is None:
-        return unknown(f"{', '.join(repr(name) for name in _SAID_BY)} are missing")
-    seen = rotary(spot, usual)
-    note = (
-        "rotation in attention layers by the usual fields (assumed): this model type is not known"
+    if name is not None:
+        return spot.fields.size(name, low=0) != 0
+    return False, (
+        "no rotation in attention layers (assumed): 'attn_cfg.rotary_emb_dim' does not say, and"
+        " mamba_ssm takes none"
     )
-    return seen._replace(notes=(note, *seen.notes)) if seen.turned else seen
 
 
-def by_ratio(spot: Spot, usual: Usual) -> Seen:
-    """Every layer rotates half of a head, with a base that the file's ratio multiplies."""
-    return unknown("'rope_ratio' is not read")
+def unplaced(spot: Spot) -> Said:
+    """Tokens enter the stack without their places, and no layer adds them."""
+    return False
 
 
-def hymba(spot: Spot, usual: Usual) -> Seen:
+def _hymba(spot: Spot) -> Said:
     """Every layer rotates if `rope` is true; with a base that grows with the prompt where
     `rope_type` is ntk, which is not read.
     """
     kind = spot.fields.value("rope_type")
-    if kind is not None and spot.fields.flag("rope"):
-        return unknown(f"'rope_type' is {shown(kind)}")
-    return where("rope")(spot, usual)
+    said = spot.fields.flag("rope")
+    if kind is not None and said:
+        return f"'rope_type' is {shown(kind)}"
+    return "'rope' is missing" if said is None else said
+
+
+def _said(spot: Spot) -> Said:
+    """Of a model type that has no row: what the fields say by themselves."""
+    kind = spot.fields.value("position_embedding_type")
+    if isinstance(kind, str) and kind in _EMBEDDINGS:
+        return _EMBEDDINGS[kind]
+    if _alibi(spot):
+        return "alibi"
+    if kind not in (None, "rope", "rotary"):
+        return f"'position_embedding_type' is {shown(kind)}"
+    if spot.find(*_SAID_BY) is None:
+        return f"{', '.join(repr(name) for name in _SAID_BY)} are missing"
+    return rotary(spot), (
+        "rotation in attention layers by the usual fields (assumed): this model type is not known"
+    )
 
 
 RULES: dict[str, Rule] = {
     "rotary": rotary,
-    "every_fourth_without": every_fourth_without,
-    "in_windows": in_windows,
-    "in_windows_or_dense": in_windows_or_dense,
-    "in_windows_if_any": in_windows_if_any,
-    "if_use_mem_rope": where("use_mem_rope", otherwise=False),
-    "unless_mla_use_nope": unless("mla_use_nope"),
-    "unless_null": unless_null,
-    "embedded": always("embedded"),
-    "alibi": always("alibi"),
-    "alibi_if_said": or_alibi(usually=False, otherwise=rotary),
-    "alibi_unless_said": or_alibi(usually=True, otherwise=None),
+    "every_fourth_without": _every_fourth_without,
+    "in_windows": _in_windows,
+    "in_windows_or_dense": _in_windows_or_dense,
+    "in_windows_if_any": _in_windows_if_any,
+    "if_use_mem_rope": _if_use_mem_rope,
+    "unless_mla_use_nope": lambda spot: spot.fields.flag("mla_use_nope") is False,
+    "unless_null": _unless_null,
+    "embedded": lambda spot: "embedded",
+    "alibi": lambda spot: "alibi",
+    "alibi_if_said": _alibi_if_said,
+    "alibi_unless_said": _alibi_unless_said,
     "none": unplaced,
-    "by_type": by_type,
-    "by_ratio": by_ratio,
-    "hymba": hymba,
+    "by_type": _by_type,
+    # every layer rotates half of a head, with a base that the file's ratio multiplies
+    "by_ratio": lambda spot: "'rope_ratio' is not read",
+    "hymba": _hymba,
     "fla": fla,
     "native": native,
-    "said": said,
+    "said": _said,
 }
 """What model classes make of their layers, as the table calls it."""
 
@@ -282,5 +231,91 @@ class Way(NamedTuple):
         own["rule"] = RULES[own.get("rule", "rotary")]
         return cls(**own, usual=Usual(**usual))
 
+    def seen(self, spot: Spot) -> Seen:
+        """What is known of a layer. Raises ConfigError for fields of positions that are of the
+        wrong type, length or range.
+        """
+        said = self.rule(spot)
+        answer, *notes = said if isinstance(said, tuple) else (said,)
+        if not isinstance(answer, str):
+            found = self._turned(spot) if answer else Seen("none")
+        else:
+            found = Seen(answer) if answer in POSITIONS else _unknown(answer)
+        if self.rule is _said and found.turned is None:
+            return found
+        return found._replace(notes=(*notes, *found.notes))
+
+    def _turned(self, spot: Spot) -> Seen:
+        if BASES in spot.lists and spot.lists[BASES][spot.index] == 0:
+            return Seen("none")
+        if spot.rotated is not None and spot.fields.size(spot.rotated, low=0) == 0:
+            return Seen("none")
+        if self.usual.counted and spot.rotated is None:
+            return _unknown(f"'{SHARED}' is missing")
+        found = turned(spot, self.usual)
+        return _unknown(found) if isinstance(found, str) else Seen("none", found, found.notes)
+
 
 USUAL = Way()
+
+
+def _unknown(why: str) -> Seen:
+    said = f"positions: the file does not say in a way that is read: {why}"
+    return Seen("unknown", None, (said,))
+
+
+# ---- norms of queries and keys
+
+_FLAGS = (
+    *("use_qk_norm", "qk_norm", "qk_layernorm", "use_qk_layernorm", "qk_layer_norms", "qk_ln"),
+    *("use_query_key_norm", "query_key_norm"),
+)
+"""How files call the flag of a norm of queries and keys."""
+
+
+class Norm(NamedTuple):
+    """The norm of queries and keys before they meet: a value of the size `qk_norm`, and the flag
+    that switches it.
+    """
+
+    kind: str
+    flag: str = ""
+    usually: bool = True
+    """What the class takes where the flag is absent."""
+    bounds: bool = False
+    """Whether it has no weights, where a layer rotates; elsewhere there is none."""
+
+    @classmethod
+    def of(cls, said: Sequence[Any]) -> Norm | None:
+        """As the table writes it: the kind, the flag, and what is taken where the flag is absent;
+        nothing where flags alone say it, "bounds" for one without weights.
+        """
+        if said == ["bounds"]:
+            return cls("none", bounds=True)
+        return cls(*said) if said else None
+
+    def bounded(self, file: Fields) -> bool:
+        """Whether queries and keys of a layer that rotates come out of a norm without weights."""
+        return self.bounds and file.flag("use_qk_norm") is not False
+
+
+def query_norm(norm: Norm | None, fields: Fields) -> str:
+    """The size `qk_norm` of attention layers of a model class with that norm, None where it is not
+    known, which have these fields: a flag that is true then says that there is one, and not which.
+    Raises ConfigError for a flag that is neither true nor false.
+    """
+    if norm is None:
+        return "other" if any(_flagged(fields, name) is True for name in _FLAGS) else "none"
+    said = _flagged(fields, norm.flag) if norm.flag else None
+    if said is not None and not isinstance(said, bool):
+        raise fields.error(f"'{norm.flag}' is {shown(said)}; it must be true or false")
+    return norm.kind if (norm.usually if said is None else said) else "none"
+
+
+def _flagged(fields: Fields, flag: str) -> Any:
+    """What a field of that name says, the innermost first; of an object alone, if `flag` has a
+    dot."""
+    _, inner, name = flag.rpartition(".")
+    found = [key for key in fields.data if key.rpartition(".")[2] == name]
+    found = [key for key in found if "." in key or not inner]
+    return fields.data[max(found, key=lambda key: key.count("."))] if found else None

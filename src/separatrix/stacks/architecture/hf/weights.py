@@ -1,4 +1,4 @@
-"""How many weights a released model has, from the sizes in its file: maps, MLPs, experts, head.
+"""How many weights a released model has, and how wide its MLPs are, from the sizes in its file.
 
 Where a model type's row does not say what follows its mixers, or a size is missing, nothing is
 said. `tests/peers/test_weights.py` compares with transformers' own modules.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from math import frexp
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import ConfigError
@@ -18,7 +19,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.draft import Unknown
 from separatrix.stacks.architecture.hf.fields import Fields
 from separatrix.stacks.architecture.hf.table import Row
-from separatrix.stacks.architecture.weights import Bits, Experts, Weights
+from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import DSA, Full, GatedDeltaNet, Latent, Mechanism, Window
 
 _QUANTISED = ("quantization_config", "quantization", "compression_config")
@@ -240,3 +241,53 @@ _MLPS: dict[str, Callable[[Fields, int], _Mlp | None]] = {
     "deepseek": _deepseek,
 }
 """`Row.mlps` -> what a model class has behind its mixers."""
+
+
+def mlp(fields: Fields, architecture: Architecture, *, bare: bool) -> Mlp | None:
+    """The units that every token has in each MLP, or None where the file does not tell them.
+    `bare`: whether recurrent layers have no MLP behind them.
+
+    Of the k experts of a token, 2^j, the largest power of two, can be given one weight, a power of
+    two, by a constant routing that leaves the others next to nothing; a factor of their sum that is
+    no power of two would have to be undone, so that such experts do not count. Shared experts do.
+    """
+    try:
+        found = _widths(fields)
+    except ConfigError:
+        # of a field that nothing else is read from: a width is assumed, the card is there
+        return None
+    if not found or min(found) < 1:
+        return None
+    apart = any(not part.mixes_tokens for layer, _ in architecture.counted() for part in layer)
+    return Mlp(min(found), stated=True, every=not (bare or apart))
+
+
+def _widths(fields: Fields) -> list[int]:
+    """The width of every kind of MLP that layers have; empty where one is not known."""
+    dense = fields.optional_size("intermediate_size", "n_inner", "ffn_dim")
+    chosen = fields.optional_size(
+        "num_experts_per_tok", "num_experts_per_token", "top_k_experts", low=0
+    )
+    if not chosen:
+        return [] if dense is None else [dense]
+    own = fields.optional_size("moe_intermediate_size")
+    hidden = dense if own is None else own
+    if hidden is None:
+        return []
+    shared = fields.optional_size(
+        "shared_expert_intermediate_size", "shared_intermediate_size", low=0
+    )
+    if shared is None:
+        shared = hidden * (fields.optional_size("n_shared_experts", low=0) or 0)
+    scale = fields.value("routed_scaling_factor")
+    # where such files are silent, classes have factors of their own
+    silent = scale is None and not fields.has("n_routed_experts")
+    try:
+        clean = silent or (isinstance(scale, int | float) and frexp(scale)[0] == 0.5)
+    except OverflowError:
+        clean = False
+    routed = hidden << (chosen.bit_length() - 1) if clean else 0
+    # layers without experts have the dense width: all that a file without sizes of its own
+    # for experts may hold is one width for both
+    mixed = (fields.optional_size("expert_layer_period") or 1) > 1 or own is not None
+    return [routed + shared, *([dense] if mixed and dense is not None else [])]
