@@ -13,8 +13,7 @@ from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import Evidence
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.file import load_json, parse_json
-from separatrix.stacks.architecture.released import preset
-from separatrix.stacks.architecture.released import PRESETS, preset_named
+from separatrix.stacks.architecture.released import PRESETS, preset, preset_named
 from separatrix.stacks.architecture.resolve import resolve
 
 DEFAULT_CONTEXT = 8192
