@@ -35,7 +35,7 @@ from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_acc
 from separatrix.core.numbers.counts import Power
 from separatrix.findings.results import of_lines
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 

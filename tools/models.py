@@ -17,7 +17,8 @@ from separatrix.cards.short import ASKED, THOUGHT, steps_of
 from separatrix.core.document.markdown import table
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "models.md"
 CONTEXT = 131_072

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from separatrix.mixers.plugins.adapt import adapt
     from separatrix.models.model import Model, ModelConfig, build
     from separatrix.stacks.architecture import Architecture
-    from separatrix.stacks.architecture.released import preset
-    from separatrix.stacks.architecture.resolve import resolve
+    from separatrix.stacks.architecture.resolve import preset, resolve
     from separatrix.tasks import parse_task
     from separatrix.tasks.audits import audit
     from separatrix.tasks.exports import export

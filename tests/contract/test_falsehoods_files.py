@@ -13,7 +13,7 @@ from separatrix.checks.verify import verify
 from separatrix.core.errors import CannotCheck, CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 from separatrix.theory.base import Theorem

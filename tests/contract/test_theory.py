@@ -18,7 +18,8 @@ from separatrix.cards import card
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import THEOREMS, Theorem, judge, recheck
 

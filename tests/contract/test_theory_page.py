@@ -16,7 +16,7 @@ from support.latex import faults, formulas
 from separatrix.core.numbers.accuracy import highest_accuracy, percent, stored_accuracy
 from separatrix.core.numbers.counts import Power
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.counts import KNOWN

@@ -22,8 +22,8 @@ from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import format_bytes
 from separatrix.stacks.architecture import MECHANISMS, Architecture
-from separatrix.stacks.architecture.released import PRESETS, preset
-from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
 

@@ -15,7 +15,8 @@ from separatrix.cards import card_facts
 from separatrix.cli.report.card_json import card_json
 from separatrix.stacks.architecture.hf import read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.architecture.settings import Settings
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Parity, Permutation
 from separatrix.theory import judge, recheck
 from separatrix.theory.solves.fan_in import at_once, cost

@@ -12,7 +12,7 @@ from support.hf_configs import RELEASED, SHARED, released
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.architecture.settings import Settings
 
 MIB = 8 * 2**20

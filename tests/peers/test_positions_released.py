@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from separatrix.core.evidence.canonical import json_object
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 
 transformers = pytest.importorskip("transformers")
 

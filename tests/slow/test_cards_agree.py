@@ -10,7 +10,8 @@ from separatrix.cards import CardFacts, CardLine, card_facts
 from separatrix.cli.report.card import card_document, why_document
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import aligned
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 

@@ -14,7 +14,7 @@ from separatrix.cards.composition import filling
 from separatrix.cards.question import failure
 from separatrix.cards.questions import looked_up
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 

@@ -15,7 +15,8 @@ from separatrix.core.errors import ConfigError, SeparatrixError, UnknownNameErro
 from separatrix.core.numbers.growth import Since
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config, read_config
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.architecture.settings import Settings
 
 MIB = 8 * 2**20

@@ -10,7 +10,7 @@ import pytest
 from separatrix.cards.memory import taken_by_default
 from separatrix.cli.main import run
 from separatrix.stacks.architecture import MECHANISMS, Architecture, mechanism
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 
 
 @pytest.mark.parametrize(

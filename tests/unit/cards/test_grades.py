@@ -8,7 +8,7 @@ from separatrix.core.evidence.records import Evidence
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.counts import Power
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.theory import recheck
 
 CONTEXT = 20_000_000

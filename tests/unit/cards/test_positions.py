@@ -9,7 +9,7 @@ from separatrix.cards.memory import positions_text
 from separatrix.cli.report.card import why_document
 from separatrix.cli.report.card_json import card_json
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 
 
 @pytest.mark.parametrize(

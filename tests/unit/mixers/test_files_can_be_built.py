@@ -13,7 +13,7 @@ from separatrix.mixers import mixer, state_numbers
 from separatrix.mixers.laws import drawn, inputs
 from separatrix.mixers.laws.tools import stream
 from separatrix.stacks.architecture.hf import from_config
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 
 FAMILIES = (
     "mamba",

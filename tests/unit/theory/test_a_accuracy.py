@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import from_envelope
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.judge import graded

@@ -6,7 +6,7 @@ import pytest
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import judge, recheck
 from separatrix.theory.fails.a_accuracy import facts_held, held_by_state

@@ -15,7 +15,7 @@ import pytest
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import MECHANISMS, RWKV
 from separatrix.tasks import Parity, Thought, parse_task
 from separatrix.theory import THEOREMS, judge, recheck

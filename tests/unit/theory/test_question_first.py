@@ -11,7 +11,7 @@ from separatrix.cards import card
 from separatrix.core.evidence.records import Verdict
 from separatrix.mixers import Mixer, mixer
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import MECHANISMS
 from separatrix.tasks import Recall
 from separatrix.theory import judge, recheck

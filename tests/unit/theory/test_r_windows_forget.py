@@ -20,7 +20,7 @@ from separatrix.core.numbers.bits import Bits
 from separatrix.models.model import Model, ModelConfig
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import CacheItem, Mechanism
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck

@@ -11,7 +11,8 @@ import pytest
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory import judge, recheck

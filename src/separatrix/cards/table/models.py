@@ -13,8 +13,8 @@ from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import Evidence
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.file import load_json, parse_json
-from separatrix.stacks.architecture.released import PRESETS, preset, preset_named
-from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.released import PRESETS, preset_named
+from separatrix.stacks.architecture.resolve import preset, resolve
 
 DEFAULT_CONTEXT = 8192
 MOST_LAYERS = 1000

@@ -25,8 +25,8 @@ from separatrix.core.errors import SeparatrixError
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, bytes_of, format_bytes, parse_context
 from separatrix.stacks.architecture import MECHANISMS, Architecture
-from separatrix.stacks.architecture.released import PRESETS, preset, preset_named
-from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.released import PRESETS, preset_named
+from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.stacks.architecture.spec import worded
 
 Said = dict[str, Any]

@@ -7,10 +7,6 @@ import re
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from separatrix.core.errors import UnknownNameError
-from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.settings import Settings
-
 
 class Facts(TypedDict):
     """Where a model was released, the family that reads it, and the fields of its config.json
@@ -52,19 +48,3 @@ def preset_named(text: str) -> str | None:
         if wanted == name or wanted in (one.casefold() for one in hub_ids(name)):
             return name
     return None
-
-
-def preset(
-    name: str, *, settings: Settings | None = None, pattern: str | None = None
-) -> Architecture:
-    """The released model of that name, with sizes or the stack given by hand, as `from_config`
-    takes them.
-
-    Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
-    """
-    # the families of models load when one is read
-    from separatrix.stacks.architecture.hf import from_config
-
-    if name not in PRESETS:
-        raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix list presets")
-    return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)

@@ -10,11 +10,27 @@ from types import ModuleType
 
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import PRESETS, WAYS, preset, preset_named
+from separatrix.stacks.architecture.released import PRESETS, WAYS, preset_named
 from separatrix.stacks.architecture.settings import Settings, no_pattern, with_settings
 from separatrix.stacks.mechanisms import MECHANISMS, called
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def preset(
+    name: str, *, settings: Settings | None = None, pattern: str | None = None
+) -> Architecture:
+    """The released model of that name, with sizes or the stack given by hand, as `from_config`
+    takes them.
+
+    Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
+    """
+    # the families of models load when one is read
+    from separatrix.stacks.architecture.hf import from_config
+
+    if name not in PRESETS:
+        raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix list presets")
+    return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)
 
 
 def resolve(

@@ -14,7 +14,7 @@ from separatrix.cli.explore.answers import Question, answers, architecture, star
 from separatrix.cli.report.card_json import card_json
 from separatrix.core.errors import SeparatrixError
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 
 
 def told(*stacks: str, context: str = "4096", given: tuple[tuple[str, str], ...] = ()) -> Any:

@@ -15,7 +15,8 @@ from separatrix.cli.main import run
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 
 CONTEXTS = (8192, 131_072, 1_048_576)
 QUICK = {"qwen3-next-80b", "recurrentgemma-2b", "deepseek-v4-pro"}

@@ -18,8 +18,8 @@ from separatrix.core.errors import (
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import ROWS, from_config, of_class
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.released import PRESETS, preset
-from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset, resolve
 
 
 def test_presets_name_their_source_and_family() -> None:

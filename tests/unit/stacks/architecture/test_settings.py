@@ -14,7 +14,7 @@ from separatrix.cli.report.outline import outline_json
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import GatedDeltaNet, Mamba2
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from separatrix.stacks.architecture.released import PRESETS, preset
+from separatrix.stacks.architecture.released import PRESETS
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, mechanism
 
 LENGTHS = (*range(1, 70), 1000, 12_345, 10**7 + 3)

@@ -21,8 +21,7 @@ from separatrix.core.errors import (
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.released import preset
-from separatrix.stacks.architecture.resolve import resolve
+from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.stacks.architecture.settings import Settings
 
 NEW: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 
 from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture.hf import from_config
-from separatrix.stacks.architecture.released import preset
+from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Equality
 from separatrix.theory import judge
 
