@@ -19,9 +19,10 @@ from separatrix.stacks.architecture.hf.draft import Size, Unknown
 LARGEST = 10**9
 MOST_LAYERS = 10_000
 
-FIELDS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("fields.toml").read_text(encoding="utf-8")
-)
+_TABLES = tomllib.loads(Path(__file__).with_name("fields.toml").read_text(encoding="utf-8"))
+FIELDS: dict[str, dict[str, list[str]]] = {
+    table: {key: text.split() for key, text in rows.items()} for table, rows in _TABLES.items()
+}
 """Names that are known, by what is known of them."""
 FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")

@@ -15,7 +15,7 @@ from separatrix.stacks.architecture.hf.layers import finished, kinds_of
 from separatrix.stacks.architecture.hf.notes import ACCUMULATORS, cache_note, convolution_note
 from separatrix.stacks.architecture.hf.single_layers import OVERRIDES, per_layer, reusing
 from separatrix.stacks.architecture.hf.sizes import mimo_ported
-from separatrix.stacks.architecture.hf.table import Maker, Row, mixer, named, softmax
+from separatrix.stacks.architecture.hf.table import Maker, Row, makers, softmax
 from separatrix.stacks.mechanisms import Full, ShortConvolution, Window
 
 
@@ -104,8 +104,8 @@ def _deci(row: Row, fields: Fields) -> Reading:
 
 def _by_sizes(row: Row, fields: Fields, kv: Mapping[str, str | int], kinds: list[str]) -> Reading:
     """Full attention whose kinds have key-value heads of their own."""
-    mixers = {kind: softmax(kv_heads=of, head_dim="DIM")["full"] for kind, of in kv.items()}
-    row = replace(row, mixers={_NONE: (named("mlp"),), **mixers})
+    mixers = {kind: softmax(f"kv_heads={of}, head_dim=DIM")["full"] for kind, of in kv.items()}
+    row = replace(row, mixers={_NONE: makers("mlp"), **mixers})
     return finished(row, fields, (kinds, []))
 
 
@@ -195,8 +195,8 @@ def _by_attn(row: Row, fields: Fields, kinds: list[str] | None = None) -> Readin
     """
     kinds = kinds or kinds_of(row, fields)[0]
     made: dict[str, tuple[Draft, ...]] = {}
-    for kind, makers in row.mixers.items():
-        drafts = [maker(fields) for maker in makers]
+    for kind, several in row.mixers.items():
+        drafts = [maker(fields) for maker in several]
         # a convolution over no token is none
         made[kind] = tuple(
             draft
@@ -295,8 +295,7 @@ def _rwkv_widths(row: Row, fields: Fields) -> Reading:
                 f" {LARGEST:,}"
             )
     mixers = {
-        str(width): (mixer({"is": "fla_rwkv", "value_dim": f"{width} / rwkv_heads()"}),)
-        for width in set(widths)
+        str(width): makers(f"fla_rwkv(value_dim={width} / rwkv_heads())") for width in set(widths)
     }
     row = replace(row, mixers={**mixers, _BESIDE: row.mixers[_BESIDE]})
     return _by_attn(row, fields, list(map(str, widths)))

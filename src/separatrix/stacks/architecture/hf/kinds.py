@@ -13,10 +13,25 @@ from separatrix.stacks.architecture.hf.sizes import DATA
 
 Found = tuple[list[str], list[str]]
 """The kind of every layer, and what was assumed to tell it."""
-WORDS: dict[str, Mapping[Any, str]] = {
-    name: {int(word) if word.isdecimal() else word: kind for word, kind in words.items()}
-    for name, words in DATA["words"].items()
-}
+
+
+def _words() -> dict[str, dict[Any, str]]:
+    """Words in lists of layers -> the kinds that they mean; "@name" stands for those of another
+    list.
+    """
+    found: dict[str, dict[Any, str]] = {}
+    for name, text in DATA["words"].items():
+        found[name] = {}
+        for entry in text.split():
+            word, _, kind = entry.partition("=")
+            if entry.startswith("@"):
+                found[name] |= found[entry[1:]]
+            else:
+                found[name][int(word) if word.isdecimal() else word] = kind.replace("_", " ")
+    return found
+
+
+WORDS = _words()
 _FULL_IN = "(assumed): the file does not say, and transformers takes it so"
 UNSLID = (
     "full attention everywhere (assumed): the file has no 'layer_types', and transformers takes it"

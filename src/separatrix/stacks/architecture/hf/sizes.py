@@ -60,24 +60,25 @@ def scaled(fields: Fields, whole: Size, *names: str) -> Size:
 DATA: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
 )
-Of = str | int
-"""A size of a mixer: an expression, or a number."""
 
 
-def value_of(of: Of, fields: Fields) -> Value:
-    return _value(_parsed(of), fields) if isinstance(of, str) else of
+def value_of(of: str | ast.expr, fields: Fields) -> Value:
+    """The size that an expression stands for."""
+    return _value(parsed(of) if isinstance(of, str) else of, fields)
 
 
 class _Spelled(ast.NodeTransformer):
     """Puts the sizes that have a name in the table in its place."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return _parsed(DATA["sizes"][node.id]) if node.id in DATA["sizes"] else node
+        return parsed(DATA["sizes"][node.id]) if node.id in DATA["sizes"] else node
 
 
 @cache
-def _parsed(text: str) -> ast.expr:
-    return _Spelled().visit(ast.parse(text, mode="eval")).body
+def parsed(text: str) -> ast.expr:
+    """An expression of the table."""
+    # in parentheses it may have several lines
+    return _Spelled().visit(ast.parse(f"({text})", mode="eval")).body
 
 
 def _names(node: ast.expr) -> tuple[str, ...]:
@@ -224,7 +225,7 @@ def _falcon_kv(fields: Fields) -> Value:
     grouped = value_of("HEADS", fields) if given is None else given
     if fields.flag("new_decoder_architecture"):
         return grouped
-    one = _stated(fields, _parsed("multi_query"))
+    one = _stated(fields, parsed("multi_query"))
     return one if isinstance(one, Unknown) else 1 if one else grouped
 
 
@@ -376,7 +377,7 @@ def kernel(fields: Fields) -> Value:
     """Kernel of the short convolution on q, k, v: `conv_size` if `use_short_conv`, 0 if not,
     unknown where the file does not say.
     """
-    used = _stated(fields, _parsed("use_short_conv"))
+    used = _stated(fields, parsed("use_short_conv"))
     # without the convolution its size says nothing
     fields.harmless("conv_size", "conv_bias", "share_conv_kernel")
     return used if isinstance(used, Unknown) else fields.size("conv_size") if used else 0
@@ -443,8 +444,8 @@ def _normaliser(fields: Fields) -> Value:
 
 def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
     """Of the short convolutions of gated slot attention, all together."""
-    own = _size(_parsed("FLA_KV"), fields)
-    groups = _size(_parsed("num_heads / (num_kv_heads | num_heads)"), fields)
+    own = _size(parsed("FLA_KV"), fields)
+    groups = _size(parsed("num_heads / (num_kv_heads | num_heads)"), fields)
     one, other = _size(key, fields), _size(value, fields)
     return own * (groups * one + one + other)
 

@@ -4,19 +4,19 @@ file tells which layer is of which kind.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as sizes_of
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
-from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.draft import Draft
 from separatrix.stacks.architecture.hf.fields import Fields
 from separatrix.stacks.architecture.hf.hooks import BY, CHECKS
-from separatrix.stacks.architecture.hf.sizes import DATA, Of, value_of
+from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms import MECHANISMS, Chunked, Mechanism, Window
 
 Maker = Callable[[Fields], Draft]
 """A layer's mixer, made of the fields of a file."""
@@ -27,19 +27,26 @@ class Mixer:
     """A mechanism, and where its sizes stand."""
 
     cls: type[Mechanism]
-    sizes: Mapping[str, Of]
-    silent: Sequence[str] = ()
+    sizes: Mapping[str, ast.expr]
+    silent: str = ""
     """Fields that size nothing of it."""
     check: str = ""
     """What is refused first."""
     section: str = ""
     """The object that its fields may stand in, where the row does not open it."""
 
+    @classmethod
+    def of(cls, mechanism: type[Mechanism], sizes: Mapping[str, ast.expr]) -> Self:
+        words = ("silent", "check", "section")
+        beside = {name: ast.literal_eval(sizes[name]) for name in words if name in sizes}
+        own = {name: of for name, of in sizes.items() if name not in beside}
+        return cls(mechanism, own, **beside)
+
     def __call__(self, fields: Fields) -> Draft:
         if self.check:
             CHECKS[self.check](fields)
         fields = fields.section(self.section) if self.section else fields
-        fields.harmless(*self.silent)
+        fields.harmless(*self.silent.split())
         own = {size.name for size in sizes_of(self.cls)} - set(self.sizes)
         sizes = {name: value_of(of, fields) for name, of in self.sizes.items()}
         # alike in all files, of mechanisms that have them
@@ -60,39 +67,56 @@ class Picked:
 
 
 @cache
-def named(name: str) -> Maker:
-    """The mixer of that name in the table, or the mechanism without sizes."""
-    return mixer({"is": name})
+def makers(text: str) -> tuple[Maker, ...]:
+    """What an entry of the table makes, side by side where it adds several."""
+    node = parsed(text)
+    several: list[ast.expr] = []
+    while isinstance(node, ast.BinOp):
+        several.insert(0, node.right)
+        node = node.left
+    return tuple(map(_maker, (node, *several)))
 
 
-def mixer(said: Mapping[str, Any]) -> Maker:
-    """The mixer that an entry of the table says."""
-    own = dict(said)
-    if "by" in own:
-        by = BY[own.pop("by")]
-        return Picked(by, {key: mixer(entry) for key, entry in own.items()})
-    while (base := own.pop("is")) in DATA["mixers"]:
-        own = {**DATA["mixers"][base], **own}
-    cls = MECHANISMS[own.pop("as", base)]
-    rest = {key: own.pop(key) for key in ("check", "section") if key in own}
-    silent = tuple(own.pop("silent", ()))
-    return Mixer(cls, own, silent, **rest)
+def _maker(node: ast.expr) -> Maker:
+    if isinstance(node, ast.Name) and node.id in DATA["mixers"]:
+        # one for all that have it
+        return makers(DATA["mixers"][node.id])[0]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "either":
+        by = BY[ast.unparse(node.args[0])]
+        return Picked(by, {str(each.arg): _maker(each.value) for each in node.keywords})
+    return Mixer.of(*_sizes(node))
 
 
-def _makers(said: Any) -> tuple[Maker, ...]:
-    """What stands side by side in a kind of layer."""
-    entries = json_list(said) or [said]
-    return tuple(named(one) if isinstance(one, str) else mixer(one) for one in entries)
+def _sizes(node: ast.expr) -> tuple[type[Mechanism], dict[str, ast.expr]]:
+    """A mechanism and its sizes: those of a mixer of the table, or of the one in its parentheses,
+    and over them its own.
+    """
+    args, own = [], {}
+    if isinstance(node, ast.Call):
+        args, own = node.args, {str(each.arg): each.value for each in node.keywords}
+        node = node.func
+    name = ast.unparse(node)
+    if name in DATA["mixers"]:
+        cls, sizes = _sizes(parsed(DATA["mixers"][name]))
+    else:
+        cls = MECHANISMS[name]
+        sizes = _sizes(args[0])[1] if args else {}
+    return cls, {**sizes, **own}
 
 
-def softmax(*, window: Of = "sliding_window", **sizes: Of) -> dict[str, tuple[Maker, ...]]:
+def softmax(sizes: str = "") -> dict[str, tuple[Maker, ...]]:
     """Full, sliding and chunked attention with the same heads."""
-    usual: dict[str, Of] = {**DATA["mixers"]["softmax"], **sizes}
+    cls, own = _sizes(parsed(f"softmax({sizes.strip()})"))
+    window = {"size": own.pop("window", parsed("sliding_window"))}
+    chunk = {"size": parsed("attention_chunk_size")}
     return {
-        "full": (mixer(usual),),
-        "window": (mixer({**usual, "as": "window", "size": window}),),
-        "chunked": (mixer({**usual, "as": "chunked", "size": "attention_chunk_size"}),),
+        "full": (Mixer.of(cls, own),),
+        "window": (Mixer.of(Window, own | window),),
+        "chunked": (Mixer.of(Chunked, own | chunk),),
     }
+
+
+_USUAL_KINDS = "layer_types=softmax; plain"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +127,9 @@ class Row:
     """Whose kin it is: a file whose class is of another family is refused."""
     mixers: Mapping[str, tuple[Maker, ...]]
     """Kind of layer -> what stands in it, side by side where there are several."""
-    lists: Mapping[str, str] = field(default_factory=lambda: {"layer_types": "softmax"})
+    lists: Mapping[str, str]
     """What lists the kind of every layer; where several are there they must agree."""
-    otherwise: Sequence[str] = ("plain",)
+    otherwise: Sequence[str]
     """How layers are told where none of them is there, the first that does."""
     told_by: Sequence[str] = ()
     """Fields that `otherwise` cannot do without, for the message where they are missing."""
@@ -141,39 +165,51 @@ class Row:
     """Whether its recurrent layers have no MLP behind them."""
 
 
-def _whole(said: Mapping[str, Any]) -> dict[str, Any]:
+def _whole(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """An entry with what it takes from the one that it is like."""
     if "like" not in said:
-        return dict(said)
-    other = DATA["kin"].get(said["like"]) or DATA["rows"][said["like"]]
-    whole = {**_whole(other), **said}
+        return {"family": name, **said}
+    like = said["like"]
+    whole = {**_whole(like, DATA["kin"].get(like) or DATA["rows"][like]), **said}
     return {key: whole[key] for key in whole if key in said or key not in ("classes", "types")}
 
 
-def _row(said: Mapping[str, Any]) -> Row:
-    own = {key: value for key, value in _whole(said).items() if key not in ("like", "types")}
-    mixers = softmax(**own.pop("softmax")) if "softmax" in own else {}
-    mixers |= {kind: _makers(entry) for kind, entry in own.pop("mixers", {}).items()}
-    way, norm = Way.of(own.pop("way", {})), Norm.of(own.pop("norm", []))
-    return Row(mixers=mixers, way=way, norm=norm, **own)
+_LISTS_OF_NAMES = ("told_by", "classes", "silent", "own", "notes")
+
+
+def _row(name: str, said: Mapping[str, Any]) -> Row:
+    own = {key: value for key, value in _whole(name, said).items() if key not in ("like", "types")}
+    mixers = softmax(own.pop("softmax")) if "softmax" in own else {}
+    mixers |= {kind: makers(entry) for kind, entry in own.pop("mixers", {}).items()}
+    told = [part.strip().partition("=") for part in own.pop("kinds", _USUAL_KINDS).split(";")]
+    own |= {key: own[key].split() for key in _LISTS_OF_NAMES if key in own}
+    groups = {each.cls.group for of in mixers.values() for each in of if isinstance(each, Mixer)}
+    own.setdefault("stateful", not groups.isdisjoint(("recurrent", "convolution")))
+    return Row(
+        mixers=mixers,
+        lists={field: how for field, equals, how in told if equals},
+        otherwise=[rule for rule, equals, _ in told if rule and not equals],
+        way=Way.of(own.pop("way", "")),
+        norm=Norm.of(own.pop("norm", [])),
+        **own,
+    )
 
 
 def _rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     for name, said in (*DATA["rows"].items(), *DATA["kin"].items()):
-        row = _row(said)
         own = [] if name in DATA["kin"] else [name]
-        found |= dict.fromkeys((*own, *said.get("types", ())), row)
+        found |= dict.fromkeys((*own, *said.get("types", "").split()), _row(name, said))
     return found
 
 
 ROWS: dict[str, Row] = _rows()
 """`model_type` -> what is known of it."""
-NATIVE = _row(DATA["special"]["mamba_ssm"])
+NATIVE = _row("mamba_ssm", DATA["special"]["mamba_ssm"])
 """Files of mamba_ssm, which have no model type."""
-UNKNOWN = _row(DATA["special"]["unknown"])
+UNKNOWN = _row("unknown", DATA["special"]["unknown"])
 """Files of a model type that nobody knows, by their usual fields."""
-PATTERN = _row(DATA["special"]["pattern"])
+PATTERN = _row("pattern", DATA["special"]["pattern"])
 """A stack given by hand: mechanism -> the fields that usually hold its sizes."""
 _SQUEEZED = {kind.translate(str.maketrans("", "", "_-")): kind for kind in ROWS}
 _CLASSES = {name: kind for kind, row in ROWS.items() for name in row.classes}

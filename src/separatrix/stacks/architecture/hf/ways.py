@@ -4,7 +4,8 @@ what it takes where a file is silent. What neither says is unknown, and a note s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 from separatrix.core.evidence.canonical import json_list
@@ -222,13 +223,16 @@ class Way(NamedTuple):
     """The gate of the heads' outputs, unless `attn_output_gate` is false."""
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> Self:
-        """As the table writes it, with the sizes of `Usual`; a base of 0 where none is known."""
-        own = {key: value for key, value in said.items() if key in cls._fields}
-        usual: dict[str, Any] = {key: said[key] for key in said if key not in own}
-        if usual.get("base") == 0:
-            usual["base"] = None
-        own["rule"] = RULES[own.get("rule", "rotary")]
+    def of(cls, said: str) -> Self:
+        """As the table writes it: the rule, and what the class takes with the sizes of `Usual`; a
+        base of 0 where none is known.
+        """
+        call = ast.parse(f"way({said.strip()})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        own = {key: given.pop(key) for key in cls._fields if key in given}
+        usual: dict[str, Any] = given | ({"base": None} if given.get("base") == 0 else {})
+        own["rule"] = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
         return cls(**own, usual=Usual(**usual))
 
     def seen(self, spot: Spot) -> Seen:

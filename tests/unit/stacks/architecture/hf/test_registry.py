@@ -27,13 +27,8 @@ def way_of_reading(row: Row) -> tuple[object, ...]:
 
 
 def test_no_type_has_two_rows_and_no_class_two_types() -> None:
-    types = [*DATA["rows"]]
-    types += [
-        kind
-        for part in ("kin", "rows")
-        for row in DATA[part].values()
-        for kind in row.get("types", ())
-    ]
+    rows = [*DATA["kin"].values(), *DATA["rows"].values()]
+    types = [*DATA["rows"], *(kind for row in rows for kind in row.get("types", "").split())]
     assert sorted(types) == sorted(ROWS)
     classes = [name for row in ROWS.values() for name in row.classes]
     assert len(set(classes)) == len(classes)
