@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
 from separatrix.constructions import construct
 from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import batches
-from separatrix.tasks import parse_task
+from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
+from separatrix.proofs.derivations.parts.generation import prompts_of
+from separatrix.proofs.derivations.parts.inputs import adversarial
+from separatrix.tasks import Task, parse_task
+from separatrix.tasks.base.task import Tokens
 
 CASES = {
     "eva:n=4096,V=16": 100_000,
@@ -29,6 +33,25 @@ CASES = {
     "twosum:n=1048576,M=64": 200,
 }
 SEED = 1
+NUMBERS = 1 << 22
+
+
+def batches(
+    derivation: Derivation[Any],
+    task: Task,
+    derived: Derived,
+    number: int,
+    rng: np.random.Generator,
+) -> Iterator[Tokens]:
+    """So many inputs in all, half of them adversarial, in batches of at most NUMBERS tokens (one
+    input at least).
+    """
+    size = max(2, NUMBERS // task.length)
+    for start in range(0, number, size):
+        count = min(size, number - start)
+        some = count // 2
+        hard = adversarial(derivation, task, derived, count - some, rng)
+        yield np.concatenate([prompts_of(task).sample(some, rng).tokens, hard]) if some else hard
 
 
 def checked(text: str, number: int) -> tuple[str, int, int, float, float]:

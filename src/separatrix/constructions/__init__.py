@@ -28,9 +28,7 @@ from separatrix.constructions import (
     thought,
     tracked,
 )
-from separatrix.constructions.parts.built import Built, load
-from separatrix.constructions.parts.in_format import declared_by, in_format
-from separatrix.constructions.parts.recipe import Recipe
+from separatrix.constructions.parts.built import Built, Recipe, declared_by, in_format, load
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture
@@ -52,18 +50,12 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         flags.equality,
         neighbour.neighbour,
         brackets.brackets,
-        tracked.parity,
-        tracked.modular,
-        tracked.permutation,
-        tracked.group,
+        *tracked.RECIPES,
         swaps.swaps,
         automaton.automaton,
         thought.thought,
         retrieval.index,
-        lookups.recall,
-        lookups.mqar,
-        lookups.carried_recall,
-        lookups.carried_mqar,
+        *lookups.RECIPES,
         cgram.cgram,
         khop.khop,
         counting.counting,

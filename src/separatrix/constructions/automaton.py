@@ -32,8 +32,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, first_of, mixer_at
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer

@@ -27,13 +27,13 @@ afterwards the flag stays. Everything is a small integer.
 
 from __future__ import annotations
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     cannot_hold,
     empty_model,
     mlp_after,
     recurrent_head,
 )
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
 from separatrix.constructions.tracked import keep
 from separatrix.mixers.base.recurrent import RecurrentMixer

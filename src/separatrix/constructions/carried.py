@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.carriers import carrier_places, write_carrier
 from separatrix.constructions.parts.placement import SCALE, cannot_hold, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, last_readers
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, threshold
 from separatrix.constructions.seqcomp import (
     key_width,

@@ -25,6 +25,8 @@ numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the
 
 from __future__ import annotations
 
+from separatrix.constructions.lookups import Moved, tap_and_reader, write_taps
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
@@ -32,9 +34,7 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
 )
 from separatrix.constructions.parts.readers import Reader
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
-from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack

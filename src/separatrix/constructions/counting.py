@@ -38,8 +38,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model

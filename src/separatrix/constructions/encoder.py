@@ -47,6 +47,7 @@ from dataclasses import replace
 
 import torch
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     empty_model,
     fits,
@@ -55,7 +56,6 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
     wide_enough,
 )
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
 from separatrix.models.model import MLP, Model

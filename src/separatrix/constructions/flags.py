@@ -60,9 +60,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, last_comparing, two_comparing
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model

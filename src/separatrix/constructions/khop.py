@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     cannot_hold,
     empty_model,
@@ -62,7 +63,6 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
     wide_enough,
 )
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model

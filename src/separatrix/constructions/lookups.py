@@ -36,7 +36,11 @@ key, by 2 s^2. The first place is the blank between the two: where nothing match
 and holds the code of "none". All numbers are small integers, and scores multiples of s^2.
 
 Where the convolution is a layer of its own it copies key, shut and order of the token before to the
-space `before`, which K then reads: the same keys, number for number (taps.py) [Wen25].
+space `before`, which K then reads: the same keys, number for number [Wen25].
+
+    u_h = x[source]     b_h = c_h = x[one] = 1     one tap of 1, `back` tokens back
+
+so that y_h = x_{i - back}[source], and 0 where no such token stands: nothing is rounded.
 
 MQAR: r = 0, and every key behind the pairs asks, wherever it stands. What stands there itself is
 shut out: the place behind it has a key of `shut` = D + 1, which no code outweighs. So filler may be
@@ -51,25 +55,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
+    cannot_hold,
     empty_model,
     fits,
+    in_float32,
+    last_full,
     last_of,
+    mixer_at,
     mlp_after,
+    places,
     softmax_head,
     wide_enough,
 )
-from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
-from separatrix.constructions.parts.taps import Moved, tap_and_reader, write_taps
 from separatrix.core.errors import SizeError
+from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.architecture import Architecture, Mechanism, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import MQAR, Recall, Task
 from separatrix.tasks.recall import PROMISED
@@ -253,38 +263,86 @@ _BEHIND = (
     "one full layer behind a layer of short convolutions with conv >= 2 and a channel for each key"
     " dimension: "
 )
-_RECALL = (
-    "ceil(log2 K) + 1 key dimensions (form=last: ceil(log2 n) more) and ceil(log2 V) value"
-    " dimensions (of V + 1 answers where keys may be missing)"
-)
-_MQAR = (
-    "a key dimension for each bit of a key and one more, a value dimension for each bit of a value"
-)
-recall = Recipe(
-    name="recall",
-    task=Recall,
-    weights=lambda task, *into: lookup(task, of_recall(task), *into),
-    theorem="recall",
-    takes=_ONE + _RECALL,
-)
-mqar = Recipe(
-    name="mqar",
-    task=MQAR,
-    weights=lambda task, *into: lookup(task, of_mqar(task), *into),
-    theorem="recall",
-    takes=f"{_ONE}and {_MQAR}",
-)
-carried_recall = Recipe(
-    name="carried-recall",
-    task=Recall,
-    weights=lambda task, *into: carried_lookup(task, of_recall(task), *into),
-    theorem="last-layer",
-    takes=_BEHIND + _RECALL,
-)
-carried_mqar = Recipe(
-    name="carried-mqar",
-    task=MQAR,
-    weights=lambda task, *into: carried_lookup(task, of_mqar(task), *into),
-    theorem="last-layer",
-    takes=_BEHIND + _MQAR,
+_KEYS = {
+    Recall: (
+        "ceil(log2 K) + 1 key dimensions (form=last: ceil(log2 n) more) and ceil(log2 V) value"
+        " dimensions (of V + 1 answers where keys may be missing)"
+    ),
+    MQAR: (
+        "a key dimension for each bit of a key and one more, a value dimension for each bit of a"
+        " value"
+    ),
+}
+
+
+def _recipe(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
+    of = of_recall if task is Recall else of_mqar
+    write = carried_lookup if carried else lookup
+    return Recipe(
+        name=f"carried-{task.name}" if carried else task.name,
+        task=task,
+        weights=lambda task, *into: write(task, of(task), *into),
+        theorem="last-layer" if carried else "recall",
+        takes=(_BEHIND if carried else _ONE) + _KEYS[task],
+    )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A space of the token so many places back, and where it lands."""
+
+    source: slice
+    target: slice
+    back: int
+
+
+def tap_and_reader(
+    task: Task,
+    architecture: Architecture,
+    *,
+    width: int,
+    back: int,
+    head_dim: int,
+    value_dim: int,
+) -> tuple[Place, Place]:
+    """The last short convolution that hands on so many numbers from so many tokens back and that
+    stands before a full layer of such heads, and the last such layer. Raises SizeError, saying what
+    is needed, where there are none.
+    """
+
+    def holds(part: Mechanism) -> bool:
+        return (
+            isinstance(part, ShortConvolution)
+            and part.conv > back
+            and part.width >= width
+            and in_float32(part)
+        )
+
+    (reader,) = last_full(task, architecture, 1, head_dim=head_dim, value_dim=value_dim)
+    found = [place for place in places(architecture, holds) if place[0] < reader[0]]
+    if not found:
+        needs = f"before its full layer a layer shortconv(conv={back + 1}, width={width}), or wider"
+        raise cannot_hold(task, architecture, needs)
+    return found[-1], reader
+
+
+def write_taps(model: Model, place: Place, one: slice, moved: Sequence[Moved]) -> None:
+    """`one` holds 1 at every token; channels are taken in turn."""
+    mixer = mixer_at(model, place)
+    assert isinstance(mixer, ShortConvolutionMixer)
+    pick(mixer.v.weight, [(move.source, 1.0) for move in moved])
+    channel = 0
+    for move in moved:
+        count = move.source.stop - move.source.start
+        channels = slice(channel, channel + count)
+        mixer.b.weight[channels, one] = 1.0
+        mixer.c.weight[channels, one] = 1.0
+        # the newest token's weight stands last
+        mixer.conv.weight[channels, -1 - move.back] = 1.0
+        put(mixer.o.weight[:, channels], move.target)
+        channel += count
+
+
+RECIPES = tuple(
+    _recipe(task, carried=carried) for carried in (False, True) for task in (Recall, MQAR)
 )

@@ -39,9 +39,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model
 from separatrix.constructions.parts.readers import last_readers
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS

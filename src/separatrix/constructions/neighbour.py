@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
@@ -37,7 +38,6 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
 )
 from separatrix.constructions.parts.readers import two_comparing
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic

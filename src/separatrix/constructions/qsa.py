@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import torch
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
@@ -49,7 +50,6 @@ from separatrix.constructions.parts.placement import (
     wide_enough,
 )
 from separatrix.constructions.parts.readers import Reader
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model

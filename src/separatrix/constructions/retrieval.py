@@ -68,6 +68,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
@@ -78,7 +79,6 @@ from separatrix.constructions.parts.placement import (
     wide_enough,
 )
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, signs, threshold
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.sparse import SparseMixer

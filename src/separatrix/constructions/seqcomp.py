@@ -34,9 +34,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from torch import Tensor, nn
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Read, Reader, last_readers
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic

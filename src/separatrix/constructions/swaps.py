@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, mlp_after, recurrent_head
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, pick
 from separatrix.constructions.tracked import (
     Exchanges,

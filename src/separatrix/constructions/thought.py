@@ -44,6 +44,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
+from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
@@ -52,7 +53,6 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.recipe import recipe
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model

@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.placement import empty_model, first_of, recurrent_head
-from separatrix.constructions.parts.recipe import Recipe
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
@@ -279,37 +279,24 @@ def nearest(model: Model, read: slice, codes: Tensor) -> None:
     model.head.bias.copy_(codes.square().sum(1) / -2)
 
 
-parity = Recipe(
-    name="parity",
-    task=Parity,
-    weights=reflections,
-    theorem="state-tracking",
-    takes="a deltanet, gdn, kda or deltaproduct layer with negative=true",
-)
-modular = Recipe(
-    name="modular",
-    task=Modular,
-    weights=reflections,
-    theorem="state-tracking",
-    takes=(
+_TAKES = (
+    (Parity, "a deltanet, gdn, kda or deltaproduct layer with negative=true"),
+    (
+        Modular,
         "a deltaproduct layer with q - 1 updates and 2 q key numbers for each power q of a prime"
-        " in m"
+        " in m",
     ),
-)
-permutation = Recipe(
-    name="permutation",
-    task=Permutation,
-    weights=reflections,
-    theorem="state-tracking",
-    takes="a deltaproduct layer with k - 1 updates, head_dim >= 2 k and value_dim >= k - 1",
-)
-group = Recipe(
-    name="group",
-    task=Group,
-    weights=reflections,
-    theorem="state-tracking",
-    takes=(
+    (
+        Permutation,
+        "a deltaproduct layer with k - 1 updates, head_dim >= 2 k and value_dim >= k - 1",
+    ),
+    (
+        Group,
         "a deltaproduct layer with an update for each exchange of an element, and two key numbers"
-        " for each thing"
+        " for each thing",
     ),
+)
+RECIPES = tuple(
+    Recipe(name=task.name, task=task, weights=reflections, theorem="state-tracking", takes=takes)
+    for task, takes in _TAKES
 )

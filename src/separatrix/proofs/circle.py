@@ -34,12 +34,22 @@ _OURS = 1 + 2.0**-48
 
 @dataclass(frozen=True)
 class Parts:
-    """Cosines and sines as sums of a float64 and one that is less than its last digit."""
+    """Cosines and sines, or one of each, as sums of a float64 and one that is less than its last
+    digit.
+    """
 
     cos: Array
     cos_rest: Array
     sin: Array
     sin_rest: Array
+
+    def times(self, by: Parts) -> Parts:
+        """The products with others."""
+        sine, minus = (self.sin, self.sin_rest), (-self.sin, -self.sin_rest)
+        cosine = (self.cos, self.cos_rest)
+        cos = _two_products(cosine, (by.cos, by.cos_rest), minus, (by.sin, by.sin_rest))
+        sin = _two_products(cosine, (by.sin, by.sin_rest), sine, (by.cos, by.cos_rest))
+        return Parts(*cos, *sin)
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ def roots(modulus: int) -> Iterator[tuple[slice, Parts]]:
     first, later = _anchors(modulus)
     for number, start in enumerate(range(0, modulus, _BLOCK)):
         count = min(_BLOCK, modulus - start)
-        own = _Turn(*(part[number] for part in later))
+        own = Parts(*(part[number] for part in later))
         yield slice(start, start + count), own.times(Parts(*(part[:count] for part in first)))
 
 
@@ -119,28 +129,8 @@ def pairs(queries: Fraction, keys: Fraction, modulus: int) -> Pairs:
     )
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """One number on the circle, as `Parts` are."""
-
-    cos: float
-    cos_rest: float
-    sin: float
-    sin_rest: float
-
-    def times(self, by: Parts) -> Parts:
-        """The products with others."""
-        sine = (-self.sin, -self.sin_rest)
-        cosine = (self.cos, self.cos_rest)
-        cos = _two_products(cosine, (by.cos, by.cos_rest), sine, (by.sin, by.sin_rest))
-        sin = _two_products(
-            cosine, (by.sin, by.sin_rest), (self.sin, self.sin_rest), (by.cos, by.cos_rest)
-        )
-        return Parts(*cos, *sin)
-
-
 def _two_products(
-    a: tuple[float, float], x: tuple[Array, Array], b: tuple[float, float], y: tuple[Array, Array]
+    a: tuple[Array, Array], x: tuple[Array, Array], b: tuple[Array, Array], y: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     """a x + b y, all of them sums of two float64."""
     left, left_rest = _product(a[0], x[0])
@@ -157,7 +147,7 @@ def _sum(x: Array, y: Array) -> tuple[Array, Array]:
     return total, (x - (total - own)) + (y - own)
 
 
-def _product(x: float, y: Array) -> tuple[Array, Array]:
+def _product(x: Array, y: Array) -> tuple[Array, Array]:
     """x y rounded, and what the rounding took, exactly."""
     product = x * y
     longer = _SPLIT * x
@@ -170,11 +160,11 @@ def _product(x: float, y: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=2)
-def _anchors(modulus: int) -> tuple[tuple[Array, ...], tuple[list[float], ...]]:
+def _anchors(modulus: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """The parts of the first block, and of the first number of every block."""
     first = _from_balls(range(min(_BLOCK, modulus)), modulus)
     later = _from_balls(range(0, modulus, _BLOCK), modulus)
-    return first, tuple(part.tolist() for part in later)
+    return first, later
 
 
 def _from_balls(places: range, modulus: int) -> tuple[Array, ...]:

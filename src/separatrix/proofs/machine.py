@@ -30,8 +30,6 @@ from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 
 Array = NDArray[np.float64]
-TINY = FP32.tiny
-"""The smallest normal number of float32: smaller results may be flushed to zero."""
 _OURS = 1 + 2.0**-40
 """Enlarges a radius by more than the few roundings of float64 in which it was computed."""
 _ZERO_BIT = 1 << 20

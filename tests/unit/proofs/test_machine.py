@@ -11,7 +11,6 @@ from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.balls import exp_bounds, sigmoid_bounds, softplus_bounds
 from separatrix.proofs.machine import (
-    TINY,
     Array,
     Enclosure,
     Scores,
@@ -26,6 +25,7 @@ from separatrix.proofs.machine import (
 )
 
 FINE = 2.0**-30
+TINY = FP32.tiny
 U = FP32.summed
 u = float(U)
 

@@ -1,18 +1,27 @@
-"""The result of a construction: the model, its record with the proof, and how both are written
-and read.
+"""A construction: what it solves, what it takes and how it is built; and its result, the model and
+its record with the proof, and how both are written and read. In stacks that declare another number
+format than float32 the same weights stand.
+
+A builder is told the arithmetic, which matters to weights; what format a layer declares matters to
+none of them. So weights are placed in the same stack of float32, and then put into the stack that
+declares the format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
+import torch
+
+from separatrix.constructions.parts.placement import on_grid
 from separatrix.core.errors import CheckFailed, EvidenceError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, sha256
-from separatrix.core.evidence.records import Construction, from_envelope
+from separatrix.core.evidence.records import Construction, Verdict, from_envelope
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.description import CONFIG, RECORD, description
 from separatrix.models.stored.weights import (
@@ -23,13 +32,15 @@ from separatrix.models.stored.weights import (
     weight_bytes,
     weight_file,
 )
-from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.arithmetic import FP32, Arithmetic, narrowest
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
+from separatrix.stacks.architecture import Architecture, Mechanism
 from separatrix.tasks import Task
+from separatrix.theory import THEOREMS
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +152,119 @@ def load(path: Path) -> tuple[Construction, Model]:
     if sha256(data) != record.weights_sha256:
         raise EvidenceError(f"{weights}: not the weights of this record (another sha256)")
     return record, filled(model, data, weights, dtypes)
+
+
+Build = Callable[[Any, Architecture | None, Arithmetic], Built]
+
+
+def declared_by(architecture: Architecture) -> Arithmetic | None:
+    """The arithmetic of a stack as it is declared; None where no program computes in one of its
+    formats.
+    """
+    parts = [part for layer in architecture for part in layer if part.mixes_tokens]
+    names = {part.format for part in parts}
+    names |= {part.sizes().get("state_format") or part.format for part in parts}
+    try:
+        return narrowest(sorted(names)) if names else None
+    except SizeError:
+        return None
+
+
+def in_format(
+    build: Build, task: Task, architecture: Architecture | None, arithmetic: Arithmetic
+) -> Built:
+    """The construction in the stack, or in the smallest one, which then declares the format.
+    Raises SizeError as the builder does, and where a layer that is used declares a format that does
+    not hold the numbers of the arithmetic.
+    """
+    if arithmetic.name == FP32.name:
+        return build(task, architecture, arithmetic)
+    if architecture is None:
+        made = build(task, None, replace(arithmetic, later=True))
+        return moved(made, in_numbers(made.model.architecture, arithmetic), arithmetic)
+    made = build(task, in_numbers(architecture, FP32), replace(arithmetic, later=True))
+    return moved(made, architecture, arithmetic)
+
+
+def in_numbers(architecture: Architecture, arithmetic: Arithmetic) -> Architecture:
+    """The same stack with every layer in one format, its states in that of sums."""
+    layers = tuple(tuple(_in(part, arithmetic) for part in layer) for layer in architecture)
+    return replace(architecture, layers=layers, name="")
+
+
+def _in(part: Mechanism, arithmetic: Arithmetic) -> Mechanism:
+    if not part.mixes_tokens:
+        return part
+    kept = arithmetic.inner.name if arithmetic.narrowed else None
+    formats = {"format": arithmetic.name, "state_format": kept, "accumulator": None}
+    sizes = part.sizes()
+    return replace(part, **{key: name for key, name in formats.items() if key in sizes})
+
+
+def moved(made: Built, architecture: Architecture, arithmetic: Arithmetic) -> Built:
+    """The same weights in a stack that differs in declared formats alone."""
+    config = replace(made.model.config, architecture=architecture.spec)
+    with torch.device("meta"):
+        model = Model(config)
+    model = model.to_empty(device="cpu").requires_grad_(False)
+    for tensor in model.buffers():
+        tensor.zero_()
+    model.load_state_dict(made.model.state_dict(), assign=True)
+    return built(made.task, model, name=made.record.name, arithmetic=arithmetic)
+
+
+TaskT = TypeVar("TaskT", bound=Task)
+Weights = Callable[[TaskT, Architecture | None, Arithmetic], Model]
+"""A model that answers every input of a task, in an architecture or, without one, in the smallest
+stack that holds it, for an arithmetic. Raises SizeError, saying what is needed, where it does not
+fit.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Generic[TaskT]):
+    """One construction. The checker knows it by the same name and kind of task, from another table:
+    `separatrix.proofs.derivations`.
+    """
+
+    name: str
+    """What records and users call it."""
+    task: type[TaskT]
+    """The kind of task that it solves."""
+    weights: Weights[TaskT]
+    theorem: str
+    """Key of the theorem that says which stacks have the room."""
+    takes: str
+    """Sizes and layers that it takes, in words."""
+    rounded: bool = False
+    """Whether weights are rounded to the grid of the arithmetic, as those of rotations are."""
+
+    def build(
+        self, task: TaskT, architecture: Architecture | None = None, arithmetic: Arithmetic = FP32
+    ) -> Built:
+        """The weights with the proof that is derived from them. Raises SizeError, saying what is
+        needed, where they do not fit, or where the arithmetic does not bear them out.
+        """
+        model = self.weights(task, architecture, arithmetic)
+        if self.rounded:
+            model = on_grid(model, arithmetic)
+        return built(task, model, name=self.name, arithmetic=arithmetic)
+
+    def room(self, architecture: Architecture, task: TaskT) -> Verdict | None:
+        """What the theorem says of a stack; None where it sees no room. Weights in float32 may need
+        more than the theorem asks for.
+        """
+        return THEOREMS[self.theorem].judge(architecture, task)
+
+
+def recipe(
+    name: str, task: type[TaskT], *, theorem: str, takes: str, rounded: bool = False
+) -> Callable[[Weights[TaskT]], Recipe[TaskT]]:
+    """Makes a construction of a function that writes its weights."""
+
+    def of(weights: Weights[TaskT]) -> Recipe[TaskT]:
+        return Recipe(
+            name=name, task=task, weights=weights, theorem=theorem, takes=takes, rounded=rounded
+        )
+
+    return of

@@ -146,18 +146,14 @@ class Cases:
         left = self.whole.summed(
             self.embedded[token : token + 1], self.counts[:, None] * self.step[None], RESIDUAL
         )
-        rows, hidden = self.whole.after_mlp(self.counter, left)
-        self._check_affine(hidden, np.arange(len(self.counts)), self.counter)
-        return rows
+        return self._behind(self.counter, left, np.arange(len(self.counts)))
 
     @cached_property
     def moves(self) -> list[Moves]:
         """What the stack does at each token, for each count."""
-        every = []
-        for token in range(2 * self.task.k):
-            every.append(moves(self.holder, self.counted(token), self.task.n, self.whole))
-            self._check_ends(every[-1], np.arange(len(self.counts)), self.holder)
-        return every
+        every = np.arange(len(self.counts))
+        tokens = range(2 * self.task.k)
+        return [self._moves(self.holder, self.counted(token), every) for token in tokens]
 
     @cached_property
     def slots(self) -> NDArray[np.int64]:
@@ -205,8 +201,7 @@ class Cases:
         """
         place, content = self._met(token)
         rows = self._compared(token)
-        found = moves(self.flag, rows, self.task.n, self.whole)
-        self._check_ends(found, place, self.flag)
+        found = self._moves(self.flag, rows, place)
         right = self._check_flag(token, place, content, found)
         raised = self.whole.mapped(
             self.raised[1], delta_head(self.flag).o, what=f"{self.flag.where}, o"
@@ -275,39 +270,40 @@ class Cases:
         where = self.holder.where
         read = self.whole.mapped(self.contents, delta_head(self.holder).o, what=f"{where}, o")
         rows = self.whole.summed(self.counted(token)[place], read[content], RESIDUAL)
-        rows, hidden = self.whole.after_mlp(self.holder, rows)
-        self._check_affine(hidden, place, self.holder)
-        return rows
+        return self._behind(self.holder, rows, place)
 
     def _lead(
         self, rows: Array, place: NDArray[np.int64], flag: Array, balanced: NDArray[np.bool_]
     ) -> float:
         """By how much the right logit leads at least, at the last token."""
-        final, hidden = self.whole.after_mlp(self.flag, self.whole.summed(rows, flag, RESIDUAL))
-        self._check_affine(hidden, place, self.flag)
+        final = self._behind(self.flag, self.whole.summed(rows, flag, RESIDUAL), place)
         head = self.model.head
         logits = self.whole.mapped(final, array(head.weight), array(head.bias), what="the head")
         ahead = logits[:, 1] - logits[:, 0]
         return float(np.where(balanced, ahead, -ahead).min())
 
-    def _check_ends(self, found: Moves, place: NDArray[np.int64], part: Live) -> None:
-        """Raises CheckFailed unless a head does the same at both ends of each stretch."""
-        for low, high in self.ends:
-            if not found.same(place == low, place == high):
-                raise CheckFailed(
-                    f"{part.where}: what it does changes beyond the depths of a stack"
-                )
+    def _moves(self, part: Live, rows: Array, place: NDArray[np.int64]) -> Moves:
+        """What a head does. Raises CheckFailed unless it does the same at both ends of each
+        stretch.
+        """
+        found = moves(part, rows, self.task.n, self.whole)
+        if not all(found.same(place == low, place == high) for low, high in self.ends):
+            raise CheckFailed(f"{part.where}: what it does changes beyond the depths of a stack")
+        return found
 
-    def _check_affine(self, hidden: Array, place: NDArray[np.int64], part: Live) -> None:
-        """Raises CheckFailed where a hidden unit switches between the ends of a stretch."""
+    def _behind(self, part: Live, rows: Array, place: NDArray[np.int64]) -> Array:
+        """The rows behind an MLP. Raises CheckFailed where a hidden unit of it switches between the
+        ends of a stretch.
+        """
+        after, hidden = self.whole.after_mlp(part, rows)
         for low, high in self.ends:
-            some = hidden[place == low]
-            others = hidden[place == high]
+            some, others = hidden[place == low], hidden[place == high]
             # rows of cases that are right leave both ends out
             if some.shape != others.shape or (some * others < 0).any():
                 raise CheckFailed(
                     f"{part.where}, MLP: a hidden unit switches beyond the depths of a stack"
                 )
+        return after
 
 
 def closest(task: Dyck, rng: np.random.Generator) -> Tokens:

@@ -16,8 +16,9 @@ from torch import nn
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.lookups import answered, sum_error
+from separatrix.proofs.derivations.lookups import answered
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.latest import sum_error
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading

@@ -38,7 +38,7 @@ from separatrix.proofs.machine import (
     roundings,
     stacked,
 )
-from separatrix.proofs.ties import exact_share
+from separatrix.proofs.softmax import exact_share
 from separatrix.tasks import Counting
 from separatrix.tasks.base.task import Tokens
 

@@ -19,8 +19,8 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
+from separatrix.proofs.derivations.parts.inputs import Near, nearest
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.nearest import Near, nearest
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
 from separatrix.proofs.derivations.seqcomp import hops, ids

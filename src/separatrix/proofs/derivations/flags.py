@@ -13,9 +13,8 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import Counted, closest_pairs, count, reads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, look
+from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, fetch_partners, left_in, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
-from separatrix.proofs.derivations.parts.partners import fetch_partners, left_in
 from separatrix.proofs.derivations.parts.reading import Reading, lead_of
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import rounded

@@ -28,7 +28,7 @@ from separatrix.mixers.ops.convolution import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.latest import exactly
+from separatrix.proofs.derivations.parts.latest import exactly, sum_error
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
@@ -40,10 +40,6 @@ from separatrix.proofs.machine import (
     Enclosure,
     Scores,
     add,
-    limited,
-    lowest_bits,
-    roundings,
-    slack,
     stacked,
 )
 from separatrix.tasks import MQAR, Recall
@@ -265,21 +261,6 @@ class _Scores:
         if self.pairs.absent:
             gaps += [-other, -rest]
         return gaps
-
-
-def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float:
-    """How far a computed score may be from the sum of its products, whichever of the rows each
-    number of a query and of a key is from: 0 where no partial sum, in whatever order, needs more
-    digits than there are.
-    """
-    terms = asked.shape[1]
-    total = float(np.abs(asked).max(0) @ np.abs(keys).max(0)) * (1 + slack(terms))
-    limited(np.array([total]), f"{where}, scores", inner)
-    each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
-    lowest = int(each.min(initial=0))
-    if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
-        return 0.0
-    return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
 
 
 def derive_lookup(

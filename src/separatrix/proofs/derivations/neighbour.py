@@ -18,8 +18,8 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners, left_in
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
-from separatrix.proofs.derivations.parts.partners import Partners, fetch_partners, left_in
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, grouped, lead_of, numbers
 from separatrix.proofs.derivations.parts.stream import Stream

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Wanted
+from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
 from separatrix.proofs.derivations.parts.counted import unrounded
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, code_lead
 from separatrix.proofs.derivations.parts.reading import any_scores
-from separatrix.proofs.derivations.parts.softmax import full_fetch
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -32,8 +31,7 @@ from separatrix.proofs.machine import (
     slack,
     stacked,
 )
-from separatrix.proofs.softmax import growth
-from separatrix.proofs.ties import exact_share
+from separatrix.proofs.softmax import exact_share, growth
 from separatrix.tasks import QSA
 from separatrix.tasks.base.task import Tokens
 
@@ -113,8 +111,9 @@ def _means(
 ) -> Enclosure:
     """What the head gives at the last token of a set, a row for each sum of its values.
 
-    The q tokens that tie weigh exactly 1, and so does their number the denominator (ties.py); sums
-    of q values pass q roundings, and what else they take in moves them by twice its size at most.
+    The q tokens that tie weigh exactly 1, and so does their number the denominator (softmax.py);
+    sums of q values pass q roundings, and what else they take in moves them by twice its size at
+    most.
     """
     where = part.where
     values = head.values(stream.rows(), where)

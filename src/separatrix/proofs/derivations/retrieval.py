@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Fetcher, Wanted, derive_chain
+from separatrix.proofs.derivations.parts.chain import Fetcher, Wanted, derive_chain, full_fetch
+from separatrix.proofs.derivations.parts.chosen import indexed_fetch, sparse_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
-from separatrix.proofs.derivations.parts.indexed import indexed_fetch
-from separatrix.proofs.derivations.parts.softmax import full_fetch
-from separatrix.proofs.derivations.parts.sparse import sparse_fetch
 from separatrix.tasks import Eva, Index
 from separatrix.tasks.base.task import Tokens
 

@@ -10,11 +10,16 @@ import numpy as np
 
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Fetched, Wanted, derive_chain
+from separatrix.proofs.derivations.parts.chain import (
+    Fetched,
+    Wanted,
+    derive_chain,
+    elsewhere,
+    full_fetch,
+)
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 from separatrix.proofs.derivations.parts.live_parts import Live, live_parts
 from separatrix.proofs.derivations.parts.recurrent import carry
-from separatrix.proofs.derivations.parts.softmax import elsewhere, full_fetch
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.tasks import SeqComp
 

@@ -16,12 +16,11 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Fetched, Wanted
+from separatrix.proofs.derivations.parts.chain import Fetched, Wanted, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.inputs import Near, nearest
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
-from separatrix.proofs.derivations.parts.nearest import Near, nearest
 from separatrix.proofs.derivations.parts.reading import CHUNK
-from separatrix.proofs.derivations.parts.softmax import full_fetch
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition

@@ -15,7 +15,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts import queries as compared
-from separatrix.proofs.derivations.parts.codes import Codes
+from separatrix.proofs.derivations.parts.queries import Codes
 from separatrix.tasks import parse_task
 
 EVERY = np.array(list(itertools.product((-4.0, 4.0), repeat=4)))

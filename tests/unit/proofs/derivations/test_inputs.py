@@ -11,7 +11,7 @@ import torch
 from separatrix.constructions import construct
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.inputs import adversarial, batches
+from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.tasks import parse_task
 
 TEXTS = [
@@ -73,13 +73,3 @@ def test_a_broken_construction_is_found() -> None:
     with torch.inference_mode():
         found = built.model(torch.from_numpy(tokens)).argmax(-1).numpy()
     assert (found != task.answer(tokens)).any()
-
-
-def test_batches_hold_as_many_as_asked() -> None:
-    task = parse_task("twosum:n=12,M=10")
-    built = construct(task)
-    derivation = DERIVATIONS["match2"]
-    derived = derivation.derive(task, built.model, FP32)
-    rng = np.random.default_rng(3)
-    sizes = [len(some) for some in batches(derivation, task, derived, 25, rng, numbers=140)]
-    assert sizes == [10, 10, 5]

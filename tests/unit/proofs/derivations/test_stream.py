@@ -15,11 +15,11 @@ from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import seqcomp
+from separatrix.proofs.derivations.parts.chain import full_fetch
 from separatrix.proofs.derivations.parts.live_parts import live_parts
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import averaged, prove_readout
 from separatrix.proofs.derivations.parts.recurrent import carry
-from separatrix.proofs.derivations.parts.softmax import full_fetch
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.proofs.softmax import mixing

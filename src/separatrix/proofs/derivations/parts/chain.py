@@ -11,16 +11,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from separatrix.mixers import Mixer
+from separatrix.mixers.fox import FoxMixer
+from separatrix.mixers.full import FullMixer
+from separatrix.mixers.mla import MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derived, derived
-from separatrix.proofs.derivations.parts.live_parts import Live, live_of
-from separatrix.proofs.derivations.parts.nearest import Near, nearest
-from separatrix.proofs.derivations.parts.queries import Wanted
-from separatrix.proofs.derivations.parts.reading import prove_readout
+from separatrix.proofs.derivations.parts.inputs import Near, nearest
+from separatrix.proofs.derivations.parts.latent import latent_head
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.reading import (
+    Reading,
+    any_average,
+    any_scores,
+    prove_readout,
+    with_sinks,
+)
 from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.machine import Enclosure, Scores
 from separatrix.tasks import Task
 
 __all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain"]
@@ -88,3 +102,101 @@ def derive_chain(
         lambda rng: nearest(task, hops if asked is None else asked, near, ids, rng),
         *(hop.assumes for hop in done),
     )
+
+
+_HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
+    FullMixer: lambda stream, part: part.softmax_head(),
+    FoxMixer: lambda stream, part: part.softmax_head(),
+    MLAMixer: latent_head,
+}
+"""Mixers whose heads compare a query with the keys of all tokens."""
+
+
+def head_of(stream: Stream, part: Live) -> Head:
+    """The live head of a layer that reads every token. Raises CheckFailed for another layer."""
+    of = _HEADS.get(type(part.mixer))
+    if of is None:
+        raise part.other("full attention")
+    return of(stream, part)
+
+
+def full_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
+    """One head of full attention at the last token, which asks with what the hop before left
+    behind.
+    """
+    head = head_of(stream, part)
+    read = read_one(stream, part, hop, head)
+    fetched = head.written(read.values, stream.at_last(), part.where)
+    anywhere = read.reading.anywhere(stream.by_place.hull())
+    return read.fetched("layers", stream, hop, fetched, anywhere)
+
+
+def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
+    """The same fetch, made at another place of the prompt than the last, as the whole prompt sees
+    it: every position gets some average of values.
+    """
+    head = head_of(stream, part)
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), part.where)
+    any_scores(stream, head, keys, part.where)
+    seen = with_sinks(head, head.values(stream.by_place.hull(), part.where))
+    average = any_average(seen, len(keys.mid) + len(head.rivals), part.where)
+    anywhere = head.written(average, stream.by_place.hull(), part.where)
+    after = stream.after(part, anywhere, anywhere)
+    return replace(fetched, stream=after.stream, near=[])
+
+
+class Read(NamedTuple):
+    """What one head reads at the last token, one row per value of the place asked for, before the
+    output map.
+    """
+
+    reading: Reading
+    values: Enclosure
+    queries: Queries
+    keys: Enclosure
+
+    def fetched(
+        self,
+        kind: Literal["layers", "sparse", "indexed"],
+        stream: Stream,
+        hop: Wanted,
+        fetched: Enclosure,
+        anywhere: Enclosure,
+    ) -> Fetched:
+        """The hop, once the outputs at the last token and anywhere are known."""
+        reading = self.reading
+        after = stream.after(reading.part, fetched, anywhere, hop.then)
+        return Fetched(
+            kind=kind,
+            entry=reading.entry(hop.fetches, after.left(reading.part, fetched)),
+            stream=after.stream,
+            near=[Near.of(reading.lead)],
+            key_numbers=reading.key_numbers,
+            value_numbers=reading.head.value_numbers,
+            assumes=reading.head.assumes,
+        )
+
+
+def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool = False) -> Read:
+    """One softmax that reads the place asked for. `kept`: what it reads stays in the arithmetic of
+    sums. Raises CheckFailed where another key may win.
+    """
+    where = part.where
+    keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
+    queries = Queries.of(head, hop, stream, where)
+    scores = Scores(keys, queries.used, f"{where}, scores")
+    lead = winning(queries.lead(scores, hop), f"{hop.fetches}: position")
+    any_scores(stream, head, keys, where)
+    values = head.values(stream.by_token, where)
+    values = values.summed() if kept else values
+    reading = Reading.of(
+        part,
+        head,
+        lead,
+        values.hull(),
+        queries=queries.count,
+        keys=len(keys.mid),
+        key_numbers=scores.terms,
+        lowest=lambda: queries.lowest(scores, hop),
+    )
+    return Read(reading, reading.read(values.rows(slice(0, hop.values))), queries, keys)

@@ -127,10 +127,7 @@ def mamba(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arriva
     arithmetic = stream.last.arithmetic
     tiny = arithmetic.tiny
     many = tokens * (1 + float(roundings(64 * tokens + 64, arithmetic)))
-    stale = _within(many * written.before.size + tiny, u.last)
-    first = add(times(stale, kept.place, where), written.place, where)
-    state = add(times(first, kept.last, where), written.last, where)
-    state = _widened(state)
+    state = _two_steps(_within(many * written.before.size + tiny, u.last), kept, written, where)
     read = times(state, _tiled(c.last, channels), where)
     sums = _summed(read, numbers)
     skip = _point(mixer.skip[None], stream)
@@ -165,8 +162,12 @@ def _point(parameter: Tensor, stream: Stream) -> Enclosure:
     return Enclosure.point(array(parameter), stream.last.arithmetic)
 
 
-def _widened(state: Enclosure) -> Enclosure:
-    """By what a chunk of the parallel form rounds, which takes decays from its start."""
+def _two_steps(stale: Enclosure, kept: Seen, put: Seen, where: str) -> Enclosure:
+    """The state at the last token, from what it may be before the place: two steps, and by what a
+    chunk of the parallel form rounds, which takes decays from its start.
+    """
+    first = add(times(stale, kept.place, where), put.place, where)
+    state = add(times(first, kept.last, where), put.last, where)
     off = float(roundings(512, state.arithmetic)) * state.size + state.arithmetic.tiny
     return state.wider(off * (state.size > 0))
 
@@ -221,9 +222,7 @@ def rglru(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arriva
     put = slow.map(_root).times(gated, where).times(u, where)
     tokens = len(stream.by_place.mid)
     stale = _within(_most(kept.before, put.before, tokens), u.last)
-    first = add(times(stale, kept.place, where), put.place, where)
-    h = add(times(first, kept.last, where), put.last, where)
-    h = _widened(h)
+    h = _two_steps(stale, kept, put, where)
     return _written(h, _most(kept.anywhere, put.anywhere, tokens), array(mixer.o.weight), where)
 
 

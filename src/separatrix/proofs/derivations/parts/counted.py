@@ -2,7 +2,7 @@
 tokens that cancel its own modulo M.
 
 Nothing here depends on places. The M x M scores are not written down: keys are codes
-(parts/codes.py). What the layers after it read of a token puts tokens in a few classes.
+(parts/queries.py). What the layers after it read of a token puts tokens in a few classes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from separatrix.proofs.machine import (
     stacked,
     whole,
 )
-from separatrix.proofs.ties import Tie
+from separatrix.proofs.softmax import Tie
 from separatrix.tasks import TwoSum
 
 

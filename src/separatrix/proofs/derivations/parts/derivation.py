@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import down
@@ -109,16 +110,9 @@ class Derivation(Generic[TaskT]):
 
 def _held(numbers: NDArray[Any], arithmetic: Arithmetic) -> bool:
     """Whether a format stores all of these numbers, float32 or float64, as they are."""
-    digits = np.finfo(numbers.dtype).nmant + 1
-    if digits <= arithmetic.digits and numbers.dtype == np.float32:
+    if numbers.dtype == np.float32 and arithmetic.digits >= DIGITS["fp32"]:
         return True
-    # the digits that a format has not must be 0
-    rest = (1 << max(0, digits - arithmetic.digits)) - 1
-    if (np.ascontiguousarray(numbers).view(f"i{numbers.dtype.itemsize}") & rest).any():
-        return False
-    size = np.abs(numbers)
-    most = 2 * arithmetic.large
-    return bool(((size == 0) | (size >= arithmetic.tiny) & (size <= most)).all())
+    return bool(arithmetic.held(numbers.astype(np.float64)).all())
 
 
 def proof_object(task: Task, derived: Derived) -> dict[str, Any]:

@@ -105,7 +105,9 @@ def latest_of_a_block(
     for own, other in ((q.letters, k.places), (q.places, k.letters)):
         if (own.any(0) & other.any(0)).any():
             raise CheckFailed(f"{where}, scores: letters are compared with places")
-    error = _error(q, k, first, where, arithmetic)
+    asked = np.concatenate([q.letters, q.places])
+    keyed = np.concatenate([k.letters, k.places, first[None]])
+    error = sum_error(asked, keyed, arithmetic.inner, where)
     same = q.letters @ k.letters.T
     to_start = q.letters @ first
     match = np.diagonal(same)
@@ -149,21 +151,16 @@ def latest_of_a_block(
     return found
 
 
-def _error(q: _Sides, k: _Sides, first: Array, where: str, arithmetic: Arithmetic) -> float:
-    """How far a computed score may be from what it is: 0 where no partial sum is rounded."""
-    query = np.maximum(np.abs(q.letters).max(0), np.abs(q.places).max(0))
-    key = np.maximum.reduce([np.abs(k.letters).max(0), np.abs(k.places).max(0), np.abs(first)])
-    size = float(query @ key)
-    used = (query != 0) & (key != 0)
-    bits = [
-        np.minimum(lowest_bits(side.letters).min(0), lowest_bits(side.places).min(0))
-        for side in (q, k)
-    ]
-    bits[1] = np.minimum(bits[1], lowest_bits(first))
-    lowest = int((bits[0] + bits[1])[used].min(initial=0))
-    limited(np.array([size]), f"{where}, scores", arithmetic, summed=True)
-    # float64 computes no more than 53 digits exactly either
-    if size <= 2.0 ** (min(arithmetic.summed_digits, 52) + lowest):
+def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float:
+    """How far a computed score may be from the sum of its products, whichever of the rows each
+    number of a query and of a key is from: 0 where no partial sum, in whatever order, needs more
+    digits than there are.
+    """
+    terms = asked.shape[1]
+    total = float(np.abs(asked).max(0) @ np.abs(keys).max(0)) * (1 + slack(terms))
+    limited(np.array([total]), f"{where}, scores", inner)
+    each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
+    lowest = int(each.min(initial=0))
+    if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
         return 0.0
-    terms = int(used.sum())
-    return size * (float(roundings(terms, arithmetic)) + slack(terms))
+    return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny
