@@ -49,7 +49,7 @@ from separatrix.mixers.laws import (
     monotone,
     stream,
 )
-from separatrix.mixers.laws.places import places
+from separatrix.mixers.laws.forms import places
 from separatrix.mixers.laws.tools import all_close
 from separatrix.mixers.plugins import OwnMixer
 from separatrix.stacks.mechanisms import MECHANISMS, Linear, Mechanism, mechanism

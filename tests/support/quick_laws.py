@@ -9,32 +9,25 @@ from typing import Any
 
 import pytest
 
-from separatrix.mixers.laws import (
-    alone,
-    bounds,
-    derivatives,
-    fed,
-    formats,
-    forms,
-    given,
-    long,
-    memory,
-    monotone,
-    places,
-    rows,
-)
+from separatrix.mixers.laws import bounds, derivatives, fed, formats, forms, memory, monotone
 
 _QUICK: dict[ModuleType, dict[str, Any]] = {
-    forms: {"LENGTHS": (1, 64, 75), "CHUNKS": (7, 100), "BATCHES": (5,), "SCALED": 5},
-    memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200)},
+    forms: {
+        "LENGTHS": (1, 64, 75),
+        "CHUNKS": (7, 100),
+        "BATCHES": (5,),
+        "SCALED": 5,
+        "PLACED": (1, 70),
+        "ASKED": (3,),
+        "HALF": 6,
+        "ROW": 20,
+        "STEPS": 2,
+        "LONG": (80, 140),
+    },
+    memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200), "ALONE": 20, "STEPS": 12},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
-    places: {"LENGTHS": (1, 70), "ASKED": (3,), "HALF": 6},
-    rows: {"TOKENS": 20, "STEPS": 2},
-    given: {"STEPS": 12},
     formats: {"TOKENS": 20, "SHORT": 3},
     derivatives: {"SIZES": ((2, 9),)},
-    alone: {"TOKENS": 20},
-    long: {"LENGTHS": (80, 140)},
     fed: {"LONGEST": (30, 40), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
     monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
 }

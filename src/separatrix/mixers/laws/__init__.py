@@ -9,33 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from separatrix.mixers import Mixer
-from separatrix.mixers.laws.alone import nothing_is_kept
 from separatrix.mixers.laws.bounds import finite, nan_is_seen, refuses_bad_input
 from separatrix.mixers.laws.derivatives import gradients_are_derivatives
 from separatrix.mixers.laws.fed import holds_when_fed
 from separatrix.mixers.laws.formats import formats_agree
 from separatrix.mixers.laws.forms import (
+    at_is_forward,
     causal,
     chunks_do_not_matter,
     forms_agree,
+    holds_when_long,
     last_is_last,
-    split_is_one_pass,
+    rows_are_alone,
     stacks,
 )
-from separatrix.mixers.laws.given import tensors_are_apart
-from separatrix.mixers.laws.long import holds_when_long
 from separatrix.mixers.laws.memory import (
     CACHE_LENGTHS,
     Kept,
     cache_as_declared,
+    forgets,
     kept_by,
+    nothing_is_kept,
     reset_draws_all,
+    split_is_one_pass,
     survives_saving,
+    tensors_are_apart,
 )
 from separatrix.mixers.laws.monotone import moves_one_way
-from separatrix.mixers.laws.places import at_is_forward
-from separatrix.mixers.laws.reach import forgets
-from separatrix.mixers.laws.rows import rows_are_alone
 from separatrix.mixers.laws.tools import (
     FORMATS,
     LENGTHS,

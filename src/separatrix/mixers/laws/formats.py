@@ -15,6 +15,7 @@ from separatrix.mixers.laws.tools import (
     formats_asked,
     gradients,
     inputs,
+    keeps_past,
     largest,
     stream,
     within,
@@ -51,8 +52,12 @@ def formats_agree(mixer: Mixer) -> None:
     for dtype in formats_asked().values():
         if dtype != torch.float32:
             _about(copy.deepcopy(mixer).to(dtype))
+        half = copy.deepcopy(mixer).to(dtype)
         for tokens in (TOKENS, LONG):
-            _causal_in(copy.deepcopy(mixer), dtype, tokens)
+            x, other = (inputs(mixer, 1, tokens, seed).to(dtype) for seed in (32, 33))
+            with torch.no_grad():
+                rounding = ULPS * torch.finfo(dtype).eps
+                keeps_past(half, x, other, CHANGED, f"{_name(dtype)}: ", rounding=rounding)
 
 
 @torch.no_grad()
@@ -103,7 +108,7 @@ def _about(half: Mixer) -> None:
     true = copy.deepcopy(half).double()(x.double())
     # a channel that is small beside the others is measured at these
     middle = true.flatten(0, 1).abs().median(0).values.clamp_min(true.abs().median())
-    name = str(x.dtype).removeprefix("torch.")
+    name = _name(x.dtype)
     for form, y in (("forward", half(x)), ("step", stream(half, x)[0])):
         gap = (y.double() - true).flatten(0, 1).abs().median(0).values
         # what the format cannot hold, and NaN, are for the law on finite outputs
@@ -114,22 +119,5 @@ def _about(half: Mixer) -> None:
             )
 
 
-@torch.no_grad()
-def _causal_in(mixer: Mixer, dtype: torch.dtype, tokens: int) -> None:
-    """Everything from a token on is changed at once: what comes before it must not move."""
-    mixer = mixer.to(dtype)
-    x = inputs(mixer, 1, tokens, seed=32).to(dtype)
-    other = inputs(mixer, 1, tokens, seed=33).to(dtype)
-    y = mixer(x)
-    for t in (t for t in CHANGED if t < tokens):
-        z = mixer(torch.cat([x[:, :t], other[:, t:]], 1))
-        # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
-        if not (y.isfinite().all() and z.isfinite().all()):
-            continue
-        gap = largest([(y[:, :t] - z[:, :t]).double()])
-        scale = largest([y.double(), z.double()])
-        demand(
-            gap <= ULPS * torch.finfo(dtype).eps * scale,
-            f"{str(dtype).removeprefix('torch.')}: changing the tokens from {t} on moves outputs of"
-            f" forward before them, by {gap:.3g}",
-        )
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,4 +1,10 @@
-"""Laws on what is kept: the state after t tokens, and the weights in a file."""
+"""Laws on what is kept: the state after t tokens, that nothing is kept beside it and the weights,
+that tensors given and given back are apart, how far back a layer reads (which Theorem R rests on),
+and the weights in a file.
+
+A store on the module, in a closure, a list, a buffer, a global table or the state of the random
+numbers would carry bits that no verdict counts.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +14,23 @@ from typing import NamedTuple
 
 import safetensors.torch
 import torch
+from torch import Tensor
 
 from separatrix.core.numbers.bits import sum_bits
 from separatrix.mixers import Mixer, State, state_numbers
-from separatrix.mixers.base.mixer import DTYPES
-from separatrix.mixers.laws.tools import demand, draws, inputs, stream
+from separatrix.mixers.base.mixer import BUFFERS, DTYPES
+from separatrix.mixers.laws.elsewhere import streamed_elsewhere
+from separatrix.mixers.laws.tools import (
+    close,
+    continues,
+    demand,
+    draws,
+    inputs,
+    moved,
+    seeded,
+    stream,
+    stream_and_keep,
+)
 
 CACHE_LENGTHS = (1, 2, 3, 64, 1000, 4096)
 SHORT = 64
@@ -144,4 +162,188 @@ def reset_draws_all(mixer: Mixer) -> None:
         demand(
             torch.equal(a, b),
             f"reset leaves {name} undrawn, or draws it differently for the same seed",
+        )
+
+
+@torch.no_grad()
+def split_is_one_pass(mixer: Mixer) -> None:
+    """A second mixer that gets only the weights and the state continues as if it had seen every
+    token.
+    """
+    x = inputs(mixer, 3, 80)
+    unused = copy.deepcopy(mixer)
+    whole, states = stream_and_keep(copy.deepcopy(unused), x, (1, 17, 32, 64))
+    states = {cut: moved(state) for cut, state in states.items()}
+    # a store outside of state and weights would now hold other tokens
+    stream(copy.deepcopy(unused), inputs(mixer, 3, 80, seed=7))
+    continues(unused, x, states, whole, 30)
+
+
+ALONE = 150
+CUTS = (1, 33, 64, 129)
+AFTER = 20
+
+
+@torch.no_grad()
+def nothing_is_kept(mixer: Mixer) -> None:
+    """A mixer continues from the states of another process; two sequences in turn give what each
+    gives by itself; calling changes no weight, buffer or random number; and outputs do not depend
+    on what was called before, or on whether gradients are taken.
+    """
+    unused = copy.deepcopy(mixer)
+    x = inputs(mixer, 2, ALONE, seed=61)
+    # before this process has seen a token of x, so that no store of its own can help
+    there, states = streamed_elsewhere(unused, x, CUTS)
+    continues(unused, x, states, there, AFTER)
+    before = _numbers(mixer)
+    with seeded():
+        random = torch.get_rng_state()
+        y = mixer(x)
+        steps, _ = stream(mixer, x)
+        same = torch.equal(random, torch.get_rng_state())
+    demand(same, "forward or step draws from PyTorch's random numbers in eval mode")
+    close(steps, there, "outputs of step in this process and in another")
+    _in_turn(copy.deepcopy(unused), x, steps)
+    _called_again(mixer, x, y, steps)
+    for name, tensor in _numbers(mixer).items():
+        demand(
+            name in before and _equal(before[name], tensor),
+            f"calling forward or step in eval mode changes {name}",
+        )
+
+
+def _in_turn(mixer: Mixer, x: Tensor, steps: Tensor) -> None:
+    """Two sequences through one mixer, a token of each in turn."""
+    other = inputs(mixer, 2, ALONE, seed=62)
+    states = [mixer.init_state(2), mixer.init_state(2)]
+    outputs = []
+    for t in range(ALONE):
+        y, states[0] = mixer.step(x[:, t].clone(), states[0], t)
+        _, states[1] = mixer.step(other[:, t].clone(), states[1], t)
+        outputs.append(y)
+    close(
+        torch.stack(outputs, 1),
+        steps,
+        "outputs of step with a second sequence in turn and without it",
+    )
+
+
+def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
+    """The other way round, after another sequence, and with gradients."""
+    mixer(inputs(mixer, 3, 40, seed=63))
+    close(stream(mixer, x[:, :AFTER])[0], steps[:, :AFTER], "outputs of step, called again,")
+    with torch.inference_mode():
+        close(mixer(x.clone()), y, "outputs of forward in inference mode and outside of it")
+    with torch.enable_grad(), seeded(7):
+        close(mixer(x.clone().requires_grad_()), y, "outputs of forward with and without gradients")
+        close(
+            stream(mixer, x[:, :AFTER].clone().requires_grad_())[0],
+            steps[:, :AFTER],
+            "outputs of step with and without gradients",
+        )
+
+
+def _numbers(mixer: Mixer) -> dict[str, Tensor]:
+    """Every parameter and buffer, those that are not saved among them."""
+    found = {**dict(mixer.named_parameters()), **dict(mixer.named_buffers())}
+    return {name: tensor.detach().clone() for name, tensor in found.items()}
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+
+
+STEPS = 140
+"""Tokens looked at: beyond two chunks of 64, and most windows and blocks."""
+
+
+@torch.no_grad()
+def tensors_are_apart(mixer: Mixer) -> None:
+    """`step` changes neither its input nor the state it is given, keeps no part of the input, and
+    its state keeps no more memory alive than it holds numbers.
+    """
+    x = inputs(mixer, 2, STEPS, seed=21)
+    noise = inputs(mixer, 2, 1, seed=22)[:, 0]
+    state = mixer.init_state(2)
+    _no_larger(state, 0)
+    for t in range(STEPS):
+        token = x[:, t].clone()
+        before = {name: tensor.clone() for name, tensor in state.items()}
+        _, new = mixer.step(token, state, t)
+        demand(torch.equal(token, x[:, t]), f"token {t}: step changes its input in place")
+        _same(before, state, f"token {t}: step changes the state it is given in place")
+        _no_larger(new, t + 1)
+        after = {name: tensor.clone() for name, tensor in new.items()}
+        # a caller may use one buffer for every token
+        token.copy_(noise)
+        _same(after, new, f"token {t}: the new state changes when the input is overwritten")
+        state = new
+
+
+def _same(a: State, b: State, otherwise: str) -> None:
+    for name in a:
+        demand(torch.equal(a[name], b[name]), f"{otherwise} (state['{name}']); clone it")
+
+
+def _no_larger(state: State, t: int) -> None:
+    """Views of one tensor may share its memory; what no view shows must not stay."""
+    held = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
+    found = sum(_memory(list(state.values())).values())
+    demand(
+        found <= held,
+        f"after {t} tokens the state holds {held:,} bytes but keeps {found:,} alive, as views of"
+        " larger tensors; clone them",
+    )
+
+
+def _memory(tensors: list[Tensor]) -> dict[int, int]:
+    """Bytes of every piece of memory behind some tensors."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return {storage.data_ptr(): storage.nbytes() for storage in storages}
+
+
+CUT = 9
+"""Tokens before the cut, no border of a chunk of 2, 4 or 8."""
+BEYOND = 3
+"""Outputs that are looked at beyond the reach."""
+
+
+@torch.no_grad()
+def forgets(mixer: Mixer) -> None:
+    """Two inputs differ in their first 9 tokens, and one is given the other's recurrent state where
+    the mechanism hands it over. Beyond the reach that the mechanism declares, their outputs are
+    then equal bit for bit, and not one token earlier; the state has as many numbers as declared.
+    """
+    reach = mixer.mechanism.reach
+    if reach is None or mixer.mechanism.origin:
+        return
+    handed = reach.handed(CUT)
+    beyond = reach.beyond(CUT)
+    ours = inputs(mixer, 1, beyond + BEYOND, seed=91)
+    theirs = torch.cat([inputs(mixer, 1, CUT, seed=92), ours[:, CUT:]], 1)
+    one = mixer.init_state(1)
+    other = mixer.init_state(1)
+    for t in range(beyond + BEYOND):
+        y, one = mixer.step(ours[:, t], one, t)
+        z, other = mixer.step(theirs[:, t], other, t)
+        if t + 1 == handed:
+            states = {name: x.clone() for name, x in one.items() if name not in BUFFERS}
+            found = sum(x.numel() for x in states.values())
+            wanted = mixer.mechanism.handed_over(handed).numbers
+            demand(
+                found == wanted,
+                f"after {handed} tokens the recurrent state holds {found:,} numbers; {wanted:,} are"
+                " declared to be handed over",
+            )
+            other = other | states
+        if t + 1 == beyond:
+            demand(
+                not torch.equal(y, z),
+                f"{beyond - CUT} tokens behind the cut are declared to be within reach, and the"
+                " last of them sees nothing of what stands before it",
+            )
+        demand(
+            t < beyond or torch.equal(y, z),
+            f"{t + 1 - CUT} tokens behind a cut an output still depends on what stands before it,"
+            f" though states are equal; the declared reach is {beyond - CUT}",
         )
