@@ -87,7 +87,7 @@ def _from_first(q: Queries, k: Keys) -> Keys:
 def _run(kernel: Kernel, dtype: torch.dtype, *tensors: Tensor | None) -> Tensor:
     # fla is an extra: it is imported where one of its kernels runs
     operator = getattr(importlib.import_module(kernel.module), kernel.operator)
-    y = kernel.call(operator, kernel.computes[dtype], *tensors)
+    y = kernel.run(operator, dtype, *tensors)
     if y.requires_grad:
         y.register_hook(_first_derivatives)
     return y

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp
 from typing import Any
 
@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers.base.tensors import Channels, Decays, Keys, PerToken, Values
+from separatrix.mixers.base.tensors import Channels, Keys, Values
 
 Operator = Callable[..., Any]
 LARGEST_KEY = 256
@@ -39,56 +39,6 @@ FULL = HALF | {torch.float16: torch.float32, torch.float32: torch.float32}
 the format of their inputs, which could overflow.
 """
 SINGLE = dict.fromkeys((torch.bfloat16, torch.float16, torch.float32), torch.float32)
-
-
-def simple_gla(
-    operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: PerToken | None
-) -> Values:
-    """R_i = a_i R_{i-1} + k_i v_i^T, y_i = R_i^T q_i; without decay where log a is None."""
-    g = None if log_a is None else _per_token(log_a)
-    return _ours(operator(*(_theirs(x, dtype) for x in (q, k, v)), g=g, scale=1.0), v)
-
-
-def gla(operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: Keys) -> Values:
-    """R_i = diag(a_i) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i."""
-    return _ours(
-        operator(
-            *(_theirs(x, dtype) for x in (q, k, v)), g=_theirs(log_a, torch.float32), scale=1.0
-        ),
-        v,
-    )
-
-
-def delta(
-    operator: Operator, dtype: torch.dtype, q: Keys, k: Keys, v: Values, log_a: Decays, b: PerToken
-) -> Values:
-    """R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, y_i = R_i^T q_i, one decay
-    for all key dimensions or one for each.
-    """
-    g = _per_token(log_a) if log_a.shape[-1] == 1 else _theirs(log_a, torch.float32)
-    return _ours(
-        operator(*(_theirs(x, dtype) for x in (q, k, v)), g=g, beta=_per_token(b), scale=1.0), v
-    )
-
-
-def rwkv7(
-    operator: Operator,
-    dtype: torch.dtype,
-    q: Keys,
-    k: Keys,
-    v: Values,
-    log_a: Keys,
-    r: Keys,
-    s: Keys,
-) -> Values:
-    """R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, for log a of at least
-    -e^{-1/2}; as fla's layer calls it.
-    """
-    q, k, v_, r, s = (_theirs(x, dtype) for x in (q, k, v, r, s))
-    bounds = {"safe_gate": True, "lower_bound": -exp(-0.5)}  # the chunk is fla's to choose
-    return _ours(
-        operator(r=q, w=_theirs(log_a, torch.float32), k=k, v=v_, a=r, b=s, scale=1.0, **bounds), v
-    )
 
 
 def log_linear(
@@ -120,53 +70,89 @@ def hgrn(operator: Operator, dtype: torch.dtype, log_a: Channels, added: Channel
 
 @dataclass(frozen=True)
 class Kernel:
-    """An operator of fla, how it is called, and what it takes: formats, whether it multiplies
-    float32 in TF32, largest sizes. `gated`: its gradients go through `chunk_bwd_dqkwg` with a gate.
+    """An operator of fla, and what it takes: formats, whether it multiplies float32 in TF32,
+    largest sizes. `gated`: its gradients go through `chunk_bwd_dqkwg` with a gate.
+
+    It is called with the arguments `names` in the order of our tensors, or as `call` says.
     """
 
     module: str
     operator: str
-    call: Callable[..., Tensor]
     computes: Mapping[torch.dtype, torch.dtype]
+    names: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    call: Callable[..., Tensor] | None = None
     tf32: bool = True
     keys: int | None = LARGEST_KEY
     values: int | None = None
     tokens: int | None = None
     gated: bool = False
 
+    def run(self, operator: Operator, dtype: torch.dtype, *tensors: Tensor | None) -> Tensor:
+        """The outputs of the operator in a layer of this format."""
+        dtype = self.computes[dtype]
+        if self.call is not None:
+            return self.call(operator, dtype, *tensors)
+        named = {
+            name: x if x is None else _argument(name, x, dtype)
+            for name, x in zip(self.names, tensors, strict=True)
+        }
+        v = tensors[self.names.index("v")]
+        assert v is not None
+        return _ours(operator(**named, **self.fixed, scale=1.0), v)
 
+
+GATED = ("q", "k", "v", "g")
+DELTA = (*GATED, "beta")
 KERNELS = {
-    "linear": Kernel("fla.ops.simple_gla", "chunk_simple_gla", simple_gla, FULL),
-    "simple_gla": Kernel("fla.ops.simple_gla", "chunk_simple_gla", simple_gla, FULL, gated=True),
-    "gla": Kernel("fla.ops.gla", "chunk_gla", gla, FULL),
+    # R_i = a_i R_{i-1} + k_i v_i^T, y_i = R_i^T q_i; without decay where log a is None
+    "linear": Kernel("fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED),
+    "simple_gla": Kernel("fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED, gated=True),
+    # the same with a decay for each key dimension
+    "gla": Kernel("fla.ops.gla", "chunk_gla", FULL, GATED),
+    # R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, one decay or one for each key
+    # dimension
     "gated_delta_rule": Kernel(
-        "fla.ops.gated_delta_rule", "chunk_gated_delta_rule", delta, FULL, gated=True
+        "fla.ops.gated_delta_rule", "chunk_gated_delta_rule", FULL, DELTA, gated=True
     ),
-    "kda": Kernel("fla.ops.kda", "chunk_kda", delta, FULL),
-    # warns that float32 fails on some platforms
-    "rwkv7": Kernel("fla.ops.rwkv7", "chunk_rwkv7", rwkv7, HALF),
+    "kda": Kernel("fla.ops.kda", "chunk_kda", FULL, DELTA),
+    # R_i = (diag(a_i) + s_i r_i^T) R_{i-1} + k_i v_i^T, y_i = R_i^T q_i, for log a of at least
+    # -e^{-1/2}, in our order q, k, v, log a, r, s; as fla's layer calls it, which warns that
+    # float32 fails on some platforms
+    "rwkv7": Kernel(
+        "fla.ops.rwkv7",
+        "chunk_rwkv7",
+        HALF,
+        ("r", "k", "v", "w", "a", "b"),
+        {"safe_gate": True, "lower_bound": -exp(-0.5)},  # the chunk is fla's to choose
+    ),
     # sizes of fla's own layer: the state of a head stays in one block
     "log_linear": Kernel(
         "fla.ops.log_linear_attn",
         "chunk_log_linear_attn",
-        log_linear,
         HALF,
+        call=log_linear,
         keys=128,
         values=64,
         tokens=1 << 17,
     ),
-    "hgrn": Kernel("fla.ops.hgrn", "chunk_hgrn", hgrn, SINGLE, tf32=False, keys=None),
+    "hgrn": Kernel("fla.ops.hgrn", "chunk_hgrn", SINGLE, call=hgrn, tf32=False, keys=None),
 }
+
+
+def _argument(name: str, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Our tensor as the operator takes it: log decays in float32, numbers per token without the
+    last axis.
+    """
+    if name in ("g", "beta") and x.shape[-1] == 1:
+        return x[..., 0].float().transpose(1, 2)
+    return _theirs(x, torch.float32 if name in ("g", "w") else dtype)
 
 
 def _theirs(x: Keys, dtype: torch.dtype, multiple: int = MULTIPLE) -> Tensor:
     """(b t h d) in the format given, d filled up to a multiple."""
     missing = -x.shape[-1] % multiple
     return (F.pad(x, (0, missing)) if missing else x).to(dtype).transpose(1, 2)
-
-
-def _per_token(x: PerToken) -> Float[Tensor, "b t h"]:
-    return x[..., 0].float().transpose(1, 2)
 
 
 def _ours(outputs: Any, v: Values) -> Values:
