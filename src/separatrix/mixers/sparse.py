@@ -75,6 +75,7 @@ class BlockMixer(SoftmaxMixer):
     """
 
     chooses = True
+    g: nn.Linear | None
 
     def __init__(
         self, mechanism: Sparse | MoBA | NSA, *, width: int, kv_sets: int = 1, stride: int = 0
@@ -160,6 +161,7 @@ class BlockMixer(SoftmaxMixer):
     ) -> Tokens:
         """The sum of the branches' outputs, weighed by shares or by gates `g` of the tokens x."""
         if shares is None:
+            assert self.g is not None
             gates = wide(self.g(x)).sigmoid()
             shares = rearrange(gates, "b t (c h) -> c b h t 1", c=len(branches)).unbind(0)
         y = shares[0] * branches[0]

@@ -5,25 +5,20 @@ models and cards of this process.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import make_dataclass
+from functools import partial
+from string import ascii_letters, digits
 from typing import Any, TypeVar, overload
 
 from torch import nn
 
 from separatrix.core.errors import SpecError
 from separatrix.mixers import MIXERS
-from separatrix.mixers.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism
-from separatrix.mixers.plugins.mixer import OwnMixer
-from separatrix.mixers.plugins.signature import (
-    check_function,
-    check_methods,
-    check_name,
-    free_symbol,
-    sizes_of,
-    snake,
-)
-from separatrix.stacks.mechanisms import MECHANISMS
+from separatrix.mixers.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism, OwnMixer
+from separatrix.mixers.plugins.probe import lacks
+from separatrix.stacks.mechanisms import LARGEST_SIZE, MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms.base import flag, integer, positions_field
 
 __all__ = ["OwnMechanism", "OwnMixer", "own_mechanism", "register_mechanism"]
@@ -32,6 +27,170 @@ Maker = TypeVar("Maker", bound=Callable[..., nn.Module])
 """A class of modules, or a function that makes one, called with the model width and the sizes by
 name.
 """
+
+
+_OWN = (
+    "maker",
+    "origin",
+    "declaration",
+    "operations",
+    "declares",
+    "declared",
+    "numbers",
+    "build",
+    "width",
+    "shared",
+    "state_format",
+    "positions",
+)
+"""Parts of every registered mechanism, beside those of `Mechanism`."""
+TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.startswith("_"))}))
+"""Names that no size may have: parts of every mechanism (docs/own-mixer.md lists them)."""
+
+
+def snake(name: str) -> str:
+    # the second border ends a run of capitals: RWKVMixer is rwkv_mixer
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def check_name(name: str, origin: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise SpecError(
+            f"register_mechanism: name={name!r} is no identifier; use letters, digits and _, such"
+            " as 'my_mixer'"
+        )
+    there = MECHANISMS.get(name)
+    if there is not None and there.origin != origin:
+        whose = there.origin or "built in"
+        raise SpecError(
+            f"register_mechanism: name='{name}' is taken ({whose}); give another, as in"
+            f" @register_mechanism(name='my_{name}')"
+        )
+    return name
+
+
+def free_symbol(symbol: str | None, name: str, origin: str) -> str:
+    """The letter that draws a layer: the one given, else the first free one of the name or the
+    alphabet.
+    """
+    taken = {
+        cls.symbol: cls.name
+        for cls in MECHANISMS.values()
+        if getattr(cls, "origin", None) != origin
+    } | {"h": "head-wise layers"}
+    if symbol is None:
+        letters = re.sub(r"[^a-z0-9]", "", name.lower())
+        return next(
+            (
+                letter
+                for letter in letters + letters.upper() + ascii_letters + digits
+                if letter not in taken
+            ),
+            "*",
+        )
+    if not isinstance(symbol, str) or len(symbol) != 1 or not symbol.isalnum():
+        raise SpecError(f"register_mechanism: symbol={symbol!r} must be one letter or digit")
+    if symbol in taken:
+        raise SpecError(
+            f"register_mechanism: symbol={symbol!r} is taken by {taken[symbol]}; leave it out for a"
+            " free one"
+        )
+    return symbol
+
+
+def check_methods(cls: type[nn.Module]) -> None:
+    if missing := lacks(cls):
+        raise SpecError(
+            f"register_mechanism: {cls.__name__} lacks {' and '.join(missing)}; a mixer has"
+            " forward(x), init_state(batch) and step(x, state, t)"
+        )
+    for method, arguments in (
+        ("forward", ("x",)),
+        ("init_state", ("batch",)),
+        ("step", ("x", "state", "t")),
+    ):
+        try:
+            inspect.signature(getattr(cls, method)).bind(None, *arguments)
+        except TypeError:
+            # a static method has no self to leave out
+            static = isinstance(inspect.getattr_static(cls, method), staticmethod)
+            found = ", ".join(
+                list(inspect.signature(getattr(cls, method)).parameters)[0 if static else 1 :]
+            )
+            raise SpecError(
+                f"register_mechanism: {cls.__name__}.{method} takes ({found}); it must take"
+                f" ({', '.join(arguments)}) and nothing else"
+            ) from None
+
+
+def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
+    """Sizes and their defaults, from the signature: everything after the width."""
+    every = list(inspect.signature(maker).parameters.values())
+    if not every or every[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        raise SpecError(
+            f"register_mechanism: {label} takes no width; its first parameter is the model width,"
+            " as in __init__(self, width, ...)"
+        )
+    found = {}
+    for parameter in every[1:]:
+        size = parameter.name
+        default = parameter.default
+        of = f"size '{size}' of {label}"
+        for wrong, why in (
+            (
+                parameter.kind
+                in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY),
+                f"{label} takes '{str(parameter).partition(':')[0]}'; name every size, as in"
+                " (width, *, state=16)",
+            ),
+            (
+                default is parameter.empty,
+                f"{of} has no default; give it one, an integer or a boolean",
+            ),
+            (
+                type(default) not in (int, bool),
+                f"{of} is {default!r} by default; sizes are integers or booleans",
+            ),
+            (
+                type(default) is int and not 0 <= default <= LARGEST_SIZE,
+                f"{of} is {default} by default; sizes go from 0 to 10^12",
+            ),
+            (
+                hasattr(Mechanism, size) or size in TAKEN,
+                f"{of} has the name of a part of every mechanism; rename it. Taken:"
+                f" {', '.join(TAKEN)}",
+            ),
+        ):
+            if wrong:
+                raise SpecError(f"register_mechanism: {why}")
+        found[size] = default
+    return found
+
+
+def check_function(what: str, function: Any, sizes: set[str], label: str) -> None:
+    """`cache_numbers` and `flops` take t first, and after it any of the sizes by name."""
+    try:
+        first, *rest = inspect.signature(function).parameters.values()
+    # what cannot be called, and builtins without a signature
+    except (TypeError, ValueError):
+        raise SpecError(
+            f"register_mechanism: {what} of {label} is no function of (t, *,"
+            f" {', '.join(sorted(sizes))})"
+        ) from None
+    if first.name == "self":
+        raise SpecError(
+            f"register_mechanism: {what} of {label} must be a static method: sizes are known before"
+            " a module is made"
+        )
+    for parameter in rest:
+        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in sizes:
+            raise SpecError(
+                f"register_mechanism: {what} of {label} asks for '{parameter.name}', which is no"
+                f" size; sizes: {', '.join(sorted(sizes))}"
+            )
 
 
 @overload
@@ -69,29 +228,17 @@ def register_mechanism(
     determines; Theorem P then speaks of stacks of it with `positions=none`. Registering the same
     class again replaces it. Raises SpecError that names the argument.
     """
+    said = {
+        "name": name,
+        "title": title,
+        "symbol": symbol,
+        "source": source,
+        "cache_numbers": cache_numbers,
+        "monotone": monotone,
+    }
     if maker is None:
-        return lambda made: _register(made, name, title, symbol, source, cache_numbers, monotone)
-    return _register(maker, name, title, symbol, source, cache_numbers, monotone)
-
-
-def _register(
-    maker: Any,
-    name: str | None,
-    title: str | None,
-    symbol: str | None,
-    source: str | None,
-    cache_numbers: Any,
-    monotone: Any,
-) -> Any:
-    cls = own_mechanism(
-        maker,
-        name=name,
-        title=title,
-        symbol=symbol,
-        source=source,
-        cache_numbers=cache_numbers,
-        monotone=monotone,
-    )
+        return partial(register_mechanism, **said)
+    cls = own_mechanism(maker, **said)
     MECHANISMS[cls.name] = cls
     MIXERS[cls.name] = OwnMixer
     return maker
@@ -109,20 +256,23 @@ def own_mechanism(
 ) -> type[OwnMechanism]:
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
-    if isinstance(maker, nn.Module):
-        raise SpecError(
-            f"register_mechanism: {type(maker).__name__} is a made module; give the class, or a"
-            " function that makes one"
-        )
-    if isinstance(maker, type) and not issubclass(maker, nn.Module):
-        raise SpecError(
-            f"register_mechanism: {label} is no nn.Module; derive it from torch.nn.Module"
-        )
-    if not callable(maker):
-        raise SpecError(
-            f"register_mechanism: {label} is neither an nn.Module class nor a function that"
-            " makes one"
-        )
+    for wrong, why in (
+        (
+            isinstance(maker, nn.Module),
+            f"{type(maker).__name__} is a made module; give the class, or a function that makes"
+            " one",
+        ),
+        (
+            isinstance(maker, type) and not issubclass(maker, nn.Module),
+            f"{label} is no nn.Module; derive it from torch.nn.Module",
+        ),
+        (
+            not callable(maker),
+            f"{label} is neither an nn.Module class nor a function that makes one",
+        ),
+    ):
+        if wrong:
+            raise SpecError(f"register_mechanism: {why}")
     if isinstance(maker, type):
         check_methods(maker)
     # what is made again, as in a notebook cell, has the same origin and may replace itself
@@ -155,22 +305,11 @@ def own_mechanism(
         "__doc__": doc,
     }
     first = next(iter(inspect.signature(maker).parameters.values()))
-    fields: list[tuple[str, type, Any]] = [
-        (
-            "width",
-            int,
-            integer(first.default if type(first.default) is int else DEFAULT_WIDTH, "model width"),
-        )
-    ]
+    width = first.default if type(first.default) is int else DEFAULT_WIDTH
+    fields: list[tuple[str, type, Any]] = [("width", int, integer(width, "model width"))]
     for size, default in sizes.items():
-        text = f"`{size}` of {label}"
-        fields.append(
-            (
-                size,
-                type(default),
-                flag(default, text) if isinstance(default, bool) else integer(default, text),
-            )
-        )
+        declared = flag if isinstance(default, bool) else integer
+        fields.append((size, type(default), declared(default, f"`{size}` of {label}")))
     if one_way:
         fields.append(("positions", str, positions_field()))
     return make_dataclass(

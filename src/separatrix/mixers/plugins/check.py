@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -51,6 +51,7 @@ STEPS = 512
 LONGER = 1024
 """Tokens on which step is timed against forward, and forward against forward of twice as many."""
 Progress = Callable[[int, int], None]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,20 +187,20 @@ def check(
 
 
 def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> ReportCard:
+    tell = progress or (lambda done, total: None)
     total = len(LAWS) + 2
-    if progress is not None:
-        progress(0, total)
-    kept, trouble = _measure(copy.deepcopy(mixer))
+    tell(0, total)
+    kept, trouble = _tried("the cache was not measured", lambda: kept_by(copy.deepcopy(mixer)))
     # the law looks at the same 4,096 tokens
     calls = LAWS | {"cache": lambda mixer: cache_as_declared(mixer, kept)}
     results = []
     for done, (law, call) in enumerate(calls.items(), 1):
-        if progress is not None:
-            progress(done, total)
+        tell(done, total)
         results.append(_result(law, call, mixer))
-    if progress is not None:
-        progress(total - 1, total)
-    speed, slow = _speed(copy.deepcopy(mixer).float())
+    tell(total - 1, total)
+    speed, slow = _tried("the speed was not measured", lambda: _speed(copy.deepcopy(mixer)))
+    training, unseen = _tried("train mode was not looked at", lambda: _in_training(mixer))
+    notes = (training or unseen, trouble, slow, _long(results))
     return ReportCard(
         mechanism=mixer.mechanism,
         origin=origin,
@@ -209,12 +210,16 @@ def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> R
         growth=_growth(kept) if kept else "unknown",
         speed=speed,
         seed=seed,
-        notes=tuple(
-            note
-            for note in (_in_training(copy.deepcopy(mixer)), trouble, slow, _long(results))
-            if note
-        ),
+        notes=tuple(note for note in notes if note),
     )
+
+
+def _tried(what: str, call: Callable[[], Found]) -> tuple[Found | None, str]:
+    """What the call returns, and what went wrong."""
+    try:
+        return call(), ""
+    except Exception as error:
+        return None, f"{what}: {error if isinstance(error, LawBroken) else describe_error(error)}"
 
 
 def _long(results: Sequence[LawResult]) -> str:
@@ -231,11 +236,12 @@ def _long(results: Sequence[LawResult]) -> str:
 
 def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
     says = " ".join((LAWS[law].__doc__ or "").split("\n\n")[0].split())
-    if law == "chunks" and isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"):
-        return LawResult(law=law, says=says, holds=True, applies=False)
-    if law == "forgets" and (mixer.mechanism.origin or mixer.mechanism.reach is None):
-        return LawResult(law=law, says=says, holds=True, applies=False)
-    if law == "monotone" and not mixer.mechanism.is_monotone:
+    without = {
+        "chunks": isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"),
+        "forgets": mixer.mechanism.origin or mixer.mechanism.reach is None,
+        "monotone": not mixer.mechanism.is_monotone,
+    }
+    if without.get(law):
         return LawResult(law=law, says=says, holds=True, applies=False)
     start = time.process_time()
     told = ""
@@ -253,29 +259,17 @@ def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
 def _in_training(mixer: Mixer) -> str:
     """What the laws leave out where train mode computes something else than eval mode."""
     x = inputs(mixer, 2, 20, seed=71)
-    try:
-        y = mixer(x)
-        mixer.train()
-        with seeded(1):
-            first = mixer(x)
-        with seeded(2):
-            second = mixer(x)
-    except Exception as error:
-        return f"train mode was not looked at: {describe_error(error)}"
+    y = mixer(x)
+    training = copy.deepcopy(mixer).train()
+    with seeded(1):
+        first = training(x)
+    with seeded(2):
+        second = training(x)
     if not torch.equal(first, second):
         return "in train mode outputs are random, as with dropout: the laws are about eval mode"
     if not torch.equal(first, y):
         return "train mode gives other outputs than eval mode: the laws are about eval mode"
     return ""
-
-
-def _measure(mixer: Mixer) -> tuple[Kept | None, str]:
-    """What the mixer carries, and what went wrong."""
-    try:
-        return kept_by(mixer), ""
-    except Exception as error:
-        told = error if isinstance(error, LawBroken) else describe_error(error)
-        return None, f"the cache was not measured: {told}"
 
 
 def _growth(kept: Kept) -> str:
@@ -298,16 +292,13 @@ def growth_class(numbers: list[int]) -> str:
 
 
 @torch.no_grad()
-def _speed(mixer: Mixer) -> tuple[Speed | None, str]:
-    """The timings, and what went wrong."""
-    try:
-        x = inputs(mixer, 1, 2 * LONGER).float()
-        step = _seconds(lambda: stream(mixer, x[:, :STEPS]))
-        forward = _seconds(lambda: mixer(x[:, :STEPS]))
-        once = _seconds(lambda: mixer(x[:, :LONGER]))
-        return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once), ""
-    except Exception as error:
-        return None, f"the speed was not measured: {describe_error(error)}"
+def _speed(mixer: Mixer) -> Speed:
+    mixer = mixer.float()
+    x = inputs(mixer, 1, 2 * LONGER).float()
+    step = _seconds(lambda: stream(mixer, x[:, :STEPS]))
+    forward = _seconds(lambda: mixer(x[:, :STEPS]))
+    once = _seconds(lambda: mixer(x[:, :LONGER]))
+    return Speed(step=step, forward=forward, growth=_seconds(lambda: mixer(x)) / once)
 
 
 def _seconds(call: Callable[[], Any]) -> float:

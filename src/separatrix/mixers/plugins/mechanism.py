@@ -1,5 +1,6 @@
 """A registered module as a mechanism: its sizes, and what it carries, declared and compared with
 its state, or measured: the shapes of its state, token by token, before anything is claimed of it.
+And as a mixer.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import prod
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.core.numbers.bits import Bits
-from separatrix.mixers.base.mixer import Shapes
-from separatrix.mixers.plugins.probe import apart, check_state, describe_error, kind
-from separatrix.mixers.plugins.signature import lacks
+from separatrix.mixers.base.mixer import Mixer, Shapes, State
+from separatrix.mixers.base.tensors import Token, Tokens
+from separatrix.mixers.plugins.probe import (
+    apart,
+    check_state,
+    describe_error,
+    kind,
+    lacks,
+    stepped,
+)
 from separatrix.stacks.mechanisms import CacheItem, LayerKind, Mechanism
 from separatrix.stacks.mechanisms.base import Reach, integer
 
@@ -200,10 +208,10 @@ class Probe:
 
     def __init__(self, mechanism: OwnMechanism) -> None:
         self.mechanism = mechanism
-        self._measured: list[Shapes] = []
-        self._error: SeparatrixError | None = None
-        self._device = "meta"
-        self._start()
+        # tensors on meta have shapes and no memory; some modules need real ones
+        self._start("meta")
+        if self._error is not None:
+            self._start("cpu")
 
     def shapes(self, t: int) -> Shapes:
         """Shapes after t tokens, the batch left out. Raises SizeError where the module's own
@@ -232,56 +240,35 @@ class Probe:
             or self.mechanism.declared(t) == self.mechanism.declared(HORIZON)
         )
 
-    def _start(self) -> None:
+    def _start(self, device: str) -> None:
         """The module and its first state; an error is kept for the first question."""
-        # tensors on meta have shapes and no memory; some modules need real ones
-        for self._device in ("meta", "cpu"):
-            try:
-                with self._running():
-                    self._module = self.mechanism.build()
-                    self._state = self._module.init_state(2)  # type: ignore[operator]
-                    self._keep(self._state, "init_state")
-                    self._error = None
-                    return
-            except Exception as error:
-                self._error = self._told(error, "init_state")
+        self._measured: list[Shapes] = []
+        self._error: SeparatrixError | None = None
+        self._device = device
+        try:
+            with self._running():
+                self._module = self.mechanism.build()
+                self._keep(self._module.init_state(2), "init_state")  # type: ignore[operator]
+        except Exception as error:
+            self._error = self._told(error, "init_state")
 
     def _advance(self) -> None:
         if self._error is not None:
             raise self._error
         t = len(self._measured) - 1
+        x = torch.zeros(2, self.mechanism.width, device=self._device)
         try:
             with self._running():
-                result = self._module.step(torch.zeros(2, self.mechanism.width), self._state, t)  # type: ignore[operator]
-                if not isinstance(result, tuple) or len(result) != 2:
-                    raise SizeError(
-                        f"{self.mechanism.name}: step returned {kind(result)}; it must return (y,"
-                        " state)"
-                    )
-                self._state = result[1]
-                self._keep(self._state, "step")
+                self._keep(stepped(self._module, self.mechanism.name, x, self._state, t)[1], "step")
         except Exception as error:
-            # on meta the error may be the fault of the device
-            if self._device == "cpu":
-                self._error = self._told(error, "step")
-                raise self._error from None
-            self._restart_on_cpu()
-
-    def _restart_on_cpu(self) -> None:
-        """Some modules look at values, which meta tensors have not: from the first token again,
-        with memory.
-        """
-        self._measured = []
-        self._device = "cpu"
-        try:
-            with self._running():
-                self._module = self.mechanism.build()
-                self._state = self._module.init_state(2)  # type: ignore[operator]
-                self._keep(self._state, "init_state")
-        except Exception as error:
-            self._error = self._told(error, "init_state")
+            # modules that look at values begin again with memory: on meta there are none
+            if self._device == "meta":
+                return self._start("cpu")
+            self._error = self._told(error, "step")
+            raise self._error from None
 
     def _keep(self, state: Any, method: str) -> None:
+        self._state = state
         check_state(self.mechanism.name, state, 2, method)
         shapes = {name: tuple(tensor.shape[1:]) for name, tensor in state.items()}
         numbers = sum(prod(shape) for shape in shapes.values())
@@ -315,3 +302,100 @@ def probe(mechanism: OwnMechanism) -> Probe:
 def largest_numbers(mechanism: OwnMechanism) -> tuple[int, ...]:
     """The most numbers held after at most 0, 1, ..., HORIZON tokens."""
     return tuple(accumulate((probe(mechanism).numbers(t) for t in range(HORIZON + 1)), max))
+
+
+class OwnMixer(Mixer):
+    """A registered module as a mixer. States are stored in the format of the parameters, whatever
+    `step` returns them in. The module has `forward(x)` (b, t, w) -> (b, t, w), `init_state(batch)`
+    -> dict of tensors whose first axis is the batch, and `step(x, state, t)` (b, w) -> ((b, w),
+    state); t counts the tokens before.
+
+    Raises SizeError for a model of another width than declared, and where the module returns what
+    no mixer may.
+    """
+
+    def __init__(self, mechanism: OwnMechanism, *, width: int) -> None:
+        super().__init__(mechanism, width=width)
+        if width != mechanism.width:
+            raise SizeError(
+                f"{mechanism.name}: width={mechanism.width} stands in a model of width {width};"
+                f" write {mechanism.name}(width={width})"
+            )
+        self.module = mechanism.build()
+        self.probe = probe(mechanism)
+        if not any(
+            tensor.is_floating_point()
+            for tensor in chain(self.module.parameters(), self.module.buffers())
+        ):
+            # without numbers of its own the module has no format and device to follow
+            self.register_buffer("like", torch.zeros(()), persistent=False)
+
+    def shapes(self, t: int) -> Shapes:
+        return self.probe.shapes(t)
+
+    def init_state(self, batch: int) -> State:
+        return self._stored(self.module.init_state(batch), batch, 0, "init_state")  # type: ignore[operator]
+
+    def reset(self, generator: torch.Generator) -> None:
+        """The module's own `reset(generator)`, or what its constructor draws from a seed that
+        the generator gives.
+        """
+        if callable(own := getattr(self.module, "reset", None)):
+            own(generator)
+            return
+        seed = int(torch.randint(2**31, (), generator=generator, device=generator.device))
+        # constructors draw from the global generator, which others use, too
+        with apart(seed):
+            fresh = self.mechanism.build().state_dict()  # type: ignore[attr-defined]
+        with torch.no_grad():
+            for name, tensor in self.module.state_dict().items():
+                # state_dict shares memory with the module
+                tensor.copy_(fresh[name])
+
+    @property
+    def chunk(self) -> int:
+        """The module's own `chunk`, if it has one."""
+        return getattr(self.module, "chunk", Mixer.chunk)
+
+    @chunk.setter
+    def chunk(self, size: int) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        if hasattr(self.module, "chunk"):
+            self.module.chunk = size  # type: ignore[assignment]
+
+    @property
+    def _like(self) -> Tensor:
+        return next(
+            tensor
+            for tensor in chain(self.parameters(), self.buffers())
+            if tensor.is_floating_point()
+        )
+
+    def _forward(self, x: Tokens) -> Tokens:
+        return self._like_input(self.module(x), x, "forward")
+
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
+        y, new = stepped(self.module, self.mechanism.name, x, state, t)
+        return self._like_input(y, x, "step"), self._stored(new, len(x), t + 1, "step")
+
+    def _like_input(self, y: Any, x: Tensor, method: str) -> Tensor:
+        if not isinstance(y, Tensor) or y.shape != x.shape:
+            raise SizeError(
+                f"{self.mechanism.name}: {method} returned {kind(y)} for x of shape"
+                f" {tuple(x.shape)}; it must return that shape"
+            )
+        if y.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise SizeError(
+                f"{self.mechanism.name}: {method} returned {y.dtype} for x of {x.dtype}; end it"
+                " with y.to(x.dtype)"
+            )
+        return y
+
+    def _stored(self, state: Any, batch: int, t: int, method: str) -> State:
+        check_state(self.mechanism.name, state, batch, method)
+        like = self._like
+        state = {name: tensor.to(like) for name, tensor in state.items()}
+        try:
+            self._check_state(state, batch, t)
+        except SizeError as error:
+            raise SizeError(f"{error} (as {method} returned it)") from None
+        return state

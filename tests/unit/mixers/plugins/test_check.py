@@ -20,10 +20,10 @@ from support.quick_laws import shorten
 from separatrix.cli.main import app, run
 from separatrix.mixers import MIXERS
 from separatrix.mixers.laws import LAWS, in_formats
+from separatrix.mixers.plugins import TAKEN
 from separatrix.mixers.plugins import check as checking
 from separatrix.mixers.plugins.check import find, growth_class
 from separatrix.mixers.plugins.load import import_module
-from separatrix.mixers.plugins.signature import TAKEN
 from separatrix.stacks.mechanisms import MECHANISMS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "my_mixer.py"
