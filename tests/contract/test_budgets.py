@@ -19,13 +19,13 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "protocols": (923, 923),
     "cards": (4_734, 3_600),
     "mixers": (9_552, 7_200),
-    "models": (2_632, 2_000),
+    "models": (2_635, 2_000),
     "constructions": (5_543, 4_000),
     "proofs": (10_445, 6_200),
-    "checks": (3_247, 2_600),
+    "checks": (3_401, 2_600),
     "training": (8_208, 3_800),
     "findings": (2_063, 1_800),
-    "cli": (9_696, 4_000),
+    "cli": (9_700, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

@@ -275,7 +275,7 @@ BAD_INPUTS = (
     "check-mechanism gdn --set state",
     "task no-such audit",
     "task eva:n=0 audit",
-    "task eva audit --fitted 1",
+    "task eva audit --number 1",
     "compare llama-3.1-8b",
     "compare llama-3.1-8b no-such",
     "compare llama-3.1-8b mamba-2.8b --context -4",

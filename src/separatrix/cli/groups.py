@@ -117,6 +117,7 @@ FORMER: dict[str, dict[str, Former]] = {
     },
     "task": {
         "--tested": Former("--number"),
+        "--fitted": Former("--number", "as many are fitted to and judged on"),
         "--task": Former("", "the task comes first: task eva evaluate DIR"),
         **{f"--{name}": Former(f"--rows {name}=") for name in ("train", "validation", "test")},
     },

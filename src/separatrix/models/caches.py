@@ -15,7 +15,7 @@ import copy
 import math
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -183,11 +183,13 @@ def run(
     names: frozenset[str] | None = None,
     after: RoundedRun | None = None,
     seen: int = 0,
+    check: Callable[[], None] = lambda: None,
 ) -> RoundedRun:
     """Streams t >= 1 tokens through the model, rounding after each, the start token included.
 
-    `after` is a run over the `seen` tokens before. Raises SizeError unless the model computes in
-    float64 (`exact` makes such a copy).
+    `after` is a run over the `seen` tokens before; `check` is called after each token. Raises
+    SizeError unless the model computes in float64 (`exact` makes such a copy), and what `check`
+    raises.
     """
     if model.head.weight.dtype != torch.float64 or tokens.shape[1] < 1:
         raise SizeError(
@@ -206,6 +208,7 @@ def run(
         # of the cache before it is rounded: afterwards every number sits on its level
         border = torch.minimum(after.border, border_distance(cache, grid, names=names))
         after = RoundedRun(logits, quantise_cache(cache, grid, names=names), border)
+        check()
     return after
 
 

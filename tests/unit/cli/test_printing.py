@@ -32,7 +32,7 @@ COMMANDS = (
     "compare deepseek-v3.2 mamba-2.8b",
     "compare qwen3-next-80b recurrentgemma-2b --why all",
     "design --task eva:V=50000 --task seqcomp:L=2 --context 32k --cache 200MiB --base lfm2-1.2b",
-    "task eva:n=8,V=8 audit --fitted 100 --number 100",
+    "task eva:n=8,V=8 audit --number 100",
 )
 SECOND = (
     "list theorems count:eva",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import monotonic
 from typing import Literal, get_args
 
@@ -12,14 +13,24 @@ import numpy as np
 from separatrix.checks.refute.blocks import swap_blocks
 from separatrix.checks.refute.collide import collide
 from separatrix.checks.refute.grid import fit_grid
-from separatrix.checks.refute.record import NotFound, Progress, fits, silent
+from separatrix.checks.refute.record import (
+    MEMORY,
+    Clock,
+    Expired,
+    NotFound,
+    Progress,
+    at_once,
+    check_memory,
+    fits,
+    silent,
+)
 from separatrix.checks.refute.two_runs import two_runs
 from separatrix.checks.refute.wrong import wrong_answer
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.evidence.records import Certificate
 from separatrix.core.numbers.formats import FORMATS, NumberFormat
 from separatrix.models.caches import Grid, declaring
-from separatrix.models.model import Model, build
+from separatrix.models.model import Model, build, parameter_count, trained_config
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
 
@@ -54,40 +65,53 @@ def refute(
     seed: int = 0,
     cache_format: str | None = None,
     method: Method = "auto",
+    memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
     """A concrete failure of a model, or NotFound, which proves nothing. Of an architecture, a model
     drawn from `seed` is refuted.
 
-    `budget` is in seconds. `cache_format` is pN, or a grid such as "p3:step=2^-1"; by default the
-    pN that the architecture declares; with another, the certificate is about the model's weights in
-    the stack that declares that one. With pN alone the step is the power of two that keeps most
-    drawn prefixes apart. The method "auto" is a collision of caches for bounded layers rounded to
-    pN, a block swap for one pN sparse layer on 2-Sum per query, and for everything else a wrong
-    answer; before that, where two runs of tokens are prompts of the task, two of them.
+    `budget` is in seconds, `memory` in bytes. `cache_format` is pN, or a grid such as
+    "p3:step=2^-1"; by default the pN that the architecture declares; with another, the certificate
+    is about the model's weights in the stack that declares that one. With pN alone the step is the
+    power of two that keeps most drawn prefixes apart. The method "auto" is a collision of caches
+    for bounded layers rounded to pN, a block swap for one pN sparse layer on 2-Sum per query, and
+    for everything else a wrong answer; before that, where two runs of tokens are prompts of the
+    task, two of them.
 
     Raises SizeError, SpecError, UnknownNameError for a method that does not apply, sizes that do
-    not fit, or a bad format.
+    not fit, a model that needs more memory, or a bad format.
     """
     method = chosen(method)
     architecture = subject.architecture if isinstance(subject, Model) else subject
     bits = _bits(architecture, cache_format)
-    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed)
-    left = budget
+    clock = Clock(budget, tries, progress)
+    model = subject if isinstance(subject, Model) else _drawn(subject, task, seed, memory)
+
+    def left() -> float:
+        return max(budget - (monotonic() - clock.start), _LEAST_SECONDS)
+
     if method == "auto":
         method = _method(architecture, task, bits)
         runs = task.two_runs()
         bare = runs is not None and not runs.end and task.length <= _MOST_TOKENS
         if method == "wrong_answer" and bare:
-            started = monotonic()
-            found = two_runs(model, task, seconds=budget, tries=tries)
+            found = two_runs(model, task, seconds=left(), tries=tries, memory=memory)
             if isinstance(found, Certificate):
                 return found
-            left = max(budget - (monotonic() - started), _LEAST_SECONDS)
     if method == "two_runs":
-        return two_runs(model, task, seconds=budget, tries=tries, progress=progress)
+        return two_runs(model, task, seconds=left(), tries=tries, memory=memory, progress=progress)
     if method == "wrong_answer":
-        return wrong_answer(model, task, seconds=left, tries=tries, seed=seed, progress=progress)
+        found = wrong_answer(
+            model,
+            task,
+            seconds=left(),
+            tries=tries,
+            seed=seed,
+            memory=memory,
+            progress=progress,
+        )
+        return replace(found, budget=budget) if isinstance(found, NotFound) else found
     if bits is None:
         raise SizeError(
             f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
@@ -99,10 +123,28 @@ def refute(
     if cache_format is not None and ":" in cache_format:
         grid = Grid.parse(cache_format)
     else:
-        sample = task.sample(256, np.random.default_rng(seed)).tokens[:, : task.prefix_length]
-        grid = fit_grid(model, sample, bits=bits, messages=method == "block_swap")
+        some = at_once(model, task.prefix_length, 256, memory, runs=8)
+        drawn = task.sample(some, np.random.default_rng(seed))
+        prefixes = drawn.tokens[:, : task.prefix_length]
+        messages = method == "block_swap"
+        try:
+            grid = fit_grid(model, prefixes, bits=bits, messages=messages, check=clock.check)
+        except Expired:
+            return NotFound(
+                what=f"step of p{bits}", tried=0, space="the powers of two", budget=budget
+            )
     search = collide if method == "collision" else swap_blocks
-    return search(model, task, grid=grid, seconds=budget, tries=tries, seed=seed, progress=progress)
+    found = search(
+        model,
+        task,
+        grid=grid,
+        seconds=left(),
+        tries=tries,
+        seed=seed,
+        memory=memory,
+        progress=progress,
+    )
+    return replace(found, budget=budget) if isinstance(found, NotFound) else found
 
 
 def chosen(method: str) -> Method:
@@ -149,6 +191,10 @@ def _bits(architecture: Architecture, cache_format: str | None) -> int | None:
     )
 
 
-def _drawn(architecture: Architecture, task: Task, seed: int) -> Model:
+def _drawn(architecture: Architecture, task: Task, seed: int, memory: int) -> Model:
     width = max(LEAST_WIDTH, *(part.inner_width for layer in architecture for part in layer))
+    config = trained_config(
+        architecture.spec, task, width=width, hidden=2 * width, length=task.length
+    )
+    check_memory(config, parameter_count(config), task.length, memory)
     return build(architecture, task, width=width, seed=seed, exact_state=True)

@@ -11,16 +11,20 @@ output and two answers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
+    MEMORY,
     SAFETY,
     Clock,
+    Expired,
     NotFound,
     Progress,
     agreement,
+    at_once,
     certificate,
     fits,
     scientific,
@@ -59,6 +63,7 @@ def swap_blocks(
     seconds: float = 60.0,
     tries: int = 1 << 20,
     seed: int = 0,
+    memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
     """Two prompts of 2-Sum per query that differ in one block, which sends one message and is not
@@ -84,21 +89,27 @@ def swap_blocks(
     copy = exact(model)
     rng = np.random.default_rng(seed)
     clock = Clock(seconds, tries, progress)
-    while clock.runs():
-        slot = int(rng.integers(blocks))
-        # a start token takes one place of the first block
-        place = slice(max(0, slot * part.block - bos), (slot + 1) * part.block - bos)
-        sets = task.sample(1 + min(BATCH, tries - clock.tried), rng).tokens[:, : task.prefix_length]
-        contents = np.unique(sets[1:, place], axis=0)
-        clock.count(len(contents))
-        for first, second in _twins(copy, sets[0], contents, place, grid, rng):
-            # a value in one of the twins only: the query for it has two right answers
-            for v in rng.permutation(np.setxor1d(first, second)):
-                found = _swap(model, copy, task, (first, second), int(v), slot, place, grid, rng)
-                if found is not None:
-                    return found
-            if not clock.runs():
-                break
+    batch = at_once(model, task.length, BATCH, memory)
+    with suppress(Expired):
+        while clock.runs():
+            slot = int(rng.integers(blocks))
+            # a start token takes one place of the first block
+            place = slice(max(0, slot * part.block - bos), (slot + 1) * part.block - bos)
+            sets = task.sample(1 + min(batch, tries - clock.tried), rng).tokens[
+                :, : task.prefix_length
+            ]
+            contents = np.unique(sets[1:, place], axis=0)
+            clock.count(len(contents))
+            for first, second in _twins(copy, sets[0], contents, place, grid, rng, clock):
+                # a value in one of the twins only: the query for it has two right answers
+                for v in rng.permutation(np.setxor1d(first, second)):
+                    found = _swap(
+                        model, copy, task, (first, second), int(v), slot, place, grid, rng
+                    )
+                    if found is not None:
+                        return found
+                if not clock.runs():
+                    break
     return NotFound(
         what="two blocks with one message",
         tried=clock.tried,
@@ -124,14 +135,20 @@ def sparse_blocks(model: Model) -> OpenedBlocks:
 
 
 def _twins(
-    copy: Model, base: Tokens, contents: Tokens, place: slice, grid: Grid, rng: np.random.Generator
+    copy: Model,
+    base: Tokens,
+    contents: Tokens,
+    place: slice,
+    grid: Grid,
+    rng: np.random.Generator,
+    clock: Clock,
 ) -> Iterator[tuple[Tokens, Tokens]]:
     """Pairs of contents of the block with one message and different sets, at most PAIRS, the
     closest to a border left out.
     """
     prompts = np.tile(base, (len(contents), 1))
     prompts[:, place] = contents
-    after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES)
+    after = run(copy, torch.from_numpy(prompts), grid, names=MESSAGES, check=clock.check)
     codes = cache_codes(after.cache, grid, names=MESSAGES).numpy()
     # close to a rounding border another machine may round the other way
     safe = after.border.numpy() >= SAFETY * LEAST_BORDER

@@ -8,17 +8,21 @@ prompts alike, so it answers one of them wrongly.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 
 import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
+    MEMORY,
     SAFETY,
     Clock,
+    Expired,
     NotFound,
     Progress,
     agreement,
+    at_once,
     certificate,
     fits,
     silent,
@@ -41,6 +45,7 @@ def collide(
     seconds: float = 60.0,
     tries: int = 1 << 20,
     seed: int = 0,
+    memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
     """Two prompts with one cache and two answers, for a model whose carried numbers are rounded to
@@ -69,31 +74,33 @@ def collide(
     ]
     holders: dict[bytes, tuple[int, int]] = {}
     kept: list[Tokens] = []
-    while clock.runs():
-        prefixes = _prefixes(
-            task, min(BATCH, tries - clock.tried), cuts[len(kept) % len(cuts)], rng
-        )
-        clock.count(len(prefixes))
-        kept.append(prefixes)
-        after = run(copy, torch.from_numpy(prefixes), grid)
-        codes = cache_codes(after.cache, grid).numpy()
-        if not codes.shape[1]:
-            raise SizeError(
-                f"'{model.architecture.spec}' carries nothing from token to token; search a wrong"
-                " answer instead"
+    batch = at_once(model, task.prefix_length, BATCH, memory)
+    with suppress(Expired):
+        while clock.runs():
+            prefixes = _prefixes(
+                task, min(batch, tries - clock.tried), cuts[len(kept) % len(cuts)], rng
             )
-        for row in np.flatnonzero(after.border.numpy() >= SAFETY * LEAST_BORDER):
-            # a hash table finds equal caches without comparing all pairs
-            batch, other = holders.setdefault(codes[row].tobytes(), (len(kept) - 1, int(row)))
-            first = kept[batch][other]
-            second = prefixes[row]
-            if np.array_equal(first, second):
-                continue
-            found = witness(model, copy, task, first, second, grid=grid, rng=rng)
-            if found is not None:
-                return found
-            if not clock.runs():
-                break
+            kept.append(prefixes)
+            after = run(copy, torch.from_numpy(prefixes), grid, check=clock.check)
+            clock.count(len(prefixes))
+            codes = cache_codes(after.cache, grid).numpy()
+            if not codes.shape[1]:
+                raise SizeError(
+                    f"'{model.architecture.spec}' carries nothing from token to token; search a"
+                    " wrong answer instead"
+                )
+            for row in np.flatnonzero(after.border.numpy() >= SAFETY * LEAST_BORDER):
+                # a hash table finds equal caches without comparing all pairs
+                held, other = holders.setdefault(codes[row].tobytes(), (len(kept) - 1, int(row)))
+                first = kept[held][other]
+                second = prefixes[row]
+                if np.array_equal(first, second):
+                    continue
+                found = witness(model, copy, task, first, second, grid=grid, rng=rng, clock=clock)
+                if found is not None:
+                    return found
+                if not clock.runs():
+                    break
     space = (
         "all prefixes"
         if task.prefix_classes() is None
@@ -113,19 +120,24 @@ def witness(
     *,
     grid: Grid,
     rng: np.random.Generator,
+    clock: Clock,
 ) -> Certificate | None:
     """The certificate of two prefixes, run one by one; None if no continuation tried separates
     them safely.
     """
     cut = len(first)
-    runs = [run(copy, torch.from_numpy(prefix[None]), grid) for prefix in (first, second)]
+    runs = [
+        run(copy, torch.from_numpy(prefix[None]), grid, check=clock.check)
+        for prefix in (first, second)
+    ]
     digests = {cache_digest(one.cache, grid) for one in runs}
     # a prefix may round otherwise alone than in a batch, and a checker runs it alone
     if len(digests) > 1:
         return None
     for ending, *answers in islice(separating(task, first, second, rng), 8):
         ends = [
-            run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut) for one in runs
+            run(copy, torch.from_numpy(ending[None]), grid, after=one, seen=cut, check=clock.check)
+            for one in runs
         ]
         details = agreement(ends)
         if details is None:

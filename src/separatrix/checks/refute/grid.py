@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -17,12 +18,19 @@ needs a fine one.
 """
 
 
-def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = False) -> Grid:
+def fit_grid(
+    model: Model,
+    prefixes: Tokens,
+    *,
+    bits: int,
+    messages: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> Grid:
     """The grid whose step, a power of two, keeps most of the prefixes (number, cut) apart; the
     coarsest of equally good ones.
 
-    `messages`: round the messages of a sparse layer's blocks only. Raises SizeError for more than
-    32 bits.
+    `messages`: round the messages of a sparse layer's blocks only. `check` is called after each
+    token. Raises SizeError for more than 32 bits, and what `check` raises.
     """
     copy = exact(model)
     names = MESSAGES if messages else None
@@ -32,7 +40,7 @@ def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = Fals
     largest = max(
         (
             float(x.abs().max())
-            for x in _carried(run(copy, tokens, wide, names=names).cache, names)
+            for x in _carried(run(copy, tokens, wide, names=names, check=check).cache, names)
             if x.numel()
         ),
         default=1.0,
@@ -40,12 +48,12 @@ def fit_grid(model: Model, prefixes: Tokens, *, bits: int, messages: bool = Fals
     # largest < 2^e, and 2^bits levels on both sides of 0 reach 2^(bits - 1) steps
     coarsest = math.frexp(largest or 1.0)[1] - max(0, bits - 1)
     grids = [Grid(bits, coarsest - finer) for finer in range(_FINEST)]
-    return max(
-        grids,
-        key=lambda grid: len(
-            cache_codes(run(copy, tokens, grid, names=names).cache, grid, names=names).unique(dim=0)
-        ),
-    )
+
+    def apart(grid: Grid) -> int:
+        cache = run(copy, tokens, grid, names=names, check=check).cache
+        return len(cache_codes(cache, grid, names=names).unique(dim=0))
+
+    return max(grids, key=apart)
 
 
 def _carried(cache: Cache, names: frozenset[str] | None) -> list[Tensor]:

@@ -16,8 +16,9 @@ from torch import nn
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
+from separatrix.core.numbers.amounts import format_bytes
 from separatrix.models.caches import LEAST_BORDER, LEAST_MARGIN, Grid, RoundedRun, margin
-from separatrix.models.model import Model
+from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.accuracy import fits as sizes_fit
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.base.task import Task, Tokens
@@ -28,6 +29,22 @@ Progress = Callable[[int, int], None]
 
 SAFETY = 10.0
 """What is found keeps this many times the distance that a checker asks for."""
+
+
+MEMORY = 8 << 30
+"""Bytes that a search takes at most, unless it is told otherwise."""
+COST = 1 << 32
+"""Most numbers times tokens of a batch: a fraction of a second of one core."""
+_GRACE = 0.5
+"""Seconds that a batch may take beyond the budget."""
+_FIXED = 16
+"""Bytes of a parameter: of the model, of its float32 copy and of its float64 one."""
+_COPIES = 6
+"""Copies of a number that are alive at once."""
+
+
+class Expired(Exception):
+    """The time of a search is over in the middle of a batch."""
 
 
 def silent(tried: int, most: int) -> None:
@@ -76,9 +93,47 @@ class Clock:
             self.tried == 0 or monotonic() - self.start < self.seconds
         )
 
+    def check(self) -> None:
+        """Between the tokens of a batch. Raises Expired."""
+        self.progress(min(self.tried, self.most), self.most)
+        if monotonic() - self.start > self.seconds + _GRACE:
+            raise Expired
+
     def count(self, tries: int) -> None:
         self.tried += tries
         self.progress(min(self.tried, self.most), self.most)
+
+
+def bytes_of(config: ModelConfig, parameters: int, tokens: int) -> tuple[int, int]:
+    """About how much memory a search takes, of a model and of a prompt of a batch."""
+    architecture = Architecture.parse(config.architecture)
+    parts = [part for layer in architecture for part in layer if part.mixes_tokens]
+    carried = sum(part.cache_bits(tokens) // part.p for part in parts)
+    inner = max((part.inner_width for part in parts), default=0)
+    scores = max((getattr(part, "heads", 1) for part in parts), default=0) * tokens
+    spread = tokens * (config.width + config.hidden + 3 * inner + scores)
+    return _FIXED * parameters, _COPIES * max(8 * carried, 4 * spread)
+
+
+def check_memory(config: ModelConfig, parameters: int, tokens: int, memory: int) -> None:
+    """Raises SizeError where a model and one prompt of so many tokens take more."""
+    needs = sum(bytes_of(config, parameters, tokens))
+    if needs > memory:
+        raise SizeError(
+            f"a search takes about {format_bytes(8 * needs)} for this model and prompts of"
+            f" {tokens:,} tokens, and may take {format_bytes(8 * memory)}: give more memory"
+        )
+
+
+def at_once(model: Model, tokens: int, most: int, memory: int, *, runs: int = 1) -> int:
+    """How many prompts of so many tokens a batch of so many runs holds, on every machine
+    alike.
+    """
+    parameters = sum(weight.numel() for weight in model.parameters())
+    fixed, each = bytes_of(model.config, parameters, tokens)
+    # a number that is carried is rounded and compared after each token
+    numbers = parameters + each // 2
+    return max(1, min(most, COST // (numbers * tokens * runs), (memory - fixed) // each))
 
 
 def certificate(

@@ -5,16 +5,22 @@ models much earlier.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from separatrix.checks.refute.record import (
+    MEMORY,
     Clock,
+    Expired,
     NotFound,
     Progress,
+    at_once,
     certificate,
     decoding,
     fits,
@@ -22,8 +28,8 @@ from separatrix.checks.refute.record import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
-from separatrix.models.caches import LEAST_ALIKE, decoded, margin, same_states
-from separatrix.models.model import Model
+from separatrix.models.caches import LEAST_ALIKE, margin, same_states, steps
+from separatrix.models.model import Cache, Model
 from separatrix.tasks.base.layout import TwoRuns, in_runs
 from separatrix.tasks.base.task import Task, Tokens
 
@@ -39,6 +45,7 @@ def two_runs(
     *,
     seconds: float = 60.0,
     tries: int = MOST,
+    memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
     """Two prompts that the model, decoding token by token with its states rounded as declared,
@@ -58,12 +65,14 @@ def two_runs(
     model = decoding(model)
     clock = Clock(seconds, min(tries, MOST), progress)
     pairs = _pairs(task, runs)
-    while clock.runs() and (some := list(islice(pairs, min(BATCH, clock.most - clock.tried)))):
-        clock.count(len(some))
-        for prompts in _answered_alike(model, np.stack(some)):
-            found = _confirmed(model, task, prompts)
-            if found is not None:
-                return found
+    batch = at_once(model, task.length, BATCH, memory)
+    with suppress(Expired):
+        while clock.runs() and (some := list(islice(pairs, min(batch, clock.most - clock.tried)))):
+            clock.count(len(some))
+            for prompts in _answered_alike(model, np.stack(some), clock):
+                found = _confirmed(model, task, prompts, clock)
+                if found is not None:
+                    return found
     return NotFound(
         what="two runs of tokens answered alike",
         tried=clock.tried,
@@ -98,19 +107,26 @@ def _pairs(task: Task, runs: TwoRuns) -> Iterator[Tokens]:
                 yield prompts
 
 
-def _answered_alike(model: Model, pairs: Tokens) -> Tokens:
+def _answered_alike(model: Model, pairs: Tokens, clock: Clock) -> Tokens:
     """Those of the pairs (number, 2, length) whose prompts have one answer, equal states first."""
-    logits, caches = zip(
-        *(decoded(model, torch.from_numpy(pairs[:, side])) for side in (0, 1)), strict=True
-    )
+    logits, caches = zip(*(_decoded(model, pairs[:, side], clock) for side in (0, 1)), strict=True)
     alike = (logits[0].argmax(-1) == logits[1].argmax(-1)).numpy()
     equal = same_states(*caches).numpy()
     return np.concatenate([pairs[alike & equal], pairs[alike & ~equal]])
 
 
-def _confirmed(model: Model, task: Task, prompts: Tokens) -> Certificate | None:
+def _decoded(model: Model, prompts: Tokens, clock: Clock) -> tuple[Tensor, Cache]:
+    """What is there after the last of their tokens. Raises Expired."""
+    ends = deque(maxlen=1)
+    for end in steps(model, torch.from_numpy(prompts)):
+        clock.check()
+        ends.append(end)
+    return ends.pop()
+
+
+def _confirmed(model: Model, task: Task, prompts: Tokens, clock: Clock) -> Certificate | None:
     """The certificate, if the model answers both prompts alike by a safe margin, each alone."""
-    ends = [decoded(model, torch.from_numpy(prompt[None])) for prompt in prompts]
+    ends = [_decoded(model, prompt[None], clock) for prompt in prompts]
     outputs = {int(logits[0].argmax()) for logits, _ in ends}
     if len(outputs) > 1 or min(margin(logits[0].double()) for logits, _ in ends) < 2 * LEAST_ALIKE:
         return None

@@ -6,9 +6,11 @@ import numpy as np
 import torch
 
 from separatrix.checks.refute.record import (
+    MEMORY,
     Clock,
     NotFound,
     Progress,
+    at_once,
     certificate,
     decoding,
     fits,
@@ -23,8 +25,6 @@ from separatrix.tasks.base.task import Task, Tokens
 
 BATCH = 256
 """Most inputs at once."""
-COST = 1 << 32
-"""Most parameters times tokens of a batch: a fraction of a second of one core."""
 POOL = 32
 """Inputs kept for change: those whose right answer leads least."""
 
@@ -36,6 +36,7 @@ def wrong_answer(
     seconds: float = 60.0,
     tries: int = 1 << 20,
     seed: int = 0,
+    memory: int = MEMORY,
     progress: Progress = silent,
 ) -> Certificate | NotFound:
     """One input that the model answers wrongly, in its own number format and in float64 alike, and
@@ -49,12 +50,11 @@ def wrong_answer(
     copy = exact(model)
     rng = np.random.default_rng(seed)
     pool = np.empty((0, task.length), np.int64)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    at_once = max(1, min(BATCH, COST // (parameters * task.length)))
+    most = at_once(model, task.length, BATCH, memory)
     while clock.runs():
-        batch = min(at_once, tries - clock.tried)
+        batch = min(most, tries - clock.tried)
         drawn = task.sample(batch, rng).tokens
-        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * at_once) else drawn
+        tokens = _changed(pool, drawn, rng) if len(pool) and clock.tried % (2 * most) else drawn
         try:
             answers = task.answer(tokens)
         except SizeError:

@@ -118,6 +118,7 @@ def refute(
         typer.Option(help=f"The task it should fail. {TASK_HELP}", autocompletion=complete.tasks),
     ],
     budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
+    memory: Annotated[str, typer.Option(help="Most memory to search in.")] = "8GiB",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
     method: Annotated[
         str,
@@ -141,9 +142,11 @@ def refute(
     from separatrix.core.evidence.atomic import write_atomic
     from separatrix.core.evidence.canonical import canonical
     from separatrix.core.evidence.records import Certificate
+    from separatrix.core.numbers.amounts import parse_bits
     from separatrix.tasks import parse_task
 
     wanted = parse_task(with_sizes(task, context))
+    room = parse_bits(memory, what="memory") // 8
     subject = from_folder(model).model if holds_model(model) else stack(model)
     with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
         from separatrix.checks.refute import chosen
@@ -151,7 +154,13 @@ def refute(
 
         told = seconds_of(budget, advance)
         found = search(
-            subject, wanted, budget=budget, seed=seed, method=chosen(method), progress=told
+            subject,
+            wanted,
+            budget=budget,
+            seed=seed,
+            method=chosen(method),
+            memory=room,
+            progress=told,
         )
     if not isinstance(found, Certificate):
         if as_json:

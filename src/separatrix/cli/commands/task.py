@@ -24,7 +24,7 @@ DRAWN, PROBED, ASKED = 3, 4000, 2048
 SPLITS = ("train", "validation", "test")
 OWN = {
     "sample": ("number", "seed"),
-    "audit": ("number", "seed", "sizes", "fitted"),
+    "audit": ("number", "seed", "sizes"),
     "export": ("seed", "out", "format", "rows"),
     "evaluate": ("number", "seed"),
 }
@@ -46,8 +46,8 @@ def task(
         typer.Option(
             min=1,
             max=10**9,
-            help=f"Instances: drawn by sample (default {DRAWN}), that audit judges probes on"
-            f" ({PROBED:,}), asked at each size by evaluate ({ASKED:,}).",
+            help=f"Instances: drawn by sample (default {DRAWN}), that audit fits and judges"
+            f" probes on ({PROBED:,} each), asked at each size by evaluate ({ASKED:,}).",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
@@ -59,9 +59,6 @@ def task(
             help="How many sizes of its grid audit tries of a bare name (default 3).",
         ),
     ] = None,
-    fitted: Annotated[
-        int, typer.Option(min=100, max=1_000_000, help="Instances that audit fits probes to.")
-    ] = PROBED,
     out: Annotated[Path | None, typer.Option(help="The new folder of an export.")] = None,
     format: Annotated[
         str | None,
@@ -107,7 +104,7 @@ def task(
     elif action == "sample":
         _sample(text, number or DRAWN, seed, as_json)
     elif action == "audit":
-        _audit(text, sizes, fitted, PROBED if number is None else number, seed, as_json)
+        _audit(text, sizes, PROBED if number is None else number, seed, as_json)
     else:
         _export(text, format, out, rows or [], seed, as_json)
 
@@ -190,15 +187,13 @@ def _over(*lines: tuple[str, Sequence[str]]) -> str:
     )
 
 
-def _audit(
-    text: str, sizes: int | None, fitted: int, tested: int, seed: int, as_json: bool
-) -> None:
+def _audit(text: str, sizes: int | None, number: int, seed: int, as_json: bool) -> None:
     """Shortcuts against the level that each may reach."""
     from separatrix.tasks import AUDITED, parse_any_task
     from separatrix.tasks.audits import audit, audit_texts, legend, table
 
-    if not 100 <= tested <= 1_000_000:
-        raise SizeError(f"--number {tested:,}: audit judges on 100 to 1,000,000 instances")
+    if not 100 <= number <= 1_000_000:
+        raise SizeError(f"--number {number:,}: audit judges on 100 to 1,000,000 instances")
     if ":" in text and sizes is not None:
         raise SpecError(
             f"--sizes tells how many sizes of the grid to take, but {text} has its own; leave one"
@@ -209,7 +204,7 @@ def _audit(
     with bar(f"auditing {text}", shown=not as_json) as progress:
         for done, one in enumerate(texts):
             progress(done, len(texts))
-            found.append(audit(parse_any_task(one), seed=seed, fitted=fitted, tested=tested))
+            found.append(audit(parse_any_task(one), seed=seed, fitted=number, tested=number))
     if as_json:
         print_json([one.to_json() for one in found])
     else:

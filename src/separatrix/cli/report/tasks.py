@@ -50,7 +50,7 @@ instances (fitted to 4,000 others), and the level p it may reach. A standard err
 level is tried again with four times as many fresh instances, and is a leak only if it is above
 again; none here is. Nine times of ten this finds a gain of 0.035 in a task answered yes or no that
 one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; with 40,000 and
-40,000 (`separatrix task TASK audit --fitted 40000 --number 40000`) 0.011, 0.017 and 0.026. That is
+40,000 (`separatrix task TASK audit --number 40000`) 0.011, 0.017 and 0.026. That is
 for a token whose place is known: among many places the right one must be found too, and the gain of
 0.053 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of
 10 among 3. Boosted trees on raw tokens are held to the levels of every task at one size.

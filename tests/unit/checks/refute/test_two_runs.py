@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from separatrix.cli.report.certificate import describe_certificate
 
 from separatrix.checks.refute import NotFound, refute, two_runs
 from separatrix.checks.verify.certificate import verify_certificate
+from separatrix.cli.report.evidence import certificate_parts
 from separatrix.constructions import construct
+from separatrix.core.document.terminal import shown
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.records import Certificate
 from separatrix.models.model import Model, build
@@ -102,8 +103,8 @@ def test_states_stand_still_far_before_the_bound(task: str) -> None:
     assert found.details["second"] == "1 x 25, 0 x 23"
     assert found.answers == asked.answer(torch.tensor(found.inputs).numpy()).tolist()
     assert "leave one state behind" in " ".join(verify_certificate(found))
-    said = describe_certificate(found)
-    assert "1 x 25, 0 x 23   right answer" in said
+    said = "\n".join(line.text for line in shown(certificate_parts(found), 200))
+    assert "1 x 25, 0 x 23" in said
     assert "both leave the same state behind" in said
 
 

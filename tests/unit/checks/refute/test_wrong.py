@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import separatrix.checks.refute as refuting
 from separatrix.checks.refute import NotFound, record, refute, wrong, wrong_answer
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -130,7 +131,7 @@ def test_a_search_ends_with_its_tries() -> None:
 
 def test_a_large_model_is_tried_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     model, task = _constant(6, 0.0)
-    monkeypatch.setattr(wrong, "COST", 1)
+    monkeypatch.setattr(record, "COST", 1)
     told: list[int] = []
     wrong_answer(model, task, seconds=20, tries=3, progress=lambda tried, _: told.append(tried))
     assert told == [1, 2, 3]
@@ -186,3 +187,29 @@ def test_answers_are_the_oracles() -> None:
     found = refute(Architecture.parse("full @ heads=1, head_dim=4"), TASK, seed=4)
     assert isinstance(found, Certificate)
     assert TASK.answer(np.array(found.inputs)).tolist() == found.answers
+
+
+@pytest.mark.parametrize(
+    "stack", [f"{x}, heads=1, head_dim=2" for x in ("linear @ p3", "full @ fp32")]
+)
+@pytest.mark.parametrize("seconds", [2, 6, 20, 60])
+def test_a_search_ends_within_a_batch(
+    stack: str, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look at the clock takes a second: the budget and what a batch may take beyond it."""
+    now = count(0.0)
+    for module in (record, refuting):
+        monkeypatch.setattr(module, "monotonic", lambda: next(now))
+    small = Architecture.parse(stack)
+    found = refute(small, Eva(n=16, V=4), budget=seconds, tries=4096)
+    assert isinstance(found, Certificate) or f"within {seconds} s" in str(found)
+    assert next(now) < seconds + 20
+
+
+def test_more_memory_than_given_is_refused_before_a_model_is_drawn() -> None:
+    with pytest.raises(SizeError, match="give more memory"):
+        refute(Architecture.parse("full*48"), TASK, memory=1 << 20)
+    model = build(Architecture.parse("full @ heads=1, head_dim=4"), TASK)
+    sizes = [record.at_once(model, TASK.length, 256, 1 << power) for power in (10, 20, 22, 40)]
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[-1]) == (1, 256)

@@ -100,7 +100,7 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
         (("list", "tasks", "--markdown", "--json"), "give one"),
         (("task", "evs", "audit"), "Did you mean 'eva'"),
         (("task", "eva", "audit", "--n", "0"), "n is 0"),
-        (("task", "eva", "audit", "--fitted", "3"), "--fitted"),
+        (("task", "eva", "audit", "--number", "3"), "--number"),
         (("task",), "Missing argument"),
         (("task", "eva:n=4", "audit", "--sizes", "2"), "leave one of them out"),
         (
