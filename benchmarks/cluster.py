@@ -34,7 +34,7 @@ from support.ray_cluster import Node, by_processor_time, until
 from separatrix.training.packs import Pack, Slice, Update, packed
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Work
-from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.engines.ray import RayEngine
 from separatrix.training.sweeps.schedule import FIRST_SLICE, run_sweep, slice_length
 from separatrix.training.sweeps.store import Store

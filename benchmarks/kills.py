@@ -84,7 +84,7 @@ def tell(pack: str, before: int, after: int, begin: float) -> None:
 def sweep(path: Path, arguments: argparse.Namespace) -> None:
     """Does what is missing, as `separatrix sweep` does."""
     from separatrix.training.packs import remaining
-    from separatrix.training.sweeps.engines.local import LocalEngine
+    from separatrix.training.sweeps.engines.pool import LocalEngine
     from separatrix.training.sweeps.schedule import run_sweep
     from separatrix.training.sweeps.store import Store
 

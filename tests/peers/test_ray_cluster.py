@@ -21,7 +21,7 @@ from separatrix.core.evidence.code import code_version
 from separatrix.training.packs import Pack, Slice, Update, packed
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
-from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.engines.ray import RayEngine, parse_address
 from separatrix.training.sweeps.schedule import run_sweep
 from separatrix.training.sweeps.store import Store

@@ -45,7 +45,7 @@ SWEEP = """
 import sys
 from support import pretended
 from separatrix.core.errors import SeparatrixError
-from separatrix.training.sweeps.engines.local import LocalEngine
+from separatrix.training.sweeps.engines.pool import LocalEngine
 from separatrix.training.sweeps.schedule import run_sweep
 from separatrix.training.sweeps.store import Store
 from separatrix.training.packs import packed

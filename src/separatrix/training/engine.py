@@ -19,11 +19,10 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory.trained import check_answers
 from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked
-from separatrix.training.forward import Forward
 from separatrix.training.packs import Metric, Pack
 from separatrix.training.probe import quick_cpu
 from separatrix.training.run import Run
-from separatrix.training.stacked import layout
+from separatrix.training.stacked import Forward, layout
 from separatrix.training.step import Step
 from separatrix.training.stream import Streams
 from separatrix.training.watch import Watch, rate

@@ -1,4 +1,4 @@
-"""One training run, as plain data; needs no torch."""
+"""One training run, as plain data, and what is known of it before it trains; needs no torch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.evidence.outcome import ROUNDED
 from separatrix.core.evidence.rule import broken
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
 from separatrix.tasks.resized import Resized, Stage, read_longer, read_stages
-from separatrix.training.buildable import check_stack
 
 MOST = 10**12
 """No size of a run is larger."""
@@ -352,3 +352,37 @@ def _names() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields without a default, and all fields."""
     every = fields(Run)
     return tuple(f.name for f in every if f.default is MISSING), tuple(f.name for f in every)
+
+
+def check_stack(stack: Architecture, *, width: int, prompt: int) -> None:
+    """Raises SizeError for a stack that cannot be trained in a model of that width on prompts of at
+    most `prompt` tokens, naming the layer, the numbers and the remedy.
+    """
+    if stack.positions not in ("embedded", "none"):
+        raise SizeError(
+            f"positions={stack.positions}: such a stack can be judged, but not trained; take"
+            " positions=embedded or positions=none"
+        )
+    for layer, _ in stack.counted():
+        for part in layer:
+            _check_part(part, width, prompt)
+
+
+def _check_part(part: Mechanism, width: int, prompt: int) -> None:
+    if part.declared_only and part.mixes_tokens:
+        raise SizeError(
+            f"'{part.name}' has declared sizes but no mixer: it can be judged, but not trained"
+        )
+    needed = part.model_width
+    if needed is not None and needed != width:
+        raise SizeError(
+            f"{part.name} is made for models {needed:,} wide, but width={width:,}; set"
+            f" width={needed} for the run, or {part.name}(width={width})"
+        )
+    size = part.varied_sizes().get("window", "window")
+    window = part.sizes().get(size) or 0
+    if window > prompt:
+        raise SizeError(
+            f"{part.name}: {size}={window:,} is longer than the longest prompt, {prompt:,} tokens;"
+            f" take {size}={prompt} or less, or attention without a window"
+        )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from separatrix.training.forward import Forward, Loss
 from separatrix.training.muon import Muon
 from separatrix.training.run import Run
+from separatrix.training.stacked import Forward, Loss
 from separatrix.training.stream import Prompts
 
 BETAS = (0.9, 0.98)

@@ -11,9 +11,9 @@ import torch
 from unit.training.test_engine import RUN, finished, pack, same
 
 from separatrix.training.engine import Trainer
-from separatrix.training.forward import Loss
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
+from separatrix.training.stacked import Loss
 from separatrix.training.watch import Watch
 
 EASY = replace(RUN, steps=320, stop_at=0.9, batch=32, width=16)

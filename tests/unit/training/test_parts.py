@@ -12,9 +12,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.tasks.labels import asked, most_asked
-from separatrix.training.forward import Forward
 from separatrix.training.run import Run
-from separatrix.training.stacked import layout
+from separatrix.training.stacked import Forward, layout
 from separatrix.training.stream import Prompts, Streams
 from separatrix.training.watch import rate
 

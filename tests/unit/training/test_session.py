@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from separatrix.core.errors import EvidenceError, OutputError
-from separatrix.training import session
+from separatrix.training import alone as session
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run

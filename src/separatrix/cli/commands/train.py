@@ -260,7 +260,7 @@ def _forget(file: Path) -> None:
 
 def _device(device: str) -> str:
     """The device to train on. Raises EngineError for one that is not there."""
-    from separatrix.training.sweeps.engines.local import devices
+    from separatrix.training.sweeps.engines.pool import devices
 
     return devices(device)[0]
 
@@ -270,9 +270,8 @@ def _trained(run: Run, file: Path, *, device: str, compile: bool, shown: bool) -
         print(f"train: an earlier run saved {file}", file=sys.stderr, flush=True)
     standing = _standing(run)
     with told("train", shown=shown, hint=HINT) as say:
-        from separatrix.training.alone import ended
+        from separatrix.training.alone import ended, saved
         from separatrix.training.packs import Pack
-        from separatrix.training.session import saved
 
         try:
             trainer = saved(

@@ -18,7 +18,7 @@ from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.training.packs import Metric
 from separatrix.training.run import Run
-from separatrix.training.sweeps.proved import proved
+from separatrix.training.sweeps.cells import proved
 from separatrix.training.sweeps.stored import Stored
 
 _STOPPED = {

@@ -116,8 +116,8 @@ def _refute(job: Job, store: Path) -> Work:
 def _train(job: Job, store: Path) -> Work:
     from separatrix.checks.refute import refute
     from separatrix.tasks import parse_task
+    from separatrix.training.alone import saved
     from separatrix.training.packs import Pack
-    from separatrix.training.session import saved
 
     pack = Pack(runs_of(job))
     trainer = saved(pack, checkpoint(job, store))

@@ -1,11 +1,20 @@
-"""Cells of a sweep: the runs that differ in nothing but seed and learning rate."""
+"""Cells of a sweep: the runs that differ in nothing but seed and learning rate; and what is proved
+of a stack on a task, to stand beside what was measured.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, Undecided
+from separatrix.core.evidence.records import Status
+from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
+from separatrix.theory.trained import trained_ceiling
 from separatrix.training.run import Run
 
 BARE = ("architecture", "task")
@@ -54,3 +63,31 @@ def varied(cells: Sequence[Cell]) -> tuple[str, ...]:
     """The fields in which the cells differ, in the order of a run's fields."""
     names = (field.name for field in fields(Run))
     return tuple(name for name in names if len({getattr(cell.run, name) for cell in cells}) > 1)
+
+
+@dataclass(frozen=True)
+class Proved:
+    """The strongest verdict, and Theorem A's ceiling for a model trained here."""
+
+    status: Status
+    theorem: str
+    """The key of the theorem behind the verdict."""
+    statement: str
+    ceiling: int | None
+    """Millionths of random questions that no weights answer more of; None where no theorem says
+    so, or where all may be right.
+    """
+
+
+@cache
+def proved(architecture: str, task: str) -> Proved:
+    """Raises what reading the texts raises."""
+    stack = Architecture.parse(architecture)
+    parsed = parse_task(task)
+    verdict = judge(stack, parsed)[0]
+    try:
+        found = trained_ceiling(stack, parsed)
+    except Undecided:
+        found = None
+    ceiling = None if found is None or found.at_most == WHOLE else found.at_most
+    return Proved(verdict.status, verdict.theorem, verdict.statement, ceiling)

@@ -9,9 +9,17 @@ from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.training.run import Run
-from separatrix.training.sweeps.grid import Entry, Grid, read_baseline, read_grids
 from separatrix.training.sweeps.nodes import Node, from_python, from_yaml, placed, refuse
-from separatrix.training.sweeps.values import HINTS, NEEDED, integer, text
+from separatrix.training.sweeps.values import (
+    HINTS,
+    NEEDED,
+    Entry,
+    Grid,
+    integer,
+    read_baseline,
+    read_grids,
+    text,
+)
 
 KEYS = ("name", "baseline", "grid", "seeds")
 SEEDS = 3

@@ -18,8 +18,8 @@ from separatrix.training.packs import Pack, Slice, Update, cost
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
 from separatrix.training.sweeps.live import Snapshot, Watch
+from separatrix.training.sweeps.processes import Stopping
 from separatrix.training.sweeps.schema import RUNNING, WAITING
-from separatrix.training.sweeps.stopping import Stopping
 from separatrix.training.sweeps.store import Store
 
 LOSSES = 5

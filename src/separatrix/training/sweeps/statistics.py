@@ -40,8 +40,7 @@ from separatrix.tasks.resized import repeats
 from separatrix.training.compare import Tried, Unequal, differences
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
-from separatrix.training.sweeps.cells import Cell, cells, varied
-from separatrix.training.sweeps.proved import Proved, proved
+from separatrix.training.sweeps.cells import Cell, Proved, cells, proved, varied
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Status, Stored

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.code import code_version
-from separatrix.training.sweeps import claims, reading, telling
+from separatrix.training.sweeps import claims, reading
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
@@ -237,7 +237,7 @@ class Store(Reading):
         the update tells of. A run that ended before stays as it is; its `completions` count on.
         """
         with self._database.transaction() as connection:
-            told = telling.Telling(connection, pack, owner, self.version)
+            told = claims.Telling(connection, pack, owner, self.version)
             lost = told.problem(update)
             if not lost:
                 told.keep(update, this_process().host)
@@ -261,7 +261,7 @@ class Store(Reading):
                     f"{self.path}: {owner} holds {changed} of {len(set(keys))} runs that are said"
                     " to have failed; nothing was kept"
                 )
-            telling.drop_needless_checkpoints(connection)
+            claims.drop_needless_checkpoints(connection)
 
     def watch(self, runs: Iterable[tuple[str, int, float]]) -> None:
         """Names the runs that `standing` tells of, each by key with the number of its cell and with

@@ -200,7 +200,7 @@ def check_choice(name: str, *, workers: int | None, device: str, address: str) -
     if name == "local":
         if address:
             raise SpecError("an address is of a Ray cluster: take --engine ray with it")
-        from separatrix.training.sweeps.engines.local import devices
+        from separatrix.training.sweeps.engines.pool import devices
 
         devices(device)
     if name == "ray" and workers is not None:
@@ -215,7 +215,7 @@ def chosen(name: str, *, workers: int | None, device: str, address: str) -> Engi
     """
     check_choice(name, workers=workers, device=device, address=address)
     if name == "local":
-        from separatrix.training.sweeps.engines.local import LocalEngine
+        from separatrix.training.sweeps.engines.pool import LocalEngine
 
         return LocalEngine(workers, device=device)
     from separatrix.training.sweeps.engines.ray import RayEngine

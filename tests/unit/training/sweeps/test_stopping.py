@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from separatrix.training.sweeps.stopping import Stopping
+from separatrix.training.sweeps.processes import Stopping
 
 
 @pytest.mark.parametrize(

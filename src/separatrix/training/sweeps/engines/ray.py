@@ -19,7 +19,7 @@ from separatrix.core.errors import EngineError, MissingExtraError, SpecError
 from separatrix.training.packs import Slice
 from separatrix.training.sweeps.engines.base import Engine, Result, Work
 from separatrix.training.sweeps.engines.child import started
-from separatrix.training.sweeps.engines.local import train
+from separatrix.training.sweeps.engines.pool import train
 from separatrix.training.sweeps.engines.ray_driver import QUIET, STARTING, Job, There
 
 CONNECTING = 40.0

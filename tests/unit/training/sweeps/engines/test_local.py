@@ -9,8 +9,7 @@ from support import pretended
 from separatrix.core.errors import EngineError
 from separatrix.training.packs import Pack, Slice, Update
 from separatrix.training.sweeps.engines.base import Failed, Lost, Result
-from separatrix.training.sweeps.engines.local import LocalEngine, devices
-from separatrix.training.sweeps.engines.pool import cores
+from separatrix.training.sweeps.engines.pool import LocalEngine, cores, devices
 
 
 def computed(engine: LocalEngine, piece: Slice) -> Result:
