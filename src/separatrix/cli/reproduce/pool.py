@@ -11,7 +11,8 @@ from typing import Any
 from separatrix.cli.reproduce.jobs import Job, perform, stored
 from separatrix.core.errors import EngineError
 from separatrix.core.progress import told
-from separatrix.training.sweeps.engines.pool import Died, Done, Processes, Raised
+from separatrix.training.sweeps.engines.base import Lost
+from separatrix.training.sweeps.engines.pool import Processes
 
 _HINT = "Ctrl-C saves and stops; the same command resumes"
 
@@ -45,16 +46,14 @@ def run_jobs(
     return results
 
 
-def _result(job: Job, back: Done[dict[str, Any]] | Raised | Died) -> dict[str, Any]:
-    match back:
-        case Done():
-            return back.value
-        case Raised():
-            raise back.error
-        case Died():
-            raise EngineError(
-                f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
-            )
+def _result(job: Job, back: dict[str, Any] | Exception | Lost) -> dict[str, Any]:
+    if isinstance(back, Exception):
+        raise back
+    if isinstance(back, Lost):
+        raise EngineError(
+            f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
+        )
+    return back
 
 
 def _eta(done: float, total: float, spent: float, workers: int) -> str:

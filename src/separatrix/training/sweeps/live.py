@@ -71,8 +71,6 @@ class Snapshot:
     """Model-steps per second, over the last minute."""
     left: float | None
     """Seconds left at the pace so far; None while there is none."""
-    seconds: float
-    """Since the start."""
     lines: tuple[str, ...]
     """What happened since the last snapshot, such as a worker that was lost."""
     cells: tuple[Line, ...]
@@ -158,7 +156,6 @@ class Watch:
             steps=steps,
             rate=self._rate(now, steps),
             left=self._left(now),
-            seconds=now - self._start,
             lines=said,
             cells=tuple(lines),
         )

@@ -28,7 +28,6 @@ def snapshot(*cells: Line, done: int = 0, lines: Sequence[str] = (), **more: flo
         steps=100,
         rate=0.0,
         left=None,
-        seconds=1.0,
         lines=tuple(lines),
         cells=cells,
     )

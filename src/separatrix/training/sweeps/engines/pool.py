@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection, wait
@@ -45,28 +45,6 @@ THREADS: dict[str, str] = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True)
-class Done(Generic[Value]):
-    """What the function returned."""
-
-    value: Value
-    worker: int
-
-
-@dataclass(frozen=True)
-class Raised:
-    """What the function raised."""
-
-    error: Exception
-
-
-@dataclass(frozen=True)
-class Died:
-    """How the process ended that was at it."""
-
-    reason: str
-
-
 def cores() -> int:
     """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -95,7 +73,7 @@ class Processes(Generic[Argument, Value]):
         self._workers: list[_Worker] = []
         self._queue: deque[tuple[int, str, Callable[[int], Argument]]] = deque()
         self._tickets = count(1)
-        self._back: list[tuple[int, Done[Value] | Raised | Died]] = []
+        self._back: list[tuple[int, Value | Exception | Lost]] = []
         self._unready = 0
 
     def submit(self, argument: Argument, kind: str = "") -> int:
@@ -109,8 +87,9 @@ class Processes(Generic[Argument, Value]):
         self._give()
         return ticket
 
-    def wait(self, timeout: float) -> list[tuple[int, Done[Value] | Raised | Died]]:
-        """What has come back, by ticket; at the latest after `timeout` seconds.
+    def wait(self, timeout: float) -> list[tuple[int, Value | Exception | Lost]]:
+        """What has come back, by ticket: what the function returned or raised, or how its process
+        ended. At the latest after `timeout` seconds.
 
         Raises EngineError when workers cannot even start.
         """
@@ -175,14 +154,14 @@ class Processes(Generic[Argument, Value]):
         ticket = worker.ticket
         assert ticket is not None
         worker.ticket = None
-        self._back.append((ticket, Done(value, worker.number) if good else Raised(value)))
+        self._back.append((ticket, value))
 
     def _bury(self, worker: _Worker) -> None:
         """A worker that is gone: what it was at is told; a new one comes when there is need."""
         self._workers.remove(worker)
         reason = worker.gone(PATIENCE)
         if worker.ticket is not None:
-            self._back.append((worker.ticket, Died(reason)))
+            self._back.append((worker.ticket, Lost(reason)))
         elif not worker.ready:
             self._unready += 1
             if self._unready >= STARTS:
@@ -282,7 +261,10 @@ class LocalEngine(Engine):
         return self._processes.submit_for(placed, piece.pack.key)
 
     def wait(self, timeout: float) -> list[tuple[int, Result]]:
-        return [(ticket, _result(back)) for ticket, back in self._processes.wait(timeout)]
+        return [
+            (ticket, Failed(described(back)) if isinstance(back, Exception) else back)
+            for ticket, back in self._processes.wait(timeout)
+        ]
 
     def close(self) -> None:
         self._processes.close()
@@ -317,13 +299,3 @@ def train(piece: Slice) -> Update:
     from separatrix.training.work import work
 
     return work(piece)
-
-
-def _result(back: Done[Update | Failed] | Raised | Died) -> Result:
-    match back:
-        case Done():
-            return back.value
-        case Raised():
-            return Failed(described(back.error))
-        case Died():
-            return Lost(back.reason)
