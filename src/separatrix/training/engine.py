@@ -257,23 +257,13 @@ class Trainer:
             outcome,
             status="done",
             tested=run.tested,
-            correct=own.correct,
-            right=own.right,
-            due=own.due,
-            bits=own.bits,
+            **_counts(own),
             bits_squares=own.bits_squares,
             longer=tuple(found.correct for found in longer),
             longer_right=tuple(found.right for found in longer),
             longer_due=tuple(found.due for found in longer),
             formats=tuple(
-                FormatOutcome(
-                    format=name,
-                    correct=found.correct,
-                    right=found.right,
-                    due=found.due,
-                    bits=found.bits,
-                )
-                for name, found in rounded.items()
+                FormatOutcome(format=name, **_counts(found)) for name, found in rounded.items()
             ),
         )
 
@@ -292,6 +282,10 @@ class Trainer:
 
     def _seeds(self) -> list[int]:
         return [self.pack.runs[member].seed for member in self._members]
+
+
+def _counts(found: Tally) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("correct", "right", "due", "bits")}
 
 
 def _drawn(run: Run, task: Task) -> Model:

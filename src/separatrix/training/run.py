@@ -25,13 +25,8 @@ MOST_NUMBERS = 1 << 31
 MOST_SEED = (1 << 63) - 1
 INTEGERS = {
     "seed": (0, MOST_SEED),
-    "steps": (1, MOST),
-    "batch": (1, MOST),
-    "width": (1, MOST),
-    "hidden": (0, MOST),
-    "tested": (1, MOST),
-    "plateau": (0, MOST),
-    "warmup": (0, MOST),
+    **dict.fromkeys(("steps", "batch", "width", "tested"), (1, MOST)),
+    **dict.fromkeys(("hidden", "plateau", "warmup"), (0, MOST)),
 }
 """Whole numbers of a run, each with its smallest and its largest."""
 REALS = {

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ LEASE = 60.0
 """Seconds after which the claims of an owner that has not told of itself are free."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Owner:
     """Who has claimed runs."""
 
@@ -56,15 +56,8 @@ def owners(connection: sqlite3.Connection) -> list[Owner]:
         " ORDER BY since, name"
     )
     return [
-        Owner(
-            name=name,
-            process=Process(host, machine, number, started),
-            version=version,
-            file=file,
-            since=since,
-            beaten=beaten,
-        )
-        for name, host, machine, number, started, version, file, since, beaten in found
+        Owner(name, Process(*process), *rest)
+        for name, process, rest in ((row[0], row[1:5], row[5:]) for row in found)
     ]
 
 
@@ -92,17 +85,7 @@ def register(
         free(connection, [name])
     connection.execute(
         "INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            name,
-            process.host,
-            process.machine,
-            process.number,
-            process.started,
-            version,
-            file,
-            now,
-            now,
-        ),
+        (name, *astuple(process), version, file, now, now),
     )
     return True
 

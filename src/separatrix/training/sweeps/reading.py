@@ -33,19 +33,12 @@ _RIGHT = "iif(due > 0, answered, correct)"
 _DUE = "iif(due > 0, due, tested)"
 """Answers right and due; prompts, where an earlier version did not count single answers."""
 SORTS = {
-    "key": "runs.key",
-    "architecture": "architecture",
-    "task": "task",
-    "seed": "seed",
-    "learning_rate": "learning_rate",
-    "status": "status",
-    "accuracy": f"1.0 * {_RIGHT} / {_DUE}",
-    "step": "step",
-    "seconds": "seconds",
-    "created": "created",
-    "ended": "ended",
-    "version": "version",
-}
+    name: name
+    for name in (
+        *("key", "architecture", "task", "seed", "learning_rate", "status"),
+        *("accuracy", "step", "seconds", "created", "ended", "version"),
+    )
+} | {"key": "runs.key", "accuracy": f"1.0 * {_RIGHT} / {_DUE}"}
 """What runs can be sorted by."""
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
@@ -102,12 +101,7 @@ class Store(Reading):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # ---- what a sweep wants

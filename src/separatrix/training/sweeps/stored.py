@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from separatrix.training.run import Run
 
 Status = Literal["waiting", "running", "done", "diverged", "failed", "damaged"]
-
-COLUMNS = (
-    "key",
-    "sweep",
-    "specification",
-    "status",
-    "result",
-    "error",
-    "version",
-    "created",
-    "ended",
-    "seconds",
-    "completions",
-    "step",
-    "owner",
-    "host",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +74,6 @@ class Stored:
                 f"run {self.key[:12]}, by version {self.version or '?'}: its {what} cannot be read"
                 f" here: {first_line(error)}"
             ) from error
+
+
+COLUMNS = tuple(field.name for field in fields(Stored))
