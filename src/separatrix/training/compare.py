@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from separatrix.core.errors import SizeError, UnknownNameError, first_line
 from separatrix.training.flops import training_flops
@@ -81,8 +82,7 @@ class Unequal:
     """In what, in words: "steps 1,000 and 2,000"."""
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """A cell, as far as it is compared."""
 
     label: str

@@ -193,7 +193,11 @@ class Telling:
 
     def keep(self, update: Update, host: str) -> None:
         now = time.time()
-        self._count_again([key for key, _ in update.finished if key in self._ended])
+        # what ended once more than it should is counted, and nothing else of it changes
+        self._connection.executemany(
+            "UPDATE runs SET completions = completions + 1 WHERE id = ?",
+            [(self._ids[key],) for key, _ in update.finished if key in self._ended],
+        )
         self._keep_metrics([metric for metric in update.metrics if metric.key in self._held])
         finished = {key for key, _ in update.finished if key in self._held}
         for key, outcome in update.finished:
@@ -225,13 +229,6 @@ class Telling:
         )
         self._keep_checkpoints(update, going, now)
         self._connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, self._owner))
-
-    def _count_again(self, keys: Sequence[str]) -> None:
-        """Counts that runs ended once more than they should: nothing else of them changes."""
-        self._connection.executemany(
-            "UPDATE runs SET completions = completions + 1 WHERE id = ?",
-            [(self._ids[key],) for key in keys],
-        )
 
     def _keep_metrics(self, metrics: Sequence[Metric]) -> None:
         """From its first new step on, what was told of a run before came from a training that was

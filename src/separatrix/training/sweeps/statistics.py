@@ -214,8 +214,7 @@ def _spread(right: Numbers, due: Numbers) -> Spread | None:
     return Spread(median=(low + high) / 2, least=least, most=most)
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """A seed, the rate that the other seeds chose, and the seed's accuracy at that rate."""
 
     seed: int
@@ -261,11 +260,7 @@ class Measured:
         nothing to choose, or only one seed to choose with.
         """
         return tuple(
-            HeldOut(
-                seed=seed,
-                learning_rate=self.rates[rate].learning_rate,
-                accuracy=Fraction(right, due),
-            )
+            HeldOut(seed, self.rates[rate].learning_rate, Fraction(right, due))
             for seed, rate, right, due in zip(
                 *(column.tolist() for column in self._held_out), strict=True
             )
@@ -318,6 +313,11 @@ class Measured:
             if len(places):
                 return rate.load([int(places[0])])[0].outcome.parameters
         return None
+
+    @property
+    def most_seeds(self) -> int:
+        """At the rate that has most."""
+        return max(len(rate.counts.seeds) for rate in self.rates)
 
     @property
     def chance(self) -> Fraction:
@@ -437,13 +437,7 @@ def _summary(
     ]
     unequal = differences(
         [
-            Tried(
-                label=cell.label,
-                run=cell.run,
-                parameters=cell.parameters,
-                rates=len(cell.rates),
-                seeds=max(len(rate.counts.seeds) for rate in cell.rates),
-            )
+            Tried(cell.label, cell.run, cell.parameters, len(cell.rates), cell.most_seeds)
             for cell in measured
         ]
     )
