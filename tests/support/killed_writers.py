@@ -20,7 +20,7 @@ from pathlib import Path
 
 from separatrix.training.packs import Pack
 from separatrix.training.sweeps.store import Store
-from support.toy_runs import outcome, pack, update
+from support.toy_runs import checkpoint, outcome, pack, update
 
 PACK = pack(0, 1, 2)
 MANY = pack(*range(40))
@@ -51,7 +51,7 @@ def state(store: Store) -> State:
         [row.status, row.step, row.seconds, row.result, row.error, row.completions, row.owner]
         for row in store.rows()
     ]
-    return [*runs, [store.metrics(key) for key in PACK.keys], store.checkpoint(PACK)]
+    return [*runs, [store.metrics(key) for key in PACK.keys], checkpoint(store, PACK)]
 
 
 def work(store: Store) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.packs import Metric, Pack, Update
 from separatrix.training.run import Run
+from separatrix.training.sweeps.store import Store
 
 
 def run(seed: int = 0, learning_rate: float = 3e-3, architecture: str = "full") -> Run:
@@ -41,3 +42,11 @@ def update(
         step=step,
         seconds=2.0,
     )
+
+
+def checkpoint(store: Store, pack: Pack) -> bytes | None:
+    """The last checkpoint of exactly this pack; None where there is none of this version."""
+    query = "SELECT data FROM checkpoints WHERE pack = ? AND version = ?"
+    with store._database.reading() as connection:
+        found = connection.execute(query, (pack.key, store.version)).fetchone()
+    return None if found is None else found[0]

@@ -286,19 +286,11 @@ class Reading:
         with self._database.reading() as connection:
             return dict(connection.execute(query).fetchall())
 
-    def checkpoint(self, pack: Pack) -> bytes | None:
-        """The last checkpoint of exactly this pack; None where there is none of this version of
-        the code.
-        """
-        query = "SELECT data FROM checkpoints WHERE pack = ? AND version = ?"
-        with self._database.reading() as connection:
-            found = connection.execute(query, (pack.key, self.version)).fetchone()
-        return None if found is None else found[0]
-
     def packs(self, keys: Sequence[str]) -> list[Pack]:
         """The packs with a checkpoint that hold one of these runs, ended members included."""
         with self._database.reading() as connection:
-            return begun_packs(connection, json.dumps([*keys]), self.version)
+            found = begun_packs(connection, json.dumps([*keys]), self.version)
+        return [pack for pack, _, _ in found]
 
     def standing(self, owner: str) -> Standing:
         """How the watched runs stand, seen by an owner."""
@@ -328,23 +320,24 @@ class Reading:
             return shown(connection, sweep)
 
 
-def begun_packs(connection: sqlite3.Connection, keys: str, version: str) -> list[Pack]:
+def begun_packs(
+    connection: sqlite3.Connection, keys: str, version: str
+) -> list[tuple[Pack, int, bytes]]:
+    """The packs with a checkpoint of this version that hold one of these runs, each with the step
+    and the data of it.
+    """
     from separatrix.training.packs import Pack
 
     found = connection.execute(
-        "SELECT members FROM checkpoints WHERE version = ? AND pack IN"
+        "SELECT members, step, data FROM checkpoints WHERE version = ? AND pack IN"
         " (SELECT pack FROM runs WHERE replaced = 0"
         " AND key IN (SELECT value FROM json_each(?))) ORDER BY rowid",
         (version, keys),
     ).fetchall()
-    return [Pack(tuple(_run(connection, key) for key in json.loads(row[0]))) for row in found]
-
-
-def begun(connection: sqlite3.Connection, pack: Pack, version: str) -> tuple[int, bytes]:
-    """Step and data of a pack's checkpoint, which is there."""
-    return connection.execute(
-        "SELECT step, data FROM checkpoints WHERE pack = ? AND version = ?", (pack.key, version)
-    ).fetchone()
+    return [
+        (Pack(tuple(_run(connection, key) for key in json.loads(members))), step, data)
+        for members, step, data in found
+    ]
 
 
 def _run(connection: sqlite3.Connection, key: str) -> Run:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Self
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.code import code_version
-from separatrix.training.sweeps import claims, reading
+from separatrix.training.sweeps import claims
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import Reading
+from separatrix.training.sweeps.reading import BROKEN, Reading, begun_packs
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
@@ -138,7 +138,7 @@ class Store(Reading):
         """
         listed = _listed(keys)
         with self._database.transaction() as connection:
-            damaged = _begin_anew(connection, reading.BROKEN, listed)
+            damaged = _begin_anew(connection, BROKEN, listed)
             failed = connection.execute(
                 f"UPDATE runs SET status = '{WAITING}', error = '', step = 0, ended = NULL"
                 " WHERE replaced = 0 AND status = 'failed'"
@@ -181,11 +181,9 @@ class Store(Reading):
             claims.free_the_dead(connection, owner, self._database.number)
             held = claims.take(connection, keys, owner)
             if going_on and held:
-                for pack in reading.begun_packs(connection, _listed(held), self.version):
+                for pack, step, data in begun_packs(connection, _listed(held), self.version):
                     members = claims.take(connection, pack.keys, owner)
-                    begun.append(
-                        Begun(pack, members, *reading.begun(connection, pack, self.version))
-                    )
+                    begun.append(Begun(pack, members, step, data))
         if new:
             # from now on the store itself says that somebody writes beside it
             self._database.flush()
@@ -291,7 +289,7 @@ def _begin_anew(connection: Connection, which: str, keys: str, *values: str) -> 
         f" AND {which} AND key IN (SELECT value FROM json_each(?))",
         (*values, keys),
     ).fetchall()
-    if found and which == reading.BROKEN:
+    if found and which == BROKEN:
         # an index has what stood there before, and would not let go of it
         connection.execute("REINDEX")
     for number, *row in found:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.toy_runs import outcome, pack, run, update
+from support.toy_runs import checkpoint, outcome, pack, run, update
 
 from separatrix.core.errors import ClaimLost, StoreError, UnknownNameError
 from separatrix.training.packs import Metric, Pack
@@ -71,11 +71,11 @@ def test_checkpoints_stay_until_nobody_goes_on_with_them(store: Store) -> None:
     store.release("me")
     # the ended run is still a member of what was trained
     assert store.packs([both.keys[1]]) == [both]
-    assert store.checkpoint(both) == b"twenty"
-    assert store.checkpoint(Pack(both.runs[1:])) is None
+    assert checkpoint(store, both) == b"twenty"
+    assert checkpoint(store, Pack(both.runs[1:])) is None
     store.claim(both.keys, "you")
     store.tell(both, update(both, 30, finished=[both.runs[1]], metrics=[], checkpoint=None), "you")
-    assert store.checkpoint(both) is None
+    assert checkpoint(store, both) is None
 
 
 def test_halves_take_the_place_of_their_pack(store: Store) -> None:
@@ -88,8 +88,8 @@ def test_halves_take_the_place_of_their_pack(store: Store) -> None:
         update(whole, 20, checkpoint=None), halves=halves, half_checkpoints=(b"left", b"right")
     )
     store.tell(whole, halved, "me")
-    assert store.checkpoint(whole) is None
-    assert [store.checkpoint(half) for half in halves] == [b"left", b"right"]
+    assert checkpoint(store, whole) is None
+    assert [checkpoint(store, half) for half in halves] == [b"left", b"right"]
     assert store.packs(whole.keys) == list(halves)
 
 
@@ -99,7 +99,7 @@ def test_checkpoints_of_other_code_are_not_gone_on_with(store: Store) -> None:
     store.claim(alone.keys, "me")
     store.tell(alone, update(alone, 10), "me")
     with Store.open(store.path, version="2") as other:
-        assert other.checkpoint(alone) is None
+        assert checkpoint(other, alone) is None
         assert other.packs(alone.keys) == []
 
 
@@ -129,7 +129,7 @@ def test_a_claim_that_was_lost_tells_nothing(store: Store, monkeypatch: pytest.M
     with pytest.raises(ClaimLost, match="me holds 0 of 1 runs"):
         store.fail(alone.keys, "no", "me")
     assert store.metrics(alone.keys[0]) == []
-    assert store.checkpoint(alone) is None
+    assert checkpoint(store, alone) is None
     assert store.rows()[0].status == "running"
 
 
@@ -191,7 +191,7 @@ def test_packs_are_taken_up_whole(store: Store) -> None:
     held, begun = store.take_up(three.keys[:1], "me")
     assert held == list(three.keys[:1])
     assert [(one.pack, one.held, one.step) for one in begun] == [(three, list(three.keys[:2]), 10)]
-    assert begun[0].checkpoint == store.checkpoint(three)
+    assert begun[0].checkpoint == checkpoint(store, three)
     assert store.take_up(three.keys[1:], "other") == ([], [])
 
 
