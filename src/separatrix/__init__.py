@@ -57,7 +57,7 @@ _HOMES = {
     "export": "separatrix.tasks.exports",
     "judge": "separatrix.cli.asked",
     "parse_task": "separatrix.tasks",
-    "preset": "separatrix.stacks.architecture.released",
+    "preset": "separatrix.stacks.architecture.resolve",
     "refute": "separatrix.checks.refute",
     "register_mechanism": "separatrix.mixers.plugins",
     "reproduce_table": "separatrix.cli.reproduce",

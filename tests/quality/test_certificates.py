@@ -38,7 +38,7 @@ CASES = {
 @cache
 def found(case: str) -> Certificate:
     spec, task = CASES[case]
-    certificate = refute(Architecture.parse(spec), parse_task(task), budget=30, seed=5)
+    certificate = refute(Architecture.parse(spec), parse_task(task), budget=600, seed=5)
     assert isinstance(certificate, Certificate)
     assert certificate.form == {"window": "collision"}.get(case, case)
     return certificate
@@ -405,7 +405,7 @@ def test_blocks_chosen_by_a_tie_are_refused() -> None:
     """
     spec, task = CASES["block_swap"]
     swaps = (
-        refute(Architecture.parse(spec), parse_task(task), budget=30, seed=seed)
+        refute(Architecture.parse(spec), parse_task(task), budget=600, seed=seed)
         for seed in range(11, 30)
     )
     swap = next(

@@ -54,7 +54,7 @@ def test_the_indexers_scores_are_those_derived_by_hand() -> None:
     built = construct(Eva(n=4, V=2), kind="indexed-retrieval")
     (mixer,) = [m for m in built.model.modules() if isinstance(m, IndexedMixer)]
     x = built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))
-    asked, weight, keys = mixer._index(x)
+    (asked, weight), keys = mixer._index(x, 0), mixer._index_keys(x, 0)
     assert weight[0, -1].tolist() == [1.0]
     assert index_scores(asked, weight, keys)[0, -1].tolist() == [16.0, 0.0, 48.0, 16.0, 0.0]
     (layer,) = built.record.proof["layers"]
@@ -78,7 +78,7 @@ def test_places_that_differ_in_one_bit_are_told_apart_at_4096() -> None:
         ("indexed(index_dim=4)", "index_dim >= 5"),
         ("indexed(head_dim=4)", "head_dim >= 5"),
         ("indexed(rope=true)", "no conv or rope"),
-        ("gdn*2", "it needs one with"),
+        ("gdn*2", "needs an indexed layer with"),
     ],
 )
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str, message: str) -> None:

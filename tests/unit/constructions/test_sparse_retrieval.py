@@ -87,9 +87,11 @@ def test_the_pooled_keys_are_those_derived_by_hand() -> None:
         Eva(n=4, V=2), Architecture.parse("sparse(block=2, topk=1) @ heads=1, head_dim=3")
     )
     (mixer,) = [m for m in built.model.modules() if isinstance(m, SparseMixer)]
-    _, keys, _ = mixer._qkv(mixer._project(built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))))
+    embedded = built.model._embed(torch.tensor([[0, 1, 0, 1, 2]]))
+    _, keys, values = mixer._qkv(mixer._project(embedded))
+    pooled = mixer._pooled({"keys": keys, "values": values})
     # (low bit 0 on average, high bit of the block, tag) times s = 4
-    assert mixer._pooled(keys, mixer.pool_k)[0, 0].tolist() == [[0, -4, 4], [0, 4, 4]]
+    assert pooled["compressed_keys"][0, 0].tolist() == [[0, -4, 4], [0, 4, 4]]
     (layer,) = built.record.proof["layers"]
     assert (layer["block_gap"], layer["score_gap"]) == ("32", "32")
 

@@ -44,7 +44,7 @@ def _sparse(block: int, topk: int, bits: int, heads: int = 1) -> Architecture:
 def _found(
     block: int, topk: int, n: int, M: int, bits: int, heads: int = 1, seed: int = 1
 ) -> Certificate:
-    found = refute(_sparse(block, topk, bits, heads), TwoSum(n=n, M=M), budget=30, seed=seed)
+    found = refute(_sparse(block, topk, bits, heads), TwoSum(n=n, M=M), budget=600, seed=seed)
     assert isinstance(found, Certificate), str(found)
     return found
 
@@ -80,7 +80,7 @@ def test_one_seed_gives_one_certificate() -> None:
 
 
 def test_nothing_found() -> None:
-    found = refute(_sparse(4, 1, 24), TwoSum(n=12, M=64), budget=5, tries=64)
+    found = refute(_sparse(4, 1, 24), TwoSum(n=12, M=64), budget=600, tries=64)
     assert isinstance(found, NotFound)
     assert found.tried == 64
     assert "64^4 blocks" in str(found)

@@ -46,7 +46,7 @@ def _found(spec: str, task: str = "eva:n=8,V=8", *, bits: int = 3, seed: int = 0
     found = refute(
         Architecture.parse(f"{spec} @ heads=1, head_dim=2, p{bits}"),
         parse_task(task),
-        budget=30,
+        budget=600,
         seed=seed,
     )
     assert isinstance(found, Certificate), str(found)
@@ -85,7 +85,7 @@ def test_with_a_start_token() -> None:
     model.load_state_dict(
         {name: tensor[: len(wanted[name])] for name, tensor in drawn.state_dict().items()}
     )
-    found = refute(model, task, budget=30)
+    found = refute(model, task, budget=600)
     assert isinstance(found, Certificate)
     assert found.model["bos"] is True
     verify_certificate(found)
@@ -112,7 +112,7 @@ def test_the_model_given_is_not_changed() -> None:
     task = Eva(n=8, V=8)
     model = build(Architecture.parse("gdn @ heads=1, head_dim=2"), task)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    refute(model, task, cache_format="p2", budget=10)
+    refute(model, task, cache_format="p2", budget=600)
     assert all(
         tensor.dtype == before[name].dtype and tensor.equal(before[name])
         for name, tensor in model.state_dict().items()
@@ -124,7 +124,7 @@ def test_nothing_found_is_said_to_prove_nothing() -> None:
     found = refute(
         Architecture.parse("linear @ heads=2, head_dim=8, p16"),
         Eva(n=16, V=16),
-        budget=5,
+        budget=600,
         tries=300,
     )
     assert isinstance(found, NotFound)
@@ -138,7 +138,7 @@ def test_progress_is_told_and_never_overshoots() -> None:
     refute(
         Architecture.parse("linear @ heads=2, head_dim=8, p16"),
         Eva(n=8, V=8),
-        budget=5,
+        budget=600,
         tries=700,
         progress=lambda done, most: told.append((done, most)),
     )
@@ -162,7 +162,7 @@ def test_reading_layers_have_no_equal_caches(spec: str) -> None:
     architecture = Architecture.parse(f"{spec} @ heads=1, head_dim=2, p3")
     with pytest.raises(SizeError, match=r"layer [12] of .* keeps every token"):
         refute(architecture, task, method="collision")
-    found = refute(architecture, task, budget=20)
+    found = refute(architecture, task, budget=600)
     assert isinstance(found, Certificate)
     assert found.form == "wrong_answer"
 

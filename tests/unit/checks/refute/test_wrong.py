@@ -64,7 +64,7 @@ class Ones(TwoSum):
     "spec", ["full", "gdn*2", "full|linear", "sparse(block=4)", "loglinear + window(size=2)"]
 )
 def test_a_drawn_model_is_wrong_somewhere(spec: str) -> None:
-    found = refute(Architecture.parse(f"{spec} @ heads=1, head_dim=4"), TASK, budget=20)
+    found = refute(Architecture.parse(f"{spec} @ heads=1, head_dim=4"), TASK, budget=600)
     assert isinstance(found, Certificate)
     assert found.form == "wrong_answer"
     assert found.cache_format is None
@@ -154,10 +154,10 @@ def test_what_is_looked_for() -> None:
         (wide, None, "wrong_answer"),
         (wide, "p2", "collision"),
     ]:
-        found = refute(architecture, TASK, cache_format=cache_format, budget=20)
+        found = refute(architecture, TASK, cache_format=cache_format, budget=600)
         assert isinstance(found, Certificate)
         assert found.form == form
-    found = refute(small, TASK, cache_format="p2:step=2^-1", budget=20)
+    found = refute(small, TASK, cache_format="p2:step=2^-1", budget=600)
     assert isinstance(found, Certificate)
     assert found.cache_format == "p2:step=2^-1"
 
