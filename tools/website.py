@@ -7,6 +7,9 @@ built by Zensical, and every link of it looked up. `make site`; no request leave
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import io
 import json
 import re
 import shutil
@@ -28,6 +31,7 @@ from separatrix.constructions import CONSTRUCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 KATEX = "katex@0.19.1"
+LESSON = "docs/lesson.py"
 LARGEST = 20_000
 """Bytes of a page of the reference."""
 SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2}
@@ -180,7 +184,7 @@ class Site:
             folder = Path(page.source).parent
             file = (folder / name).as_posix() if name else page.source
             file = str(Path(ROOT / file).resolve().relative_to(ROOT))
-            if file.startswith("docs/images/"):
+            if file.startswith("docs/images/") or file.endswith(".ipynb"):
                 found: str | None = file.removeprefix("docs/")
             else:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
@@ -254,7 +258,7 @@ def theorems(site: Site) -> None:
     site.pages[-1].lines = rows
 
 
-def gathered() -> Site:
+def gathered(lesson: str = "# Lesson\n") -> Site:
     """Every page, its links not yet turned."""
     site = Site()
     documents = [
@@ -269,6 +273,7 @@ def gathered() -> Site:
         if "/tutorials/" in source:
             pages[0].path = f"tutorials/{Path(source).name}"
         site.add(pages)
+    site.add([Page("lesson.md", "A lesson in five steps", LESSON, lesson.splitlines())])
     theorems(site)
     for name in CONSTRUCTIONS:
         # index.md is the folder's own page
@@ -316,6 +321,65 @@ def navigation(entries: Any, site: Site) -> Any:
     if isinstance(entries, dict):
         return {name: navigation(one, site) for name, one in entries.items()}
     return entries
+
+
+def cells(script: str) -> list[tuple[bool, bool, str]]:
+    """The cells of a script in percent format: whether each is text, whether a page leaves its code
+    out, and what it holds.
+    """
+    found = []
+    for cell in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
+        head, _, body = cell.partition("\n")
+        text = "markdown" in head
+        lines = (re.sub(r"^# ?", "", line) if text else line for line in body.strip().splitlines())
+        found.append((text, "hide-input" in head, "\n".join(lines)))
+    return found
+
+
+def run(script: str) -> str:
+    """A lesson as a page: under each block what it prints, and the value of its last line, as HTML
+    where it draws itself.
+    """
+    page: list[str] = []
+    names: dict[str, Any] = {"__name__": "lesson"}
+    for text, hidden, body in cells(script):
+        if text:
+            page.append(body)
+            continue
+        tree = ast.parse(body)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(tree, "lesson", "exec"), names)
+            value = last and eval(compile(ast.Expression(last.value), "lesson", "eval"), names)
+        if not hidden:
+            page.append(f"```python\n{body}\n```")
+        if printed.getvalue():
+            page.append(f"```text\n{printed.getvalue()}```")
+        if value is not None:
+            page.append(value._repr_html_())
+    return "\n\n".join(page) + "\n"
+
+
+def notebook(script: str) -> str:
+    """The same as a notebook that has not been run."""
+    return json.dumps(
+        {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {"language_info": {"name": "python"}},
+            "cells": [
+                {"id": f"cell-{number}", "metadata": {}, "source": body}
+                | (
+                    {"cell_type": "markdown"}
+                    if text
+                    else {"cell_type": "code", "execution_count": None, "outputs": []}
+                )
+                for number, (text, _, body) in enumerate(cells(script))
+            ],
+        },
+        indent=1,
+    )
 
 
 class Anchors(HTMLParser):
@@ -401,7 +465,9 @@ def build(out: Path, katex_from: Path | None) -> str:
     for file in (ROOT / "docs" / "site").iterdir():
         shutil.copy(file, pages)
     katex(katex_from, pages / "katex")
-    site = gathered()
+    script = (ROOT / LESSON).read_text(encoding="utf-8")
+    (pages / "lesson.ipynb").write_text(notebook(script), encoding="utf-8")
+    site = gathered(run(script))
     (pages / "python.md").write_text(python_page(), encoding="utf-8")
     for page in site.pages:
         path = pages / page.path

@@ -73,6 +73,26 @@ def test_commands_print_what_the_document_says(group: list[Command], tmp_path: P
     assert not any(found), "\n\n".join(["", *(text for text in found if text)])
 
 
+NOT_RUN = {
+    "docs/cuda.md": "needs kernels and a GPU",
+    "docs/sweeps.md": "trains for an hour",
+    "docs/tasks-export.md": "needs files that its commands wrote",
+    "docs/training.md": "trains for minutes",
+}
+"""Documents whose Python blocks no test runs."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", sorted({*DOCUMENTS} - {*NOT_RUN}))
+def test_python_blocks_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a document that are fenced as Python, one after the other."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```$", read(document), re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, document, "exec"), names)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_no_command_escapes(document: str) -> None:
     """What looks like a command after a prompt is one that is run, in whatever kind of block it

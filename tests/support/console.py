@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
     "README.md",
     "CONTRIBUTING.md",
-    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
 COLUMNS = 100
 CUT = "..."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from support.console import ROOT
 from support.tools import loaded
 
 TEXT = """\
@@ -115,3 +117,50 @@ def test_every_theorem_and_construction_has_a_page(site: ModuleType) -> None:
     listed = "\n".join(next(page.lines for page in pages.pages if page.path == "theory/all.md"))
     assert all(f"`{key}`" in listed for key in THEOREMS if key != "none")
     assert max(len(pages.text(page)) for page in pages.pages if "/" in page.path) <= site.LARGEST
+
+
+SCRIPT = """\
+# %% [markdown]
+# # Title
+#
+# Words.
+
+# %%
+x = 2
+print(x)
+
+# %%
+class Drawn:
+    def _repr_html_(self):
+        return f"<b>{x}</b>"
+
+
+Drawn()
+"""
+
+
+def test_a_lesson_shows_what_it_prints_and_draws(site: ModuleType) -> None:
+    page = site.run(SCRIPT)
+    assert page.startswith(
+        "# Title\n\nWords.\n\n```python\nx = 2\nprint(x)\n```\n\n```text\n2\n```"
+    )
+    assert page.endswith("Drawn()\n```\n\n<b>2</b>\n")
+
+
+def test_a_lesson_that_fails_is_no_page(site: ModuleType) -> None:
+    with pytest.raises(ZeroDivisionError):
+        site.run("# %%\n1 / 0\n")
+
+
+def test_the_notebook_has_the_same_cells(site: ModuleType) -> None:
+    book = json.loads(site.notebook(SCRIPT))
+    assert [cell["cell_type"] for cell in book["cells"]] == ["markdown", "code", "code"]
+    assert book["cells"][0]["source"] == "# Title\n\nWords."
+
+
+@pytest.mark.slow
+def test_the_lesson_runs(site: ModuleType) -> None:
+    """What it claims it asserts."""
+    page = site.run((ROOT / site.LESSON).read_text(encoding="utf-8"))
+    assert page.count("```text") > 10
+    assert "<svg viewBox" in page
