@@ -329,8 +329,4 @@ def closest(task: Dyck, rng: np.random.Generator) -> Tokens:
     return np.array(prompts, np.int64)
 
 
-def ids(task: Dyck) -> list[int]:
-    return [2 * task.k] * task.n
-
-
-DERIVATIONS = (Derivation(name="brackets", task=Dyck, derive=derive, ids=ids),)
+DERIVATIONS = (Derivation(name="brackets", task=Dyck, derive=derive),)

@@ -140,11 +140,6 @@ def _closest(task: CGram, rng: np.random.Generator) -> Tokens:
     return tokens[asked(task, tokens)]
 
 
-def ids(task: CGram) -> list[int]:
-    """Any letter at every place."""
-    return [task.V] * task.length
-
-
 def asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
     """Prompts whose last c letters stand once before the end."""
     met = (
@@ -154,4 +149,4 @@ def asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:
     return met.all(2).sum(1) == 1
 
 
-DERIVATIONS = (Derivation(name="cgram", task=CGram, derive=derive, ids=ids, asked=asked),)
+DERIVATIONS = (Derivation(name="cgram", task=CGram, derive=derive, asked=asked),)

@@ -154,13 +154,8 @@ def closest_strings(task: Equality, near: tuple[int, int], rng: np.random.Genera
     return np.array(rows, np.int64)
 
 
-def ids(task: TwoSum | Equality) -> list[int]:
-    """Any value, or any bit, at every place."""
-    return [task.vocabulary] * task.length
-
-
 DERIVATIONS = (
-    Derivation(name="match2-bits", task=TwoSum, derive=derive_query, ids=ids),
-    Derivation(name="pairs", task=TwoSum, derive=derive_decision, ids=ids),
-    Derivation(name="equality", task=Equality, derive=derive_equality, ids=ids),
+    Derivation(name="match2-bits", task=TwoSum, derive=derive_query),
+    Derivation(name="pairs", task=TwoSum, derive=derive_decision),
+    Derivation(name="equality", task=Equality, derive=derive_equality),
 )

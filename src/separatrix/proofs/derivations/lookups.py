@@ -368,11 +368,6 @@ def mqar_closest(task: MQAR, rng: np.random.Generator) -> Tokens:
     return tokens
 
 
-def mqar_ids(task: MQAR) -> list[int]:
-    """Any id anywhere."""
-    return [task.vocabulary] * task.length
-
-
 def mqar_asked(task: MQAR, tokens: Tokens) -> NDArray[np.bool_]:
     """Prompts whose keys are keys, differ, and stand once more behind the pairs, at even places."""
     k = task.num_kv_pairs
@@ -414,7 +409,6 @@ DERIVATIONS = tuple(
             name=f"{name}mqar",
             task=MQAR,
             derive=partial(derive_mqar, carried=carried),
-            ids=mqar_ids,
             asked=mqar_asked,
         ),
     )

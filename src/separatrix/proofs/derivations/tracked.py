@@ -309,21 +309,14 @@ def derive_swaps(task: Permutation, model: Model, arithmetic: Arithmetic = FP32)
     return derive_tracking(task, model, exchanges_and_first(task), arithmetic)
 
 
-def ids(task: Task) -> list[int]:
-    """Any bit, element or permutation at every place, whatever the shift draws; of which `asked`
-    leaves exchanges after the first.
-    """
-    return [task.vocabulary] * task.length
-
-
 def asked(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
     return np.logical_and.reduce(np.isin(tokens[:, 1:], neighbours(task.k)), axis=1)
 
 
 DERIVATIONS = (
-    Derivation(name="parity", task=Parity, derive=derive, ids=ids),
-    Derivation(name="modular", task=Modular, derive=derive, ids=ids),
-    Derivation(name="permutation", task=Permutation, derive=derive, ids=ids),
-    Derivation(name="group", task=Group, derive=derive, ids=ids),
-    Derivation(name="swaps", task=Permutation, derive=derive_swaps, ids=ids, asked=asked),
+    Derivation(name="parity", task=Parity, derive=derive),
+    Derivation(name="modular", task=Modular, derive=derive),
+    Derivation(name="permutation", task=Permutation, derive=derive),
+    Derivation(name="group", task=Group, derive=derive),
+    Derivation(name="swaps", task=Permutation, derive=derive_swaps, asked=asked),
 )

@@ -66,6 +66,11 @@ class Derive(Protocol[_Asked]):
     def __call__(self, task: _Asked, model: Model, arithmetic: Arithmetic = FP32) -> Derived: ...
 
 
+def any_id(task: Task) -> list[int]:
+    """Any id at every place."""
+    return [task.vocabulary] * task.length
+
+
 @dataclass(frozen=True, kw_only=True)
 class Derivation(Generic[TaskT]):
     """One construction as it is derived: by the checker, and for the record by its builder, whose
@@ -80,7 +85,7 @@ class Derivation(Generic[TaskT]):
     """The proof from the weights, in an arithmetic. Raises CheckFailed where they do not bear it
     out.
     """
-    ids: Callable[[TaskT], list[int]]
+    ids: Callable[[TaskT], list[int]] = any_id
     """How many ids may stand at each position of the task's inputs."""
     asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
     """Which of these inputs the claim is about, where it is not about all."""

@@ -53,8 +53,8 @@ from separatrix.proofs.derivations.parts.gates import (
     unit,
 )
 from separatrix.proofs.derivations.parts.live_parts import Live, array
-from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed, own
-from separatrix.proofs.derivations.parts.steps import Rotated, Rows
+from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed
+from separatrix.proofs.derivations.parts.steps import Rotated, Rows, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.sums import features
 from separatrix.proofs.machine import Array, Enclosure, linear, times
@@ -69,9 +69,10 @@ class _Head:
 
     def weight(self, name: str, *axes: int) -> Array:
         """The head's own part of a parameter."""
-        heads = (self.maps.mixer.heads, *axes)
-        parameter = array(self.maps.mixer.get_parameter(name))
-        return own(parameter, heads, self.maps.index, f"{self.maps.where}, {name}")
+        mixer = self.maps.mixer
+        table = array(mixer.get_parameter(name))
+        table = table.reshape(mixer.heads, *axes, *table.shape[1:])
+        return own_group(table, self.maps.index, mixer.heads, f"{self.maps.where}: {name}")
 
     def zero(self, *names: str) -> None:
         """Raises CheckFailed for a parameter that the proof takes as 0 and that is not."""
@@ -149,7 +150,7 @@ def _delta(head: _Head, log_decay: Enclosure) -> Written:
         if maps.keys(stream.by_place, update).size.any():
             raise CheckFailed(f"{where}: update {update + 1} of a token has a key that is not zero")
     b = array(mixer.get_parameter("b.weight"))
-    b = own(b, (mixer.updates * mixer.heads,), maps.index, f"{where}, b")
+    b = own_group(b, maps.index, len(b), f"{where}: b")
     rows = linear(stream.by_place.hull(), b[None], what=f"{where}, b").summed()
     strength = sigmoid(rows, f"{where}, b")
     strength = strength.like(strength.mid * largest, strength.rad * largest)

@@ -14,6 +14,7 @@ from separatrix.mixers.ops.convolution import Convolution
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.gates import sigmoid, silu
 from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of
+from separatrix.proofs.derivations.parts.steps import own_group
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.machine import Array, Enclosure, linear, roundings, slack, times
 
@@ -84,7 +85,9 @@ class Maps:
             )
         gate = None
         if mixer.gate is not None:
-            gate = own(array(mixer.gate.weight), (mixer.heads, mixer.dv), index, f"{where}, gate")
+            table = array(mixer.gate.weight)
+            table = table.reshape(mixer.heads, mixer.dv, -1)
+            gate = own_group(table, index, mixer.heads, f"{where}: its gate")
         return cls(
             mixer,
             where,
@@ -141,16 +144,6 @@ def normed(y: Enclosure, epsilon: float) -> Enclosure:
     rounded = found.wider(off * found.size + arithmetic.summed_tiny)
     flat = y.size == 0
     return y.like(np.where(flat, 0.0, rounded.mid), np.where(flat, 0.0, rounded.rad))
-
-
-def own(parameter: Array, axes: tuple[int, ...], index: int, what: str) -> Array:
-    """The live head's part of a parameter whose first axis is made of `axes`, head first. Raises
-    CheckFailed where another head's is not zero.
-    """
-    parts = parameter.reshape(*axes, *parameter.shape[1:])
-    if np.delete(parts, index, 0).any():
-        raise CheckFailed(f"{what}: of a head that is not used it is not zero")
-    return parts[index]
 
 
 def not_narrowed(arithmetic: Arithmetic, where: str) -> None:
