@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_399, 6_200),
     "checks": (3_401, 2_600),
     "training": (8_049, 3_800),
-    "findings": (2_063, 1_800),
+    "findings": (2_068, 1_800),
     "cli": (9_700, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

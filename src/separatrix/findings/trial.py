@@ -37,9 +37,12 @@ WARMUP = 50
 SMALL = {
     "recall": ("recall:n=16,K=16,V=16,form=independent,queries=all", STEPS),
     "seqcomp": ("seqcomp:L=2,m=4,n_1=3,queries=all,split=1,stages=1", STEPS),
+    "seqcomp:L=3": ("seqcomp:L=3,m=4,n_1=2,n_2=2,queries=8,split=1,stages=1", 2 * STEPS),
     "parity": ("parity:n=40,queries=all", 9600),
 }
-"""Task -> what stands for it where its prompts are too long, and most steps."""
+"""Task (and its steps, where they are not two) -> what stands for it where its prompts are too
+long, and most training steps.
+"""
 ALIKE = 1.02
 """Parameters that differ by less are called equal."""
 _PROCESS = 300 << 20
@@ -211,10 +214,12 @@ def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: 
     """
     if len(layouts) < 2:
         raise SpecError("a trial compares layouts: give two different ones, or more")
-    family = task.partition(":")[0]
-    usual, most = SMALL.get(family, (task, STEPS))
+    known = task.partition(":")[0]
+    if ":" in task and (hops := parse_task(task).sizes().get("L", 2)) != 2:
+        known += f":L={hops}"
+    usual, most = SMALL.get(known, (task, STEPS))
     asked = parse_task(task if ":" in task else usual)
-    if asked.length > TOKENS and family not in SMALL:
+    if asked.length > TOKENS and known not in SMALL:
         raise SizeError(
             f"{asked.spec} has {asked.length:,} tokens, of which a trial trains {TOKENS} at most;"
             f" give smaller sizes, or one of {', '.join(SMALL)}, of which a small size is known"

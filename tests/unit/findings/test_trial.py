@@ -40,6 +40,8 @@ def test_long_prompts_are_scaled_and_verdicts_asked_twice() -> None:
     assert f"{name}, lost by scaling: proved FAILS" in said
     assert "at its own size, OPEN" in said
     assert "recall:n=131072" in found.rules()[0]
+    deeper = trial(task="seqcomp:L=3,m=999,n_1=2,n_2=2")
+    assert (deeper.task.sizes()["L"], deeper.steps) == (3, 6000)
 
 
 def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
@@ -65,6 +67,7 @@ def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
     [
         (("gdn",), "recall", "a trial compares layouts: give two"),
         (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.* tokens, of which a trial trains 128"),
+        (("gdn", "full"), "seqcomp:L=4,m=99,n_1=2,n_2=2,n_3=2", "small size is known"),
         (("gdn", "full"), "rec", "rec"),
     ],
 )
