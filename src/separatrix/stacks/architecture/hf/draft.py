@@ -4,7 +4,7 @@ Nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from separatrix.stacks.mechanisms import Mechanism, check_size_names
@@ -63,9 +63,9 @@ class Reading:
     layers: tuple[tuple[Draft, ...], ...]
     notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, layers: list[Draft] | list[tuple[Draft, ...]], notes: list[str]) -> Reading:
-        """From one draft, or a tuple of them, for each layer."""
-        return cls(
-            tuple(layer if isinstance(layer, tuple) else (layer,) for layer in layers), tuple(notes)
-        )
+    def mapped(self, change: Callable[[Draft], Draft]) -> Reading:
+        """The same with each draft changed; layers that share one share it afterwards too."""
+        made = {id(draft): draft for layer in self.layers for draft in layer}
+        made = {key: change(draft) for key, draft in made.items()}
+        layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in self.layers)
+        return Reading(layers, self.notes)

@@ -57,19 +57,17 @@ def _own_indexers(fields: Fields) -> None:
     """
     every = fields.optional_size("index_topk_freq")
     types, pattern = fields.value("indexer_types"), fields.value("index_topk_pattern")
-    shared: list[tuple[str, object]] = (
-        [("index_topk_freq", every)] if every not in (None, 1) and types is pattern is None else []
-    )
+    shared: dict[str, object] = {}
+    if every not in (None, 1) and types is pattern is None:
+        shared["index_topk_freq"] = every
     for name, value, own in (
         ("indexer_types", types, "full"),
         ("index_topk_pattern", pattern, "F"),
     ):
         entries = value if isinstance(value, str) else json_list(value)
-        if value is not None and (
-            entries is None or any(entry not in (own, "full") for entry in entries)
-        ):
-            shared.append((name, value))
-    for name, value in shared:
+        if value is not None and (entries is None or {*map(str, entries)} - {own, "full"}):
+            shared[name] = value
+    for name, value in shared.items():
         raise fields.error(
             f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass the"
             " stack as a spec"

@@ -59,18 +59,15 @@ def stored(reading: Reading, fields: Fields) -> Reading:
                 f"'{name}' and '{other}' state the format of keys and values and disagree; remove"
                 " the wrong one"
             )
-    made: dict[int, Draft] = {}
-    for layer in reading.layers:
-        for draft in layer:
-            softmax = draft.cls.group in ATTENTION
-            made[id(draft)] = (
-                Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
-            )
-    layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in reading.layers)
     said = f"keys and values {format_}, as the file states in '{name}'"
     usual = cache_note(fields.model_format())
     notes = tuple(said if note == usual else note for note in reading.notes)
-    return replace(reading, layers=layers, notes=notes)
+
+    def formatted(draft: Draft) -> Draft:
+        softmax = draft.cls.group in ATTENTION
+        return Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
+
+    return replace(reading.mapped(formatted), notes=notes)
 
 
 def _found(

@@ -36,7 +36,7 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
             " they must be equal"
         )
     names = list(dict.fromkeys(name for layer in stack for name, _ in layer))
-    of_file = Reading.of([_made(fields, name) for name in names], [])
+    of_file = Reading(tuple((_made(fields, name),) for name in names))
     odd = unread(fields, of_file)
     # what is said by hand stands over what the file leaves in doubt
     known = {

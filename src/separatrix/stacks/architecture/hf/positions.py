@@ -90,9 +90,15 @@ def placed(
                 made[key] = Draft(found.cls, {**_around(file, draft, way, normed), **found.sizes})
             drafts.append(made[key])
         layers.append(tuple(drafts))
-    return Reading(
-        _entered(layers, _embedding(layers, way)), tuple(dict.fromkeys((*reading.notes, *notes)))
-    )
+    embedding = _embedding(layers, way)
+
+    def entered(draft: Draft) -> Draft:
+        # recurrences and convolutions know what the tokens of the stack know
+        placed = _has(draft.cls, "positions") and not _attends(draft)
+        return Draft(draft.cls, {"positions": embedding, **draft.sizes}) if placed else draft
+
+    said = tuple(dict.fromkeys((*reading.notes, *notes)))
+    return Reading(tuple(layers), said).mapped(entered)
 
 
 def _attends(draft: Draft) -> bool:
@@ -108,15 +114,6 @@ def _embedding(layers: list[tuple[Draft, ...]], way: Way) -> str:
     if said:
         return next(way for way in (*POSITIONS[:0:-1], "embedded") if way in said)
     return "none" if way.rule in (fla, unplaced, native) else "unknown"
-
-
-def _entered(layers: list[tuple[Draft, ...]], embedding: str) -> tuple[tuple[Draft, ...], ...]:
-    """The layers, their recurrences and convolutions with what the tokens of the stack know."""
-    made: dict[int, Draft] = {}
-    for draft in (draft for layer in layers for draft in layer):
-        if _has(draft.cls, "positions") and not _attends(draft) and id(draft) not in made:
-            made[id(draft)] = Draft(draft.cls, {"positions": embedding, **draft.sizes})
-    return tuple(tuple(made.get(id(draft), draft) for draft in layer) for layer in layers)
 
 
 def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields as sizes_of
-from dataclasses import replace
 from typing import Any
 
 from separatrix.core.errors import ConfigError
@@ -110,14 +109,13 @@ def doubted(reading: Reading, names: Sequence[str]) -> Reading:
                 doubts.setdefault(size, why)
     if not doubts:
         return reading
-    made: dict[int, Draft] = {}
-    for layer in reading.layers:
-        for draft in layer:
-            sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
-            softmax = draft.cls.group in ATTENTION
-            made[id(draft)] = Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
-    layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in reading.layers)
-    return replace(reading, layers=layers)
+
+    def in_doubt(draft: Draft) -> Draft:
+        sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
+        softmax = draft.cls.group in ATTENTION
+        return Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
+
+    return reading.mapped(in_doubt)
 
 
 def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[tuple[str, Any]]:

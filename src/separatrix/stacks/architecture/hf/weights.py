@@ -7,7 +7,7 @@ said. `tests/peers/test_weights.py` compares with transformers' own modules.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from math import frexp
 from typing import Any, NamedTuple
@@ -35,14 +35,13 @@ class _Mlp(NamedTuple):
 
 def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | None:
     """The weights of a model, or None where its file or its type does not tell them."""
-    known = _MLPS.get(row.mlps)
-    if known is None or architecture.vocabulary is None:
+    if not row.mlps or architecture.vocabulary is None:
         return None
     try:
         width = fields.size("hidden_size")
         if isinstance(width, Unknown):
             return None
-        mlp = known(fields, width)
+        mlp = _mlps(row.mlps, fields, width)
         tied = fields.flag("tie_word_embeddings")
         maps = _maps(fields, architecture, width)
     except ConfigError:
@@ -160,87 +159,57 @@ def _latent(part: Latent | DSA, width: int, latent: int | None) -> int:
     return queries + width * part.kv_numbers + made + part.heads * part.dv * width
 
 
-def _gated(fields: Fields, width: int) -> _Mlp | None:
-    """An MLP of three maps in every layer."""
-    hidden = fields.optional_size("intermediate_size")
-    return None if hidden is None else _Mlp(3 * width * hidden * fields.layers())
+_EXPERTS = {
+    "mixtral": ("num_local_experts", "intermediate_size"),
+    "qwen": ("num_experts", "moe_intermediate_size"),
+    "deepseek": ("n_routed_experts", "moe_intermediate_size"),
+}
+"""`Row.mlps` -> the fields that count experts, and say how wide they are."""
 
 
-def _mixtral(fields: Fields, width: int) -> _Mlp | None:
-    """Experts in every layer, of the one hidden size that the file has."""
-    return _routed(
-        fields,
-        width,
-        experts=fields.optional_size("num_local_experts"),
-        hidden=fields.optional_size("intermediate_size"),
-        sparse=fields.layers(),
-    )
-
-
-def _qwen(fields: Fields, width: int) -> _Mlp | None:
-    """Experts in every `decoder_sparse_step`th layer that is not listed as dense."""
-    step = fields.optional_size("decoder_sparse_step") or 1
-    dense = json_list(fields.value("mlp_only_layers") or [])
-    if dense is None:
-        return None
-    layers = fields.layers()
-    sparse = sum((i + 1) % step == 0 and i not in dense for i in range(layers))
-    shared = fields.optional_size("shared_expert_intermediate_size", low=0) or 0
-    return _routed(
-        fields,
-        width,
-        experts=fields.optional_size("num_experts"),
-        hidden=fields.optional_size("moe_intermediate_size"),
-        sparse=sparse,
-        # with a gate of one number
-        shared=width * (3 * shared + 1) if shared else 0,
-    )
-
-
-def _deepseek(fields: Fields, width: int) -> _Mlp | None:
-    """Dense layers first, then experts beside shared ones."""
-    hidden = fields.optional_size("moe_intermediate_size")
-    first = fields.optional_size("first_k_dense_replace", low=0)
-    if hidden is None or first is None or fields.optional_size("moe_layer_freq") not in (None, 1):
-        return None
-    return _routed(
-        fields,
-        width,
-        experts=fields.optional_size("n_routed_experts"),
-        hidden=hidden,
-        sparse=fields.layers() - first,
-        shared=3 * width * hidden * (fields.optional_size("n_shared_experts", low=0) or 0),
-    )
-
-
-def _routed(
-    fields: Fields,
-    width: int,
-    *,
-    experts: int | None,
-    hidden: int | None,
-    sparse: int,
-    shared: int = 0,
-) -> _Mlp | None:
-    """Experts of three maps in `sparse` layers, and what every token takes beside them; dense MLPs
-    in the others.
+def _mlps(kind: str, fields: Fields, width: int) -> _Mlp | None:
+    """What a model class has behind its mixers: MLPs of three maps ("gated"), or experts of three
+    maps, and what every token takes beside them; dense MLPs in the layers without.
     """
+    if kind not in _EXPERTS:
+        wide = fields.optional_size("intermediate_size")
+        return None if wide is None else _Mlp(3 * width * wide * fields.layers())
+    experts, hidden = map(fields.optional_size, _EXPERTS[kind])
     chosen = fields.optional_size("num_experts_per_tok", "num_experts_per_token")
+    sparse = _sparse(kind, fields)
+    if experts is None or hidden is None or chosen is None or sparse is None or chosen > experts:
+        return None
     dense = fields.layers() - sparse
     wide = fields.optional_size("intermediate_size") if dense else 0
-    if experts is None or hidden is None or chosen is None or wide is None or chosen > experts:
+    if wide is None:
         return None
-    every = sparse * (width * experts + shared) + dense * 3 * width * wide
+    if kind == "deepseek":
+        beside = 3 * hidden * (fields.optional_size("n_shared_experts", low=0) or 0)
+    else:
+        name = "shared_expert_intermediate_size"
+        shared = fields.optional_size(name, low=0) if kind == "qwen" else None
+        # with a gate of one number
+        beside = 3 * shared + 1 if shared else 0
+    every = sparse * width * (experts + beside) + dense * 3 * width * wide
     return _Mlp(every, (Experts(sparse, experts, chosen, 3 * width * hidden),))
 
 
-_MLPS: dict[str, Callable[[Fields, int], _Mlp | None]] = {
-    "gated": _gated,
-    "mixtral": _mixtral,
-    "qwen": _qwen,
-    "deepseek": _deepseek,
-}
-"""`Row.mlps` -> what a model class has behind its mixers."""
+def _sparse(kind: str, fields: Fields) -> int | None:
+    """How many layers have experts; None where that is not told."""
+    layers = fields.layers()
+    if kind == "qwen":
+        # every so many, where it is not listed as dense
+        step = fields.optional_size("decoder_sparse_step") or 1
+        dense = json_list(fields.value("mlp_only_layers") or [])
+        numbers = range(layers)
+        return (
+            None if dense is None else sum((i + 1) % step == 0 and i not in dense for i in numbers)
+        )
+    if kind == "deepseek":
+        first = fields.optional_size("first_k_dense_replace", low=0)
+        known = fields.optional_size("moe_layer_freq") in (None, 1)
+        return None if first is None or not known else layers - first
+    return layers
 
 
 def mlp(fields: Fields, architecture: Architecture, *, bare: bool) -> Mlp | None:
