@@ -332,6 +332,12 @@ class Mechanism:
     def _check(self) -> None:
         """Rules between sizes; raises SizeError."""
 
+    def _must_divide(self, name: str, part: int, heads: int) -> None:
+        if heads % part:
+            raise SizeError(
+                f"{self.name}: {name}={part} does not divide heads={heads}; choose a divisor"
+            )
+
     @property
     def p(self) -> int:
         """Bits per stored number."""

@@ -48,11 +48,7 @@ class MatrixState(Stateful, Heads):
         return self.heads if self.key_heads is None else self.key_heads
 
     def _check(self) -> None:
-        if self.heads % self.qk:
-            raise SizeError(
-                f"{self.name}: key_heads={self.qk} does not divide heads={self.heads}; choose a"
-                " divisor"
-            )
+        self._must_divide("key_heads", self.qk, self.heads)
 
     @property
     def matrices(self) -> Matrices:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.formats import DIGITS, NumberFormat, summed_in
 from separatrix.core.numbers.growth import Growth, tokens
@@ -131,7 +130,40 @@ class Stateful(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mamba(Stateful, row="mamba"):
+class Channels(Stateful):
+    """A recurrence of channels that do not mix, behind a convolution of each."""
+
+    width: int = integer(256, "channels")
+
+    @property
+    def inner_width(self) -> int:
+        return self.width
+
+    @property
+    def state_numbers(self) -> int:
+        return self.width
+
+    @property
+    def _channels(self) -> int:
+        return self.width
+
+    @property
+    def brought(self) -> int:
+        # Mamba: beside the state, SiLU leaves 0 and 128 as they are; RG-LRU: r = 1 forgets all else
+        return self.latched if self.sees_neighbour else 0
+
+    @property
+    def latched(self) -> int:
+        # a step or an r of 0 keeps, and a large one, or r = 1 at a large rate, forgets all before
+        return self.width if self.formats <= EXACT_FORMATS else 0
+
+    @property
+    def _handed_on(self) -> int:
+        return self.width
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba(Channels, row="mamba"):
     """Mamba: h_i = exp(D_i A) h_{i-1} + D_i B_i x_i, y_i = C_i h_i, `state` numbers for each of
     `width` channels.
     """
@@ -149,30 +181,8 @@ class Mamba(Stateful, row="mamba"):
     )
 
     @property
-    def inner_width(self) -> int:
-        return self.width
-
-    @property
     def state_numbers(self) -> int:
         return self.width * self.state
-
-    @property
-    def _channels(self) -> int:
-        return self.width
-
-    @property
-    def brought(self) -> int:
-        # beside the state: SiLU leaves 0 and 128 as they are
-        return self.latched if self.conv >= 2 else 0
-
-    @property
-    def latched(self) -> int:
-        # a step of 0 keeps, and a large one forgets all before it
-        return self.width if self.formats <= EXACT_FORMATS else 0
-
-    @property
-    def _handed_on(self) -> int:
-        return self.width
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +196,7 @@ class Mamba2(Stateful, row="mamba2"):
     conv: int = integer(0, "kernel size of the short convolution on x, B, C; 0 for none")
 
     def _check(self) -> None:
-        if self.heads % self.groups:
-            raise SizeError(
-                f"{self.name}: groups={self.groups} does not divide heads={self.heads}; choose a"
-                " divisor"
-            )
+        self._must_divide("groups", self.groups, self.heads)
 
     @property
     def inner_width(self) -> int:
@@ -220,42 +226,16 @@ class Mamba2(Stateful, row="mamba2"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RGLRU(Stateful, row="rglru"):
+class RGLRU(Channels, row="rglru"):
     """RG-LRU (Griffin): a gated diagonal recurrence of `width` numbers."""
 
     width: int = integer(256, "width of the recurrence")
     conv: int = integer(0, "kernel size of the short convolution; 0 for none")
 
     @property
-    def inner_width(self) -> int:
-        return self.width
-
-    @property
-    def state_numbers(self) -> int:
-        return self.width
-
-    @property
-    def _channels(self) -> int:
-        return self.width
-
-    @property
-    def brought(self) -> int:
-        # r = 1 forgets all before a token
-        return self.latched if self.conv >= 2 else 0
-
-    @property
     def slotted(self) -> int:
         # beside r a gate of its own lets an input in
         return self.brought
-
-    @property
-    def latched(self) -> int:
-        # r = 0 keeps, and r = 1 at a large rate forgets all before it
-        return self.width if self.formats <= EXACT_FORMATS else 0
-
-    @property
-    def _handed_on(self) -> int:
-        return self.width
 
 
 @dataclass(frozen=True, kw_only=True)

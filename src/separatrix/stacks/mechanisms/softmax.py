@@ -104,11 +104,7 @@ class Softmax(Heads, Accumulating):
         return self.heads if self.kv_heads is None else self.kv_heads
 
     def _check(self) -> None:
-        if self.heads % self.kv:
-            raise SizeError(
-                f"{self.name}: kv_heads={self.kv} does not divide heads={self.heads}; choose a"
-                " divisor"
-            )
+        self._must_divide("kv_heads", self.kv, self.heads)
         turned = self._turned
         if self.rope and turned % 2:
             raise SizeError(
@@ -221,6 +217,14 @@ class GatedSoftmax(Softmax):
     def normed(self) -> bool:
         return self.qk_norm != "none"
 
+    def read_bits(self) -> int:
+        """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1): what one
+        query returns, once decays are fixed (FoX), and whoever made the keys.
+        """
+        if not self.reading:
+            return 0
+        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+
     def _settles_in(self, size: int) -> int | None:
         """c of Theorem P for a window of so many tokens: it then sees one token only, unless
         places tell them apart. None for a learned sink, which section 10 leaves out.
@@ -262,9 +266,8 @@ class Full(GatedSoftmax, row="full"):
         return super().cache(t)
 
     def read_bits(self) -> int:
-        """H (d_v + 1) p; with a running maximum H (d_v + 2) p (theory.md, section 1)."""
         self._must_be_causal("prefix that a later token reads")
-        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
+        return super().read_bits()
 
     def seen(self) -> Growth:
         return tokens()
@@ -369,10 +372,6 @@ class Fox(GatedSoftmax, row="fox"):
         whole = super().stores()
         return {**whole, "kv": [*whole["kv"], (tokens() * self.heads, self.gate_bits)]}
 
-    def read_bits(self) -> int:
-        """As full attention, once query and decay are fixed: H (d_v + 2) p."""
-        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
-
     def fed_bits(self, t: int) -> int:
         """And one sum of log gates per head: what a token takes of an earlier one depends on the
         gates between them, through their sum alone (docs/theory.md, section 1).
@@ -411,10 +410,6 @@ class Reused(GatedSoftmax, row="reused"):
 
     def stores(self) -> Stores:
         return {}
-
-    def read_bits(self) -> int:
-        """As full attention: what one query returns does not depend on who made the keys."""
-        return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
 
     def seen(self) -> Growth:
         return tokens()
