@@ -54,26 +54,19 @@ class Plan:
 
     def rows(self) -> list[tuple[str, str]]:
         """As a person reads it: names and what they are."""
-        todo = self.runs - self.ended
         before = f", {self.ended:,} of which have ended before" if self.ended else ""
         differ = f" ({', '.join(self.varied)})" if self.varied else ""
-        found = [
-            (
-                "runs",
-                f"{self.runs:,}{before}: {_many(self.cells, 'cell')}{differ},"
-                f" {_many(self.learning_rates, 'learning rate')}, {_many(self.seeds, 'seed')}",
-            )
-        ]
-        if not todo:
-            return [*found, ("to do", "nothing")]
+        every = (
+            f"{self.runs:,}{before}: {_many(self.cells, 'cell')}{differ},"
+            f" {_many(self.learning_rates, 'learning rate')}, {_many(self.seeds, 'seed')}"
+        )
+        if self.runs == self.ended:
+            return [("runs", every), ("to do", "nothing")]
         return [
-            *found,
+            ("runs", every),
             ("packs", f"{self.packs:,} of {_span(self.members)} models trained together"),
             ("parameters", f"{_span(self.parameters)} a model"),
-            (
-                "steps",
-                f"at most {self.steps:,} model-steps, {self.flops:.1e} FLOPs",
-            ),
+            ("steps", f"at most {self.steps:,} model-steps, {self.flops:.1e} FLOPs"),
             ("time", self._time()),
         ]
 

@@ -109,14 +109,14 @@ def planned(
     check_choice("local", workers=workers, device=device, address="")
     wanted = read(source, name)
     many = workers or cores()
-    if not Path(store).exists():
+    ended: list[Stored] = []
+    if Path(store).exists():
+        keys = {run.key for run in wanted.runs}
+        with Store.read(store) as kept:
+            ended = [row for row in kept.rows() if row.key in keys and row.status in ENDED]
+            packs = to_do(kept, wanted, ended, device=device, least=many)
+    else:
         packs = packed(wanted.runs, device=device, least=many)
-        return plan(wanted, packs, set(), workers=many, device=device)
-    keys = [run.key for run in wanted.runs]
-    with Store.read(store) as kept:
-        known = {row.key: row for row in kept.rows()}
-        ended = [known[key] for key in keys if key in known and known[key].status in ENDED]
-        packs = to_do(kept, wanted, ended, device=device, least=many)
     return plan(wanted, packs, {row.key for row in ended}, workers=many, device=device)
 
 

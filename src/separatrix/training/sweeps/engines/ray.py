@@ -20,10 +20,10 @@ from separatrix.training.packs import Slice
 from separatrix.training.sweeps.engines.base import Engine, Result, Work
 from separatrix.training.sweeps.engines.child import started
 from separatrix.training.sweeps.engines.pool import train
-from separatrix.training.sweeps.engines.ray_driver import QUIET, STARTING, Job, There
+from separatrix.training.sweeps.engines.ray_driver import QUIET, Job, There
 
-CONNECTING = 40.0
-"""Most seconds until Ray is connected and workers of the cluster have answered."""
+CONNECTING = 25.0
+"""Most seconds until Ray is connected, and again until workers of the cluster have answered."""
 ENDING = 2.0
 """Seconds in which workers are told to end, before the driver is ended anyway."""
 
@@ -102,13 +102,12 @@ class RayEngine(Engine):
             raise
 
     def _connect(self) -> None:
-        end = time.monotonic() + CONNECTING + STARTING
         while not self._there.workers:
-            if not self._hear(end - time.monotonic()):
+            if not self._hear(CONNECTING):
                 raise EngineError(
-                    f"no Ray cluster has answered at {self._head} within {CONNECTING:g} s; is this"
-                    " machine one of its nodes? It joins with"
-                    f" `ray start --address {self._head} --num-cpus 0`"
+                    f"no Ray cluster has answered at {self._head} within {CONNECTING:g} s: what"
+                    " listens there is not its head, or this machine is none of its nodes; it"
+                    f" joins with `ray start --address {self._head} --num-cpus 0`"
                 )
 
     @property

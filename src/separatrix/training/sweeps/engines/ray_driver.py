@@ -179,6 +179,8 @@ class _Cluster:
         self._ray = connected(job)
         self._worker = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
         self._start = self._head_seen = self._worker_seen = time.monotonic()
+        # the engine hears that Ray is connected
+        _send(pipe, There(0, 0, ()))
 
     def serve(self) -> None:
         """Takes one event after the other until the engine says None."""
