@@ -218,7 +218,7 @@ def test_the_checkpoint_of_another_training(
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
-@pytest.mark.slow  # whole processes; the same within one process: test_session
+@pytest.mark.slow  # whole processes; the same within one process: test_alone_saved
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_stopped_training_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     words = [*SMALL, "--steps", "3000", *sets("stop_at=2", "tested=64"), "--out"]
