@@ -4,8 +4,7 @@ the theorem that says so.
 
 from __future__ import annotations
 
-from separatrix.cards.card import DEFAULT_VOCABULARY, card
-from separatrix.cards.facts import CardFacts, card_facts
-from separatrix.cards.line import CardLine
+from separatrix.cards.facts import DEFAULT_VOCABULARY, CardFacts, card, card_facts
+from separatrix.cards.question import CardLine
 
 __all__ = ["DEFAULT_VOCABULARY", "CardFacts", "CardLine", "card", "card_facts"]

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from separatrix.cards.line import Bound, CardLine
-from separatrix.cards.question import OPEN, AfterThought, Question, beyond
+from separatrix.cards.question import OPEN, AfterThought, Bound, CardLine, Question, beyond
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.core.numbers.first_size import first_size

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt
 
-from separatrix.cards.line import CardLine
-from separatrix.cards.question import AfterThought, Question
+from separatrix.cards.question import AfterThought, CardLine, Question
 from separatrix.cards.tracking import tracked_by, undecided
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import (

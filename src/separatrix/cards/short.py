@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
 
-from separatrix.cards.line import CardLine
+from separatrix.cards.question import CardLine
 from separatrix.core.errors import UnknownNameError
 from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.accuracy import percent

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cards.card import card
+from separatrix.cards.facts import card
 from separatrix.cards.memory import KINDS
 from separatrix.core.evidence.records import Evidence, Verdict
 from separatrix.stacks.architecture import Architecture, bounded_bits

@@ -17,7 +17,7 @@ from separatrix.models.model import Model, build
 from separatrix.models.stored.accuracy import Tally, prompt_stream, tally
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.trained import check_answers
+from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked
 from separatrix.training.packs import Metric, Pack
 from separatrix.training.probe import quick_cpu

@@ -11,7 +11,7 @@ from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.resized import read_stages, repeats
-from separatrix.theory.trained import check_answers
+from separatrix.theory.fails.a_accuracy import check_answers
 from separatrix.training.run import Run
 
 

@@ -9,8 +9,8 @@ import pytest
 from support.paper_sizes import paper_sizes
 
 from separatrix.cards import CardLine, card, card_facts
-from separatrix.cards.card import values_of
 from separatrix.cards.composition import filling
+from separatrix.cards.facts import values_of
 from separatrix.cards.question import failure
 from separatrix.cards.questions import looked_up
 from separatrix.stacks.architecture import Architecture

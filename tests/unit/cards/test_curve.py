@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.cards import card
-from separatrix.cards.curve import few_contexts, many_contexts, recall_curve
+from separatrix.cards.apart import few_contexts, many_contexts, recall_curve
 from separatrix.cli.main import run
 from separatrix.cli.report.plots import curves
 from separatrix.core.document.plot import DASHED, Stroke

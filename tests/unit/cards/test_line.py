@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.cards import CardLine, card
-from separatrix.cards.line import Bound
+from separatrix.cards.question import Bound
 from separatrix.core.numbers.amounts import format_times
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, SeqComp, parse_task

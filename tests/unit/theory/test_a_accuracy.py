@@ -15,8 +15,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.fails.a_accuracy import trained_ceiling
 from separatrix.theory.judge import graded
-from separatrix.theory.trained import trained_ceiling
 
 TINY = Architecture.parse("linear @ heads=1, head_dim=1")
 """64 bits: two fp32 numbers."""

@@ -10,9 +10,8 @@ import pytest
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.fails.many_layers import closed_form
-from separatrix.theory.fails.many_least import least_entries
 from separatrix.theory.fails.many_proof import Sizes
-from separatrix.theory.fails.many_search import ManyLayersSearch, shortest_of
+from separatrix.theory.fails.many_search import ManyLayersSearch, least_entries, shortest_of
 from separatrix.theory.judge import THEOREMS
 
 SEARCHED = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 72))]

@@ -20,7 +20,7 @@ from separatrix.core.numbers.wilson import wilson
 from separatrix.models.stored.accuracy import Tally
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, Task, parse_task
-from separatrix.theory.trained import check_trained, trained_ceiling
+from separatrix.theory.fails.a_accuracy import check_trained, trained_ceiling
 from separatrix.training.alone import train
 from separatrix.training.record import measurement
 from separatrix.training.run import Run

@@ -18,7 +18,7 @@ from separatrix.models.model import parameter_count, trained_config
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.resized import repeats
-from separatrix.theory.trained import Ceiling, check_answers, check_trained
+from separatrix.theory.fails.a_accuracy import Ceiling, check_answers, check_trained
 
 NOT_RUN = (
     "not checked: how many test prompts the trained model answered; the training was not run again"

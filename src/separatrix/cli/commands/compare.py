@@ -78,7 +78,7 @@ def compare(
     every model that has it.
     """
     from separatrix.cards import card_facts
-    from separatrix.cards.curve import few_contexts, recall_curve
+    from separatrix.cards.apart import few_contexts, recall_curve
     from separatrix.cards.short import ALL, opened
     from separatrix.cli.report.compare import (
         compare_json,
@@ -119,7 +119,7 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
     has a bound.
     """
-    from separatrix.cards.curve import many_contexts, recall_curve
+    from separatrix.cards.apart import many_contexts, recall_curve
     from separatrix.cli.report.plots import curves
     from separatrix.core.document.plot import check_plot
 

@@ -291,7 +291,7 @@ def _evaluate(
         from separatrix.core.numbers.wilson import wilson, wilson_of_answers
         from separatrix.models.stored.accuracy import evaluation_stream, reads, tally
         from separatrix.tasks import parse_task
-        from separatrix.theory.trained import check_answers
+        from separatrix.theory.fails.a_accuracy import check_answers
 
         found = from_folder(folder)
         sizes, rest = _sizes_n(beside)

@@ -12,9 +12,8 @@ from operator import attrgetter
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, card_facts
-from separatrix.cards.apart import KINDS, asked_of_all
-from separatrix.cards.card import in_turn
-from separatrix.cards.curve import recall_curve
+from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
+from separatrix.cards.facts import in_turn
 from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.short import ASKED, TOPICS, rows_of
 from separatrix.cli.report.card import growth_text, opened

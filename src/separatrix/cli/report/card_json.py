@@ -12,7 +12,7 @@ from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
-    from separatrix.cards.line import Bound, Grade
+    from separatrix.cards.question import Bound, Grade
     from separatrix.core.evidence.records import Verdict
 
 _LOG10_OF_2 = Decimal(2).log10(Context(prec=40))

@@ -35,7 +35,7 @@ from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.theory.trained import trained_ceiling
+from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
 _LABEL_GAP = 0.075

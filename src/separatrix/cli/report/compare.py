@@ -26,7 +26,7 @@ from separatrix.core.numbers.amounts import format_bytes
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts
-    from separatrix.cards.curve import Curve, Point
+    from separatrix.cards.apart import Curve, Point
 
 COSTS = "Costs"
 EARLY = 1_024

@@ -25,7 +25,7 @@ from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.layout import in_runs
-from separatrix.theory.trained import Ceiling, trained_ceiling
+from separatrix.theory.fails.a_accuracy import Ceiling, trained_ceiling
 
 FORMS = {
     "collision": (

@@ -27,7 +27,7 @@ from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from separatrix.cards.curve import Curve
+    from separatrix.cards.apart import Curve
     from separatrix.cards.design import Cost, DesignResult
     from separatrix.constructions.precision import Family, Line
 

@@ -12,9 +12,13 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.many_least import least_entries
 from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
-from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
+from separatrix.theory.fails.many_search import (
+    ManyLayersSearch,
+    at_size_of,
+    least_entries,
+    shortest_of,
+)
 from separatrix.theory.fails.reading_layers import FAR, IN_ORDER, DepthTheorem, Found, open_bits
 from separatrix.theory.words import Words, WordsByTask
 
