@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
@@ -55,21 +54,10 @@ class Parameters(ProofParameters):
     t: int
 
     def __post_init__(self) -> None:
-        if not (1 <= self.r <= self.m and 1 <= self.t <= self.m and self.n_1 >= 1):
-            raise SizeError(
-                f"Theorem III needs 1 <= r <= m, 1 <= t <= m and n_1 >= 1; these are {self}"
-            )
-
-    @property
-    def branching(self) -> tuple[int, ...]:
-        return (self.n_1,)
-
-    @property
-    def least_last(self) -> int:
-        return 1
-
-    def with_last(self, n_l: int) -> Self:
-        return replace(self, n_1=n_l)
+        self.within(
+            1 <= self.r <= self.m and 1 <= self.t <= self.m and self.n_1 >= 1,
+            "Theorem III needs 1 <= r <= m, 1 <= t <= m and n_1 >= 1",
+        )
 
 
 def contents(s: Sizes, m: N, r: N, t: N) -> Pigeonhole[N]:

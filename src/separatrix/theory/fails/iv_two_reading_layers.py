@@ -5,11 +5,10 @@ at a finite n.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.base import REAL_NUMBERS, readers
 from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
@@ -47,22 +46,14 @@ class Parameters(ProofParameters):
 
     def __post_init__(self) -> None:
         places = 2 <= self.r <= self.q <= self.m and 1 <= self.t <= self.m
-        if not (places and 1 <= self.g <= self.n_1):
-            raise SizeError(
-                "Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1; these are"
-                f" {self}"
-            )
-
-    @property
-    def branching(self) -> tuple[int, ...]:
-        return (self.n_1,)
+        self.within(
+            places and 1 <= self.g <= self.n_1,
+            "Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1",
+        )
 
     @property
     def least_last(self) -> int:
         return self.g
-
-    def with_last(self, n_l: int) -> Self:
-        return replace(self, n_1=n_l)
 
 
 def contents(s: Sizes, r: N, q: N, t: N, g: N) -> Pigeonhole[N]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
@@ -65,18 +65,16 @@ class Parameters(ProofParameters):
     def __post_init__(self) -> None:
         positive = min(self.m, self.n_1, self.n_2, self.X, self.t, self.beta, self.g) >= 1
         within_m = max(self.X, self.t, self.beta) <= self.m
-        if not (
+        self.within(
             positive
             and within_m
             and 2 <= self.r <= self.q <= self.N_1
             and self.g <= self.n_2
             and 0 <= self.u_0 < self.beta
-            and self.y >= 1
-        ):
-            raise SizeError(
-                "Theorem V needs 1 <= t, X, beta <= m, 2 <= r <= q <= N_1, 1 <= g <= n_2, u_0 <"
-                f" beta and y >= 1; these are {self}"
-            )
+            and self.y >= 1,
+            "Theorem V needs 1 <= t, X, beta <= m, 2 <= r <= q <= N_1, 1 <= g <= n_2, u_0 < beta"
+            " and y >= 1",
+        )
 
     @property
     def branching(self) -> tuple[int, ...]:
@@ -85,9 +83,6 @@ class Parameters(ProofParameters):
     @property
     def least_last(self) -> int:
         return self.g
-
-    def with_last(self, n_l: int) -> Self:
-        return replace(self, n_2=n_l)
 
     @property
     def N_1(self) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import inf
 from typing import ClassVar, Generic, Self, TypeVar
 
+from separatrix.core.errors import SizeError
 from separatrix.theory.inequalities import Counting, Inequality, certainly
 from separatrix.theory.search.evolve import Grid, Point, Value, descend, evolve
 from separatrix.theory.search.reals import settle
@@ -27,25 +28,30 @@ _APART = 0.05
 
 
 @dataclass(frozen=True)
-class ProofParameters(ABC):
+class ProofParameters:
     """The sizes of a task, m and its first n_l, and whatever else a proof chooses."""
 
     m: int
     n_1: int
 
     @property
-    @abstractmethod
     def branching(self) -> tuple[int, ...]:
         """The n_l that the proof is about; further ones belong to functions that it fixes."""
+        return (self.n_1,)
 
     @property
-    @abstractmethod
     def least_last(self) -> int:
         """The smallest value that the last of these n_l may take."""
+        return 1
 
-    @abstractmethod
     def with_last(self, n_l: int) -> Self:
         """The same with another last n_l. Raises SizeError below `least_last`."""
+        return replace(self, **{f"n_{len(self.branching)}": n_l})
+
+    def within(self, holds: bool, needs: str) -> None:
+        """Raises SizeError where what the theorem needs of them does not hold."""
+        if not holds:
+            raise SizeError(f"{needs}; these are {self}")
 
     @property
     def numbers(self) -> dict[str, int]:
