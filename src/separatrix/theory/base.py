@@ -133,6 +133,14 @@ class Theorem(ABC):
         """
         return f"from {sized(n, of)} on" if self.larger_fail_too else f"at {sized(n, of)}"
 
+    def since(self, task: Task, least: Task | None) -> tuple[int | None, str]:
+        """The n of the smallest task of a family that fails, and how it is told."""
+        if least is None:
+            return None, "it fails"
+        what, n = size_in_words(least)
+        of = "n" if what.endswith(" n") else what
+        return n, f"it fails {self.failing(n, of=of)} ({task.family().described})"
+
     def failing_briefly(self, n: int) -> str:
         """The same for the cell of a table: "n >= 58", "n = 282" or "n <= 5.97e23"."""
         shown = at_most(n)
@@ -268,6 +276,16 @@ def first_excess(
             near = min(max(n + 1, int(near * bits / bits_near)), limit)
         n = first_size(exceeds, n + 1, limit=limit, near=near)
     return None
+
+
+def first_failing(
+    task: Task, fails: Callable[[Task], bool], limit: int | None = None
+) -> Task | None:
+    """The smallest task of a family that fails as all larger ones do; None where none does."""
+    tasks = task.family()
+    last = tasks.largest if limit is None else limit
+    found = first_size(lambda n: fails(tasks.at(n)), tasks.smallest, limit=last)
+    return None if found is None else tasks.at(found)
 
 
 def sized(n: int, of: str = "n") -> str:

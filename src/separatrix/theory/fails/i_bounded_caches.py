@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, SeqComp, Task
@@ -17,6 +16,7 @@ from separatrix.theory.base import (
     Theorem,
     counted,
     first_excess,
+    first_failing,
     number,
     size_in_words,
 )
@@ -151,24 +151,12 @@ class TheoremI(Theorem):
             return None
         cache = architecture.cache_bits(decisive.prefix_length)
         count = counted(decisive)
-        tokens = f"{decisive.prefix_length:,} tokens"
-        what, n = ("n", None) if least is None else size_in_words(least)
-        what = "n" if what.endswith(" n") else what
-        since = (
-            "it fails"
-            if n is None
-            else f"it fails {self.failing(n, of=what)} ({task.family().described})"
+        n, since = self.since(task, least)
+        tells = f"cannot tell {count} prefixes apart" if fails else f"could hold {count} prefixes"
+        sentence = (
+            f"{number(cache)} bits of cache after {decisive.prefix_length:,} tokens {tells} (log2 ="
+            f" {count.log2_str()}); {since}{', with or without chain of thought' * fails}"
         )
-        if fails:
-            sentence = (
-                f"{number(cache)} bits of cache after {tokens} cannot tell {count} prefixes apart"
-                f" (log2 = {count.log2_str()}); {since}, with or without chain of thought"
-            )
-        else:
-            sentence = (
-                f"{number(cache)} bits of cache after {tokens} could hold {count} prefixes (log2 ="
-                f" {count.log2_str()}); {since}"
-            )
         numbers = {"prefix": decisive.prefix_length, "cache_bits": cache}
         sign = count.compare_bits(cache)
         return self.verdict(
@@ -226,7 +214,12 @@ class TheoremIPrime(Theorem):
         if h is None or first is None:
             return None
         sign = first.contents.compare_bits(h)
-        n = self.threshold(h, task)
+
+        def bites(larger: Task) -> bool:
+            first = larger.first_part()
+            return first is not None and first.contents.exceeds_bits(h)
+
+        n, since = self.since(task, first_failing(task, bites))
         if n is None and not sign.positive:
             return None
         sentence = (
@@ -234,7 +227,7 @@ class TheoremIPrime(Theorem):
             f" {first.contents} contents to tell apart"
         )
         if n is not None:
-            sentence += f"; it fails {self.failing(n)} ({task.family().described})"
+            sentence += f"; {since}"
         return self.verdict(
             architecture,
             task,
@@ -244,19 +237,6 @@ class TheoremIPrime(Theorem):
             numbers={"h": h},
             sign=sign,
         )
-
-    def threshold(self, h: int, task: Task) -> int | None:
-        """The smallest n of the family (of composed functions the prompt length) with more than 2^h
-        contents; None if none up to 10^12.
-        """
-        tasks = task.family()
-
-        def bites(n: int) -> bool:
-            first = tasks.at(n).first_part()
-            return first is not None and first.contents.exceeds_bits(h)
-
-        found = first_size(bites, tasks.smallest, limit=tasks.largest)
-        return None if found is None else size_in_words(tasks.at(found))[1]
 
 
 def sole_full_layer(architecture: Architecture) -> int | None:

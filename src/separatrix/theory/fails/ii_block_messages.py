@@ -10,11 +10,10 @@ from flint import arb
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Power
-from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem
+from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, first_failing
 from separatrix.theory.words import Words, WordsByTask
 
 
@@ -157,10 +156,10 @@ class TheoremII(Theorem):
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, TwoSum):
             return None
-        n = self.threshold(architecture, task)
         sizes = self.sizes(architecture, task)
         if sizes is None:
             return None
+        n, since = self.since(task, self._least(architecture, task))
         sign = sizes.compare()
         fails = sign is not None and sign.positive
         numbers = {
@@ -182,7 +181,7 @@ class TheoremII(Theorem):
                 f" more than 2^{sizes.c} messages"
             )
             if n is not None:
-                sentence += f"; it fails {self.failing(n)} ({task.family().described})"
+                sentence += f"; {since}"
         elif n is not None:
             sentence += (
                 f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it"
@@ -200,16 +199,10 @@ class TheoremII(Theorem):
             sign=sign if fails else None,
         )
 
-    def threshold(self, architecture: Architecture, task: TwoSum) -> int | None:
-        """The smallest n of the family at which the theorem bites; None if none up to 10^12."""
-        parts = [part for layer, _ in architecture.counted() for part in layer]
-        if all(part.opened_blocks is None for part in parts):
-            return None
-        tasks = task.family()
-
-        def bites(n: int) -> bool:
-            sizes = self.sizes(architecture, tasks.at(n))
+    def _least(self, architecture: Architecture, task: TwoSum) -> Task | None:
+        def bites(larger: Task) -> bool:
+            sizes = self.sizes(architecture, larger)
             sign = sizes.compare() if sizes is not None else None
             return sign is not None and sign.positive
 
-        return first_size(bites, tasks.smallest, limit=tasks.largest)
+        return first_failing(task, bites)

@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task
-from separatrix.theory.base import FAILS, Theorem, number, size_in_words
+from separatrix.theory.base import FAILS, Theorem, first_failing, number
 from separatrix.theory.words import Words, WordsByTask
 
 UNPLACED = "tokens enter the stack without their places (positions=none)"
@@ -100,9 +99,8 @@ class TheoremP(Theorem):
         least = self._least(task, still.tokens, here=fails)
         if least is None:
             return None
-        what, n = size_in_words(least)
+        n, since = self.since(task, least)
         T = number(still.tokens)
-        since = f"it fails {self.failing(n, of=what)} ({task.family().described})"
         declared = _declared(architecture)
         if fails:
             sentence = (
@@ -127,15 +125,13 @@ class TheoremP(Theorem):
 
     def _least(self, task: Task, T: int, *, here: bool) -> Task | None:
         """The smallest task of the family with runs of T tokens; None where no task is so long."""
-        tasks = task.family()
 
-        def long_enough(n: int) -> bool:
-            runs = tasks.at(n).two_runs()
+        def long_enough(larger: Task) -> bool:
+            runs = larger.two_runs()
             return runs is not None and runs.shorter >= T
 
-        limit = task.sizes()[tasks.grows] if here else tasks.largest
-        found = first_size(long_enough, tasks.smallest, limit=limit)
-        return None if found is None else tasks.at(found)
+        limit = task.sizes()[task.family().grows] if here else None
+        return first_failing(task, long_enough, limit)
 
 
 def standstill(architecture: Architecture) -> Standstill | None:

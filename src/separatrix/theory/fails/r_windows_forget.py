@@ -18,7 +18,14 @@ from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Modular, Parity, Task
 from separatrix.tasks.base.layout import Table
 from separatrix.tasks.tracking import tracked
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, number, size_in_words
+from separatrix.theory.base import (
+    FAILS,
+    REAL_NUMBERS,
+    Theorem,
+    first_failing,
+    number,
+    size_in_words,
+)
 from separatrix.theory.fails.a_accuracy import TheoremA, more_than
 from separatrix.theory.words import Words, WordsByTask, counted_as
 
@@ -166,12 +173,7 @@ class TheoremR(Theorem):
         if least is None and not sign.positive:
             return None
         fails = decisive and sign.positive
-        since = "it fails"
-        n = None
-        if least is not None:
-            what, n = size_in_words(least)
-            of = "n" if what.endswith(" n") else what
-            since = f"it fails {self.failing(n, of=of)} ({task.family().described})"
+        n, since = self.since(task, least)
         tells = "cannot tell" if sign.positive else "could tell"
         where = "" if decisive or not sign.positive else "at that size "
         sentence = (
@@ -192,16 +194,12 @@ class TheoremR(Theorem):
 
     def _least(self, lags: Lags, task: Task) -> Task | None:
         """The smallest task of the family that is seen to fail; larger ones do, too."""
-        tasks = task.family()
-        if not tasks.keeps_prefixes:
-            return None
 
-        def bites(n: int) -> bool:
-            cut = cut_of(lags, tasks.at(n))
+        def bites(larger: Task) -> bool:
+            cut = cut_of(lags, larger)
             return cut is not None and cut.contents.exceeds_bits(cut.lost.bits)
 
-        found = first_size(bites, tasks.smallest, limit=tasks.largest)
-        return None if found is None else tasks.at(found)
+        return first_failing(task, bites) if task.family().keeps_prefixes else None
 
 
 class TheoremRAccuracy(Theorem):
