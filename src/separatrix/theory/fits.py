@@ -24,7 +24,7 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import SEEN_WHOLE
-from separatrix.theory.solves.places import BY_ROTATIONS, content_dims, finders
+from separatrix.theory.solves.places import BY_ROTATIONS, finders, full_heads
 from separatrix.theory.solves.room import EMBEDDED, bits_of
 
 AROUND_HEADS = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
@@ -262,11 +262,7 @@ def _matched(verdict: Verdict, task: TwoSum) -> tuple[str, ...]:
 
 def _still(architecture: Architecture, layer: int) -> int:
     """The most key dimensions of a layer's heads that no rotation turns."""
-    return max(
-        content_dims(architecture, part, part.retrieval_head)
-        for part in architecture.layers[layer]
-        if part.retrieval_head is not None
-    )
+    return max(one.content_dims for one in full_heads(architecture) if one.layer == layer)
 
 
 def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
@@ -300,9 +296,9 @@ def _composing(architecture: Architecture, task: SeqComp) -> int:
     payload = bits_of(task.N(task.L - 1))
     heads = finders(architecture, address=payload + task.L + 1, payload=payload, tokens=task.length)
     written = {
-        index
-        for index, part, _, found in heads
-        if part.name in _WRITTEN and not part.altered - AROUND_HEADS and not found.counted
+        one.layer
+        for one, found in heads
+        if one.part.name in _WRITTEN and not one.part.altered - AROUND_HEADS and not found.counted
     }
     return len(written)
 

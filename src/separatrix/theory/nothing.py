@@ -31,17 +31,9 @@ from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.fits import fitting
 from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps, with_mlp
-from separatrix.theory.solves.places import (
-    blank_beside,
-    content_dims,
-    counted_tokens,
-    down,
-    finders,
-    place_lead,
-    up,
-)
+from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.recall import comparing, wanted_by
-from separatrix.theory.solves.room import TAGS, bits_of, full_heads
+from separatrix.theory.solves.room import TAGS, bits_of
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 
@@ -183,7 +175,7 @@ def _rounded(full: list[Mechanism], tokens: int) -> Lack | None:
 
 def _uncopied(architecture: Architecture, tokens: int) -> Lack | None:
     found = finders(architecture, address=1, payload=0, tokens=tokens, named=True)
-    if len({index for index, *_ in found}) == 1:
+    if len({one.layer for one, _ in found}) == 1:
         said = "one full layer finds tokens by addresses, and a copy takes two"
         return Lack(said, "a copy takes two full layers")
     if found:
@@ -201,7 +193,7 @@ def _unhopped(architecture: Architecture, task: KHop) -> Lack | None:
         said = "k hops are built where embeddings give every token its place"
         return Lack(said, "built where embeddings give places")
     depth = task.k.bit_length() + 1
-    found = len({index for index, _, _ in full_heads(architecture)})
+    found = len({one.layer for one in full_heads(architecture)})
     if found >= depth:
         return None
     taken = f"{depth} full layers, "
@@ -301,9 +293,9 @@ def unstacked(architecture: Architecture, task: Dyck) -> Lack | None:
 def uncompared(architecture: Architecture, needed: int) -> Lack | None:
     """Why no full layer compares contents of so many dimensions; None where one does."""
     heads = list(full_heads(architecture))
-    most = max((content_dims(architecture, part, head) for _, part, head in heads), default=needed)
+    most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
-        if not heads or not all(part.normed for _, part, _ in heads):
+        if not heads or not all(one.part.normed for one in heads):
             return None
         return Lack(
             "behind a norm of queries and keys the comparison of two values takes twice the"
@@ -318,7 +310,7 @@ def uncompared(architecture: Architecture, needed: int) -> Lack | None:
             " bits of two values do not compare",
             "rotations turn every key dimension",
         )
-    if not any(part.rotation for _, part, _ in heads):
+    if not any(one.part.rotation for one in heads):
         return Lack(
             f"its full layers compare contents in {most:,} key dimensions, and comparing two values"
             f" takes {needed:,}",
@@ -338,9 +330,9 @@ def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
         return None
     if architecture.positions != "none":
         return _POSITIONS.get(architecture.positions)
-    rotated = [(part, head) for _, part, head in heads if part.rotation is not None]
+    rotated = [one for one in heads if one.part.rotation is not None]
     if not rotated:
-        counted = max(counted_tokens(architecture, i) for i, _, _ in heads)
+        counted = max(counted_tokens(architecture, one.layer) for one in heads)
         supplied = (
             f"layers before them are shown to count {counted:,} tokens"
             if counted
@@ -353,8 +345,8 @@ def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
     if tokens > MOST_OFFSETS:
         upto = f"examined for up to {MOST_OFFSETS:,} tokens"
         return Lack(f"rotations are {upto}", f"rotations {upto}")
-    part, head = rotated[0]
-    lead = place_lead(architecture, part, head, tokens)
+    part, head = rotated[0].part, rotated[0].head
+    lead = rotated[0].place_lead(tokens)
     if lead is None:
         return Lack(
             f"what rounding does to rotations in {head.format} is not known here",
@@ -385,8 +377,7 @@ def _no_blank(architecture: Architecture, tokens: int) -> Lack | None:
     heads = finders(architecture, address=1, payload=1, tokens=tokens)
     # without a full layer, or with one that finds places by address, rotations are not at fault
     if len(heads) < max(1, len(list(full_heads(architecture)))) or any(
-        found.address or blank_beside(architecture, part, head, payload=1, tokens=tokens)
-        for _, part, head, found in heads
+        found.address or one.blank_beside(1, tokens) for one, found in heads
     ):
         return None
     return Lack(

@@ -49,7 +49,7 @@ from separatrix.proofs.rotations import single_angles
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import Fox, Full, Latent
 from separatrix.tasks import Task
-from separatrix.theory.solves.places import place_lead
+from separatrix.theory.solves.places import Attending
 
 SUNK = -32.0
 KEPT = 1024.0
@@ -274,7 +274,8 @@ def reading(
     turned = 0 if part.rotation is None or latent else part.rotation.dims
     if architecture.positions == "embedded" and head.has_room(keys + turned, values):
         return Reader(place, start=turned, latent=latent)
-    lead = place_lead(architecture, part, head._replace(format=arithmetic.name), tokens)
+    written = head._replace(format=arithmetic.name)
+    lead = Attending(architecture, place[0], part, written).place_lead(tokens)
     if lead is None or not lead.holds or part.rotation is None or not head.has_room(0, values):
         return None
     # all other keys together weigh less than 1 / _ROOM once the lead is this large

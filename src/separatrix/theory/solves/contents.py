@@ -4,19 +4,16 @@ sets that are averaged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Full, Mechanism
+from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import QSA, Counting, Equality, Neighbour, TwoSum
 from separatrix.theory.solves.places import (
     MOST_ADDRESS_BITS,
     NEEDS_NONE,
-    blank_beside,
-    compares,
-    content_dims,
+    Attending,
     finders,
-    flags_carry,
+    full_heads,
+    heads_in_turn,
 )
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
@@ -29,8 +26,6 @@ from separatrix.theory.solves.room import (
     Construction,
     Room,
     bits_of,
-    full_heads,
-    in_turn,
 )
 
 MATCH_LIMIT = {"fp64": 130_000_000, "fp32": 5_754, "fp16": 63, "bf16": 22}
@@ -70,23 +65,24 @@ class Match2(Construction[TwoSum]):
     why = "The layer compares it with all others at once."
 
     def room(self, architecture: Architecture, task: TwoSum) -> Room | None:
-        for index, part, head in full_heads(architecture) if task.form == "query" else ():
+        for one in full_heads(architecture) if task.form == "query" else ():
+            part, head = one.part, one.head
             # the value is 0 at the last token, which needs its place
             placed = architecture.positions == "embedded"
             # what a norm of queries and keys, or of a latent, makes of cosines is not worked out
             free = placed and not part.normed and head.latent is None
             most = MATCH_LIMIT[head.format]
             dims = bits_of(task.M) + TAGS
-            if free and most >= task.M and compares(architecture, part, head, 3):
+            if free and most >= task.M and one.compares(3):
                 dims, rests_on = 3, EMBEDDED
                 how = f"3 key dimensions, M = {task.M:,} of at most {most:,} in {head.format}"
-            elif compares(architecture, part, head, dims):
+            elif one.compares(dims):
                 how = f"a bit code in {dims} of {head.head_dim} key dimensions"
                 rests_on = NEEDS_NONE
             else:
                 continue
-            said = f"one full layer (layer {index + 1}) solves it: {how}"
-            return Room(said, {"dimensions": dims, "layer": index}, (rests_on,))
+            said = f"one full layer (layer {one.layer + 1}) solves it: {how}"
+            return Room(said, {"dimensions": dims, "layer": one.layer}, (rests_on,))
         return None
 
 
@@ -126,12 +122,11 @@ class TwoLayerPairs(Construction[TwoSum]):
 
     def room(self, architecture: Architecture, task: TwoSum) -> Room | None:
         bits = bits_of(task.M)
-
-        def flags(part: Mechanism) -> bool:
-            head = part.retrieval_head
-            return head is not None and compares(architecture, part, head, bits + TAGS)
-
-        layers = in_turn(architecture, flags, _looks_for_flags(architecture, task.length))
+        layers = heads_in_turn(
+            architecture,
+            lambda one: one.compares(bits + TAGS),
+            lambda one: one.flags_carry(task.length),
+        )
         if layers is None or task.form != "decision":
             return None
         first, second = layers
@@ -140,16 +135,6 @@ class TwoLayerPairs(Construction[TwoSum]):
             f" ({bits} value bits and {TAGS} tags in its keys), layer {second + 1} looks for a flag"
         )
         return Room(said, {"value_bits": bits, "first": first, "second": second}, (NEEDS_NONE,))
-
-
-def _looks_for_flags(architecture: Architecture, tokens: int) -> Callable[[Mechanism], bool]:
-    """Whether the last token tells flagged tokens from others in a full layer."""
-
-    def looks(part: Mechanism) -> bool:
-        head = part.retrieval_head
-        return head is not None and flags_carry(architecture, part, head, tokens=tokens)
-
-    return looks
 
 
 class TwoLayerEquality(Construction[Equality]):
@@ -184,17 +169,14 @@ class TwoLayerEquality(Construction[Equality]):
         address = bits_of(task.n)
         n = task.length
         fetching = (
-            (i, found)
-            for i, part, head, found in finders(
-                architecture, address=address + TAGS, payload=1, tokens=n
-            )
+            (one.layer, found)
+            for one, found in finders(architecture, address=address + TAGS, payload=1, tokens=n)
             # tokens of the first string have no partner: a start token must take their weight
-            if found.address or blank_beside(architecture, part, head, payload=1, tokens=n)
+            if found.address or one.blank_beside(1, n)
         )
         first, found = next(fetching, (-1, None))
-        looks = _looks_for_flags(architecture, n)
-        behind = (i for i, part, _ in full_heads(architecture) if i > first and looks(part))
-        second = next(behind, None)
+        later = (one for one in full_heads(architecture) if one.layer > first)
+        second = next((one.layer for one in later if one.flags_carry(n)), None)
         if found is None or second is None:
             return None
         asked = f"the offset {task.n:,}"
@@ -245,17 +227,17 @@ class TwoLayerNeighbour(Construction[Neighbour]):
         fetching = finders(architecture, address=address + TAGS, payload=task.d, tokens=task.length)
         if not fetching:
             return None
-        first, _, _, found = fetching[0]
+        (first, found), *_ = ((one.layer, found) for one, found in fetching)
         compared, labels = task.d + TAGS, bits_of(task.V)
         second = next(
             (
-                index
-                for index, part, head in full_heads(architecture)
-                if index > first
-                and not part.normed
-                and head.latent is None
-                and compares(architecture, part, head, compared)
-                and head.has_room(compared, labels)
+                one.layer
+                for one in full_heads(architecture)
+                if one.layer > first
+                and not one.part.normed
+                and one.head.latent is None
+                and one.compares(compared)
+                and one.head.has_room(compared, labels)
             ),
             None,
         )
@@ -303,12 +285,13 @@ class StartTokenCounts(Construction[Counting]):
     def room(self, architecture: Architecture, task: Counting) -> Room | None:
         tied = task.n + 1 + (task.form == "queried")
         bits = bits_of(task.V)
-        for index, part, head in full_heads(architecture):
+        for one in full_heads(architecture):
+            index, part, head = one.layer, one.part, one.head
             if not isinstance(part, Full) or part.normed or tied > MOST_TIED[head.format]:
                 continue
             if head.format not in WIDE and part.accumulator_bits < 32:
                 continue
-            if content_dims(architecture, part, head) <= bits or not head.has_room(bits + 1, 1):
+            if one.content_dims <= bits or not head.has_room(bits + 1, 1):
                 continue
             said = (
                 f"one full layer (layer {index + 1}) solves it: {bits} bits of a symbol and a tag"
@@ -353,17 +336,18 @@ class SparseAveraging(Construction[QSA]):
             return None
         address, payload, number = bits_of(task.n), bits_of(task.V), bits_of(task.sets)
 
-        def holds(keys: int, values: int) -> Callable[[Mechanism], bool]:
-            def held(part: Mechanism) -> bool:
-                head = part.retrieval_head
-                if head is None or head.format not in WIDE or part.normed or head.latent:
-                    return False
-                most = min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
-                return keys <= most and head.has_room(keys, values)
+        def holds(one: Attending, keys: int, values: int) -> bool:
+            if one.head.format not in WIDE or one.part.normed or one.head.latent:
+                return False
+            return keys <= min(one.content_dims, MOST_ADDRESS_BITS) and one.head.has_room(
+                keys, values
+            )
 
-            return held
-
-        layers = in_turn(architecture, holds(address + TAGS, payload), holds(number + TAGS, 1))
+        layers = heads_in_turn(
+            architecture,
+            lambda one: holds(one, address + TAGS, payload),
+            lambda one: holds(one, number + TAGS, 1),
+        )
         if layers is None:
             return None
         first, second = layers

@@ -13,17 +13,16 @@ from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
-from separatrix.stacks.mechanisms import Mechanism, Window
-from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS, Head
+from separatrix.stacks.mechanisms import Window
+from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS
 from separatrix.theory.search.reals import ln
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
-    blank_margin,
+    Attending,
     counted_tokens,
-    place_lead,
-    places,
+    full_heads,
 )
-from separatrix.theory.solves.room import EMBEDDED, bits_of, full_heads
+from separatrix.theory.solves.room import EMBEDDED, bits_of
 
 ASSUMED_WIDTH = 4
 """Units of an MLP over the width of attention heads, where no file says how many there are."""
@@ -126,29 +125,21 @@ def readers(
     number for each point that it moves.
     """
     found: dict[int, Reader] = {}
-    for index, part, head, window in seeing_heads(architecture):
-        seen = letters if window is None else min(letters, window)
-        placed = places(
-            architecture,
-            part,
-            head,
-            index=index,
-            address=bits_of(letters) + 1,
-            payload=points**2,
-            tokens=seen,
-            prompt=letters,
-        )
+    for one in seeing_heads(architecture):
+        seen = min(letters, one.window or letters)
+        placed = one.places(address=bits_of(letters) + 1, payload=points**2, tokens=letters)
         if placed is None:
             continue
         score = 0
+        form = one.head.format
         if placed.rests_on.startswith(BY_ROTATIONS):
-            margin = _margin(architecture, part, head, points, seen, blank=blank)
+            margin = _margin(one, points, seen, blank=blank)
             score = ceil((ln(seen + 1) + 17) / margin) if margin > 0 else 0
-            if not 0 < score <= HIGHEST_SCORE.get(head.format, 2.0**24):
+            if not 0 < score <= HIGHEST_SCORE.get(form, 2.0**24):
                 continue
-        heads = part.sizes()["heads"]
+        heads, index = one.part.sizes()["heads"], one.layer
         if index not in found or found[index].heads < heads:
-            found[index] = Reader(index, heads, window, head.format, placed.rests_on, score)
+            found[index] = Reader(index, heads, one.window, form, placed.rests_on, score)
     for index, layer in enumerate(architecture) if convolutions else ():
         part = max(layer, key=lambda part: part.brought)
         if words := part.brought // points**2:
@@ -176,32 +167,22 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
     return found
 
 
-def seeing_heads(architecture: Architecture) -> Iterator[tuple[int, Mechanism, Head, int | None]]:
-    """Heads that see all tokens, and those that see the last ones, each with how many."""
-    for index, part, head in full_heads(architecture):
-        yield index, part, head, None
+def seeing_heads(architecture: Architecture) -> Iterator[Attending]:
+    """Heads that see all tokens, and those that see the last ones."""
+    yield from full_heads(architecture)
     for index, layer in enumerate(architecture):
         for part in layer:
             if not isinstance(part, Window) or part.shared or not part.free_scores:
                 continue
             if part.formats <= EXACT_FORMATS:
-                yield index, part, part.head, part.size
+                yield Attending(architecture, index, part, part.head, part.size)
 
 
-def _margin(
-    architecture: Architecture,
-    part: Mechanism,
-    head: Head,
-    points: int,
-    tokens: int,
-    *,
-    blank: bool,
-) -> float:
+def _margin(one: Attending, points: int, tokens: int, *, blank: bool) -> float:
     """By how much, as a share of the largest score, the token asked for leads by its rotation."""
     if blank:
-        margin = blank_margin(architecture, part, head, payload=points**2, tokens=tokens)
-        return 0.0 if margin is None else margin
-    lead = place_lead(architecture, part, head, tokens)
+        return one.blank_margin(points**2, tokens) or 0.0
+    lead = one.place_lead(tokens)
     return 0.0 if lead is None else lead.gap - lead.rounding
 
 

@@ -6,6 +6,7 @@ Theory.md, section 1, "Positions": theorems that say "solves" need reading layer
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from separatrix.core.numbers.formats import DIGITS
@@ -13,7 +14,7 @@ from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
-from separatrix.theory.solves.room import EMBEDDED, WIDE, full_heads
+from separatrix.theory.solves.room import EMBEDDED, WIDE
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -45,104 +46,140 @@ class Places:
         return "" if self.address else "the last token asks for an offset"
 
 
-def content_dims(architecture: Architecture, part: Mechanism, head: Head) -> int:
-    """Key dimensions of a head in which contents compare exactly at any distance: no rotation turns
-    them, and nothing is added to their scores.
+@dataclass(frozen=True)
+class Attending:
+    """Heads of a layer that attend to earlier tokens, one of them, and how many tokens they see if
+    that is not all.
     """
-    if architecture.positions not in ("embedded", "none"):
-        return 0
-    # latent attention keeps its rotated dimensions beside those of the head
-    turned = 0 if part.rotation is None or head.latent is not None else part.rotation.dims
-    return head.head_dim - turned
 
+    architecture: Architecture
+    layer: int
+    part: Mechanism
+    head: Head
+    window: int | None = None
 
-def compares(architecture: Architecture, part: Mechanism, head: Head, dims: int) -> bool:
-    """Whether a head compares contents of so many dimensions and hands on a bit of what matches.
+    @property
+    def content_dims(self) -> int:
+        """Key dimensions of a head in which contents compare exactly at any distance: no rotation
+        turns them, and nothing is added to their scores.
+        """
+        if self.architecture.positions not in ("embedded", "none"):
+            return 0
+        # latent attention keeps its rotated dimensions beside those of the head
+        turned = (
+            0
+            if self.part.rotation is None or self.head.latent is not None
+            else self.part.rotation.dims
+        )
+        return self.head.head_dim - turned
 
-    Behind a norm of queries and keys, twice the dimensions: what a token says stands in the one
-    half, what a start token says in the other, queries ask in both, and all entries are +-1, so
-    that a norm scales and rounds them alike. Or, in fp32 and wider, one dimension more that makes
-    all keys equally long: entries of unlike size are then each off by less than 4 u, and a
-    score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
-    """
-    if part.normed:
-        twice = 2 * dims <= content_dims(architecture, part, head) and dims <= MOST_ADDRESS_BITS
-        dims = 2 * dims if twice and head.has_room(2 * dims, 1) else dims + 1
-        if not twice and head.format not in WIDE:
+    def compares(self, dims: int) -> bool:
+        """Whether a head compares contents of so many dimensions and hands on a bit of what
+        matches.
+
+        Behind a norm of queries and keys, twice the dimensions: what a token says stands in the one
+        half, what a start token says in the other, queries ask in both, and all entries are +-1, so
+        that a norm scales and rounds them alike. Or, in fp32 and wider, one dimension more that
+        makes all keys equally long: entries of unlike size are then each off by less than 4 u, and
+        a score of up to 2 D by 8 D u, with D <= 258 less than a thousandth of its lead.
+        """
+        if self.part.normed:
+            twice = 2 * dims <= self.content_dims and dims <= MOST_ADDRESS_BITS
+            dims = 2 * dims if twice and self.head.has_room(2 * dims, 1) else dims + 1
+            if not twice and self.head.format not in WIDE:
+                return False
+            return dims <= self.content_dims and self.head.has_room(dims, 1)
+        # a latent stands behind a norm: both halves are in it, and the key adds them
+        if self.head.latent is not None and 2 * dims + 1 > self.head.latent:
             return False
-        return dims <= content_dims(architecture, part, head) and head.has_room(dims, 1)
-    # a latent stands behind a norm: both halves are in it, and the key adds them
-    if head.latent is not None and 2 * dims + 1 > head.latent:
-        return False
-    still = dims <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS + 2)
-    return still and head.has_room(dims, 1)
+        still = dims <= min(self.content_dims, MOST_ADDRESS_BITS + 2)
+        return still and self.head.has_room(dims, 1)
 
+    def places(
+        self, *, address: int, payload: int, tokens: int, named: bool = False
+    ) -> Places | None:
+        """How they find one of `tokens` tokens by its place and read `payload` bits of it, where
+        `address` bits and tags would name the place; None where nothing is known. `named`: by an
+        address alone.
 
-def places(
-    architecture: Architecture,
-    part: Mechanism,
-    head: Head,
-    *,
-    index: int,
-    address: int,
-    payload: int,
-    tokens: int,
-    prompt: int = 0,
-    named: bool = False,
-) -> Places | None:
-    """How heads of layer `index` find one of `tokens` tokens by its place and read `payload` bits
-    of it, where `address` bits and tags would name the place; None where nothing is known. Of a
-    window, `tokens` is what it sees and `prompt` what is counted. `named`: by an address alone.
-
-    A norm of queries and keys changes nothing for addresses: all their entries are +-1, so they are
-    equally long, and scaled and rounded alike.
-    """
-    room = address <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
-    addressable = room and head.has_room(address, payload)
-    if addressable and architecture.positions == "embedded":
-        return Places(address, EMBEDDED)
-    lead = None if named else place_lead(architecture, part, head, tokens)
-    if lead is not None and lead.holds and head.has_room(0, payload):
-        seen = "window" if prompt > tokens else "prompt"
-        return Places(
-            0,
-            f"{BY_ROTATIONS} ({part.rotation}); over all offsets of the {seen} the one asked for"
-            f" leads by more than {down(lead.gap)} of the largest score, and rounding in"
-            f" {head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
-        )
-    most = counted_tokens(architecture, index)
-    if addressable and max(tokens, prompt) <= most:
-        layers, _ = architecture.counted_before[index]
-        return Places(
-            address,
-            f"positions: counted by {counted_as(layers, 'recurrent layer')} before it, token by"
-            " token, from states in fp32 of which each layer hands on as many bits as its format"
-            f" resolves: up to {most:,} tokens",
-            counted=True,
-        )
-    return None
-
-
-def finders(
-    architecture: Architecture, *, address: int, payload: int, tokens: int, named: bool = False
-) -> list[tuple[int, Mechanism, Head, Places]]:
-    """The full layers whose heads find one of so many tokens: index, heads, one of them, how."""
-    return [
-        (index, part, head, found)
-        for index, part, head in full_heads(architecture)
-        if (
-            found := places(
-                architecture,
-                part,
-                head,
-                index=index,
-                address=address,
-                payload=payload,
-                tokens=tokens,
-                named=named,
+        A norm of queries and keys changes nothing for addresses: all their entries are +-1, so they
+        are equally long, and scaled and rounded alike.
+        """
+        room = address <= min(self.content_dims, MOST_ADDRESS_BITS)
+        addressable = room and self.head.has_room(address, payload)
+        if addressable and self.architecture.positions == "embedded":
+            return Places(address, EMBEDDED)
+        seen = min(tokens, self.window or tokens)
+        lead = None if named else self.place_lead(seen)
+        if lead is not None and lead.holds and self.head.has_room(0, payload):
+            where = "prompt" if seen == tokens else "window"
+            return Places(
+                0,
+                f"{BY_ROTATIONS} ({self.part.rotation}); over all offsets of the {where} the one"
+                f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
+                f" {self.head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
             )
+        most = counted_tokens(self.architecture, self.layer)
+        if addressable and tokens <= most:
+            layers, _ = self.architecture.counted_before[self.layer]
+            return Places(
+                address,
+                f"positions: counted by {counted_as(layers, 'recurrent layer')} before it, token by"
+                " token, from states in fp32 of which each layer hands on as many bits as its"
+                f" format resolves: up to {most:,} tokens",
+                counted=True,
+            )
+        return None
+
+    def place_lead(self, tokens: int) -> Lead | None:
+        """The lead of relative selection over so many tokens; None where there is none."""
+        # what is added to scores beside the rotation might outweigh the lead
+        if self.part.rotation is None or self.architecture.positions not in ("embedded", "none"):
+            return None
+        return selection_lead(
+            self.part.rotation, tokens, self.head.format, normed=self.part.rounded_again
         )
-    ]
+
+    def blank_beside(self, payload: int, tokens: int) -> bool:
+        """Whether a start token can take the weight of queries whose offset holds no token."""
+        margin = self.blank_margin(payload, tokens)
+        return margin is not None and margin > 0
+
+    def blank_margin(self, payload: int, tokens: int) -> float | None:
+        """How far such a start token scores below the offset asked for and above all others, at any
+        distance, as a share of the largest score; not above 0 where it does not. None where nothing
+        is known.
+
+        Two comparisons must come out right: the start token's score with the one asked for, and
+        with its best rival. The latter two are off by `lead.rounding` together. The start token's
+        own score counts twice: in a dimension that no rotation turns it is one product, off by less
+        than 2 u. In the slowest pair it is off like any other, and falls by `slow_turn` with the
+        distance.
+        """
+        lead = self.place_lead(tokens)
+        if lead is None or self.part.rotation is None:
+            return None
+        # the start token's key and the payload of the others are apart in a latent too
+        if self.content_dims and self.head.has_room(1, payload):
+            # a norm rounds both numbers of its product once more
+            units = 8 if self.part.rounded_again else 4
+            return (lead.gap - lead.rounding - units * 2.0 ** -DIGITS[self.head.format]) / 2
+        if self.part.normed:
+            # a key in one pair alone comes out of a norm longer than in all pairs
+            return None
+        return (lead.gap - 2 * lead.rounding - slow_turn(self.part.rotation, tokens)) / 2
+
+    def flags_carry(self, tokens: int) -> bool:
+        """Whether the last token can tell flagged tokens from others at any distance: in a
+        dimension that no rotation turns, or in the slowest pair while its cosine stays above 3/4.
+        """
+        if self.content_dims:
+            return True
+        return (
+            self.architecture.positions in ("embedded", "none")
+            and self.part.rotation is not None
+            and slow_turn(self.part.rotation, tokens) < 0.25
+        )
 
 
 def counted_tokens(architecture: Architecture, index: int) -> int:
@@ -156,59 +193,37 @@ def counted_tokens(architecture: Architecture, index: int) -> int:
     return min(1 << min(bits, 64), MOST_COUNTED) if bits else 0
 
 
-def place_lead(architecture: Architecture, part: Mechanism, head: Head, tokens: int) -> Lead | None:
-    """The lead of relative selection over so many tokens; None where there is none."""
-    # what is added to scores beside the rotation might outweigh the lead
-    if part.rotation is None or architecture.positions not in ("embedded", "none"):
-        return None
-    return selection_lead(part.rotation, tokens, head.format, normed=part.rounded_again)
+def full_heads(architecture: Architecture) -> Iterator[Attending]:
+    """The full attention, latent attention included, in formats that keep scores exact."""
+    for index, layer in enumerate(architecture):
+        for part in layer:
+            if part.retrieval_head is not None:
+                yield Attending(architecture, index, part, part.retrieval_head)
 
 
-def blank_beside(
-    architecture: Architecture, part: Mechanism, head: Head, *, payload: int, tokens: int
-) -> bool:
-    """Whether a start token can take the weight of queries whose offset holds no token."""
-    margin = blank_margin(architecture, part, head, payload=payload, tokens=tokens)
-    return margin is not None and margin > 0
+def finders(
+    architecture: Architecture, *, address: int, payload: int, tokens: int, named: bool = False
+) -> list[tuple[Attending, Places]]:
+    """The full layers whose heads find one of so many tokens, and how."""
+    return [
+        (one, found)
+        for one in full_heads(architecture)
+        if (found := one.places(address=address, payload=payload, tokens=tokens, named=named))
+    ]
 
 
-def blank_margin(
-    architecture: Architecture, part: Mechanism, head: Head, *, payload: int, tokens: int
-) -> float | None:
-    """How far such a start token scores below the offset asked for and above all others, at any
-    distance, as a share of the largest score; not above 0 where it does not. None where nothing is
-    known.
-
-    Two comparisons must come out right: the start token's score with the one asked for, and with
-    its best rival. The latter two are off by `lead.rounding` together. The start token's own score
-    counts twice: in a dimension that no rotation turns it is one product, off by less than 2 u. In
-    the slowest pair it is off like any other, and falls by `slow_turn` with the distance.
+def heads_in_turn(
+    architecture: Architecture, *wanted: Callable[[Attending], bool]
+) -> tuple[int, ...] | None:
+    """The first full layers that do what is wanted, one behind the other; None where there are
+    none.
     """
-    lead = place_lead(architecture, part, head, tokens)
-    if lead is None or part.rotation is None:
-        return None
-    # the start token's key and the payload of the others are apart in a latent too
-    if content_dims(architecture, part, head) and head.has_room(1, payload):
-        # a norm rounds both numbers of its product once more
-        units = 8 if part.rounded_again else 4
-        return (lead.gap - lead.rounding - units * 2.0 ** -DIGITS[head.format]) / 2
-    if part.normed:
-        # a key in one pair alone comes out of a norm longer than in all pairs
-        return None
-    return (lead.gap - 2 * lead.rounding - slow_turn(part.rotation, tokens)) / 2
-
-
-def flags_carry(architecture: Architecture, part: Mechanism, head: Head, *, tokens: int) -> bool:
-    """Whether the last token can tell flagged tokens from others at any distance: in a dimension
-    that no rotation turns, or in the slowest pair while its cosine stays above 3/4.
-    """
-    if content_dims(architecture, part, head):
-        return True
-    return (
-        architecture.positions in ("embedded", "none")
-        and part.rotation is not None
-        and slow_turn(part.rotation, tokens) < 0.25
-    )
+    found: list[int] = []
+    for one in full_heads(architecture):
+        # heads side by side read the same input
+        if len(found) < len(wanted) and one.layer not in found[-1:] and wanted[len(found)](one):
+            found.append(one.layer)
+    return tuple(found) if len(found) == len(wanted) else None
 
 
 def down(share: float) -> str:

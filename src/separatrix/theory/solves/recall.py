@@ -14,7 +14,7 @@ from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
 from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import seeing_heads
-from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, content_dims, places
+from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, full_heads
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
     CONTENTS,
@@ -25,7 +25,6 @@ from separatrix.theory.solves.room import (
     Construction,
     Room,
     bits_of,
-    full_heads,
     in_turn,
 )
 from separatrix.theory.solves.states import SATURATED
@@ -289,31 +288,23 @@ def bringing(architecture: Architecture, wanted: Wanted, tokens: int) -> Iterato
         numbers = wanted.before * (wanted.letter + 1)
         if any(p.brought >= numbers and p.sizes()["conv"] > wanted.before for p in layer):
             yield index, NEEDS_NONE
-    for index, part, head, window in seeing_heads(architecture):
-        seen = tokens + 1 if window is None else min(tokens + 1, window)
-        if part.sizes()["heads"] < wanted.before or seen <= wanted.before:
+    for one in seeing_heads(architecture):
+        seen = min(tokens + 1, one.window or tokens + 1)
+        if one.part.sizes()["heads"] < wanted.before or seen <= wanted.before:
             continue
-        found = places(
-            architecture,
-            part,
-            head,
-            index=index,
-            address=bits_of(tokens) + TAGS,
-            payload=wanted.letter + 1,
-            tokens=seen,
-            prompt=tokens + 1,
-        )
+        address = bits_of(tokens) + TAGS
+        found = one.places(address=address, payload=wanted.letter + 1, tokens=tokens + 1)
         if found is not None:
-            yield index, found.rests_on
+            yield one.layer, found.rests_on
 
 
 def comparing(architecture: Architecture, wanted: Wanted) -> list[int]:
     """The full layers with a head that compares so many bits of contents and reads a token."""
     return [
-        index
-        for index, part, head in full_heads(architecture)
-        if wanted.key <= min(content_dims(architecture, part, head), MOST_ADDRESS_BITS)
-        and head.has_room(wanted.key, wanted.letter)
+        one.layer
+        for one in full_heads(architecture)
+        if wanted.key <= min(one.content_dims, MOST_ADDRESS_BITS)
+        and one.head.has_room(wanted.key, wanted.letter)
     ]
 
 

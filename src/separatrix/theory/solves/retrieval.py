@@ -5,7 +5,7 @@ from __future__ import annotations
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Sparse
 from separatrix.tasks import Copying, Eva, Index
-from separatrix.theory.solves.places import finders, places
+from separatrix.theory.solves.places import Attending, finders
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
     EXACT_SCORES,
@@ -59,15 +59,15 @@ class Retrieval(_Retrieves):
     def room(self, architecture: Architecture, task: Eva | Index) -> Room | None:
         address, payload = bits_of(task.n), bits_of(task.V)
         heads = finders(architecture, address=address + TAGS, payload=payload, tokens=task.length)
-        for index, _, head, found in heads:
+        for one, found in heads:
             asked = found.asked or (
-                f"{address} address bits and {TAGS} tags of {head.head_dim} key dimensions"
+                f"{address} address bits and {TAGS} tags of {one.head.head_dim} key dimensions"
             )
             said = (
-                f"one full layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
-                f" {head.dv} value dimensions"
+                f"one full layer (layer {one.layer + 1}) solves it: {asked}, {payload} answer bits"
+                f" of {one.head.dv} value dimensions"
             )
-            numbers = found.numbers(address, payload_bits=payload, layer=index)
+            numbers = found.numbers(address, payload_bits=payload, layer=one.layer)
             return Room(said, numbers, (found.rests_on,))
         return None
 
@@ -155,14 +155,8 @@ class IndexedRetrieval(_Retrieves):
                 choice = part.token_choice
                 if choice is None:
                     continue
-                found = places(
-                    architecture,
-                    part,
-                    choice.head,
-                    index=index,
-                    address=address + TAGS,
-                    payload=payload,
-                    tokens=task.length,
+                found = Attending(architecture, index, part, choice.head).places(
+                    address=address + TAGS, payload=payload, tokens=task.length
                 )
                 # an indexer that reads every token need not choose
                 every = choice.topk >= task.length
@@ -222,7 +216,7 @@ class TwoLayerCopying(Construction[Copying]):
             named=True,
         )
         # of two kinds of heads in one layer the second adds no layer
-        layers = {i: found for i, _, _, found in heads}
+        layers = {one.layer: found for one, found in heads}
         if len(layers) < 2:
             return None
         first, second, *_ = sorted(layers)

@@ -5,13 +5,12 @@ and full layers with a head to spare and room for the bits they write.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.stacks.mechanisms.base import Head
 from separatrix.tasks import Task
 from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.words import Words
@@ -87,16 +86,6 @@ class Construction(Theorem, Generic[T]):
         if not self.why:
             return super().told(verdict, task, architecture, thought=thought)
         return Words(verdict.statement, self.why)
-
-
-def full_heads(architecture: Architecture) -> Iterator[tuple[int, Mechanism, Head]]:
-    """(layer, its heads, one of them) of the full attention, latent attention included, in formats
-    that keep scores exact.
-    """
-    for index, layer in enumerate(architecture):
-        for part in layer:
-            if part.retrieval_head is not None:
-                yield index, part, part.retrieval_head
 
 
 def in_turn(

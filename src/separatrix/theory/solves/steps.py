@@ -17,9 +17,10 @@ from separatrix.theory.base import SOLVABLE, Theorem, number
 from separatrix.theory.solves.places import (
     BY_ROTATIONS,
     MOST_ADDRESS_BITS,
+    Attending,
     Places,
-    compares,
     finders,
+    full_heads,
 )
 from separatrix.theory.solves.room import (
     CHOSEN_WEIGHTS,
@@ -29,7 +30,6 @@ from separatrix.theory.solves.room import (
     Construction,
     Room,
     bits_of,
-    full_heads,
 )
 from separatrix.theory.words import Words, WordsByTask
 
@@ -73,7 +73,7 @@ class Composition(Construction[SeqComp]):
         # the address, and a tag for each of the levels 0 to L
         address = payload + task.L + 1
         heads = finders(architecture, address=address, payload=payload, tokens=task.length)
-        found = {i: how for i, _, _, how in heads}
+        found = {one.layer: how for one, how in heads}
         layers = sorted(found)
         steps, carried = composable(architecture, layers, bits_of(task.m))
         if steps < task.L:
@@ -231,7 +231,8 @@ class Thought(Theorem):
         payload = bits_of(task.N(task.L - 1))
         # the tokens written stand behind the prompt
         heads = finders(architecture, address=address, payload=payload, tokens=task.length + task.L)
-        for index, part, head, found in heads:
+        for one, found in heads:
+            index, part, head = one.layer, one.part, one.head
             if not (found.address or _knows_its_step(part, head, task.L, payload)):
                 continue
             asked = f"{address} address and tag bits of {head.head_dim} key dimensions"
@@ -384,13 +385,13 @@ class DoubledHops(Construction[KHop]):
         depth = task.k.bit_length() + 1
         first: int | None = None
         after: list[int] = []
-        for index, part, head in full_heads(architecture):
+        for one in full_heads(architecture):
             # of two kinds of heads in one layer the second adds no layer
-            if first is None and _searches(part, head, place, letter, architecture):
-                first = index
-            elif first is not None and index not in (first, *after):
-                asks = compares(architecture, part, head, place + 1)
-                after += [index] * (asks and head.has_room(place + 1, place + letter))
+            if first is None and _searches(one, place, letter):
+                first = one.layer
+            elif first is not None and one.layer not in (first, *after):
+                asks = one.compares(place + 1)
+                after += [one.layer] * (asks and one.head.has_room(place + 1, place + letter))
         if first is None or len(after) < depth - 1:
             return None
         said = (
@@ -402,16 +403,14 @@ class DoubledHops(Construction[KHop]):
         return Room(said, numbers | {"layers": depth, "first": first})
 
 
-def _searches(
-    part: Mechanism, head: Head, place: int, letter: int, architecture: Architecture
-) -> bool:
+def _searches(one: Attending, place: int, letter: int) -> bool:
     """Whether a layer has a head for each digit of a place, with keys of its own in fp32."""
-    shape = part.head_shape
+    head, shape = one.head, one.part.head_shape
     return (
-        part.plain
+        one.part.plain
         and shape.heads >= place
         and shape.kv in (None, shape.heads)
         and head.format in ("fp32", "fp64")
-        and compares(architecture, part, head, place + letter + 1)
+        and one.compares(place + letter + 1)
         and head.has_room(place + letter + 1, place + 1)
     )
