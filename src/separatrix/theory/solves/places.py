@@ -116,8 +116,9 @@ class Attending:
             return Places(
                 0,
                 f"{BY_ROTATIONS} ({self.part.rotation}); over all offsets of the {where} the one"
-                f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding in"
-                f" {self.head.format}, with angles in fp32, takes less than {up(lead.rounding)}",
+                f" asked for leads by more than {down(lead.gap)} of the largest score, and rounding"
+                f" in {self.head.format}, with angles in fp32, takes less than"
+                f" {up(lead.rounding)}",
             )
         most = counted_tokens(self.architecture, self.layer)
         if addressable and tokens <= most:
