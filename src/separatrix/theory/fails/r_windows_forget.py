@@ -9,7 +9,7 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, percent, stored_accuracy
+from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.core.numbers.binomials import Arrangements
 from separatrix.core.numbers.counts import Count, Exact, Power
 from separatrix.core.numbers.first_size import first_size
@@ -202,7 +202,7 @@ class TheoremR(Theorem):
         return first_failing(task, bites) if task.family().keeps_prefixes else None
 
 
-class TheoremRAccuracy(Theorem):
+class TheoremRAccuracy(TheoremA):
     key = "R-accuracy"
     title = "windows forget: the highest accuracy on random questions"
     statement = (
@@ -225,9 +225,7 @@ class TheoremRAccuracy(Theorem):
         " known and of coins; by Theorem A they are right with probability at most a where one of"
         " the N - R facts is asked for. One of the R facts is with probability R/N."
     )
-    shows = FAILS
-    after_thought = True
-    grades = True
+    anywhere = False
     words: ClassVar[WordsByTask] = dict.fromkeys(
         ("eva", "index", "mqar", "recall", "seqcomp"),
         Words(
@@ -239,20 +237,8 @@ class TheoremRAccuracy(Theorem):
     )
     words_after_thought = words
 
-    def smallest(self, task: Task, verdict: Verdict) -> Task | None:
-        # its n is the size that was asked, with the shift that a family leaves out
-        return task if verdict.n == size_in_words(task)[1] else None
-
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
-        numbers = verdict.numbers
-        return (
-            super().shown(verdict, task)
-            | _shown(verdict, task)
-            | {
-                "too_many": more_than(numbers["ceiling_millionths"], task),
-                "stored": percent(numbers["stored_millionths"], up=False),
-            }
-        )
+        return super().shown(verdict, task) | _shown(verdict, task)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         facts = task.facts()
