@@ -14,7 +14,7 @@ from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.trained import trained_ceiling
+from separatrix.theory.fails.a_accuracy import trained_ceiling
 from separatrix.training.run import Run
 
 BARE = ("architecture", "task")
