@@ -274,8 +274,7 @@ def reading(
     turned = 0 if part.rotation is None or latent else part.rotation.dims
     if architecture.positions == "embedded" and head.has_room(keys + turned, values):
         return Reader(place, start=turned, latent=latent)
-    written = head._replace(format=arithmetic.name)
-    lead = Attending(architecture, place[0], part, written).place_lead(tokens)
+    lead = Attending(architecture, place[0], part, head).place_lead(tokens, arithmetic.name)
     if lead is None or not lead.holds or part.rotation is None or not head.has_room(0, values):
         return None
     # all other keys together weigh less than 1 / _ROOM once the lead is this large

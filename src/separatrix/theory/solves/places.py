@@ -132,13 +132,15 @@ class Attending:
             )
         return None
 
-    def place_lead(self, tokens: int) -> Lead | None:
-        """The lead of relative selection over so many tokens; None where there is none."""
+    def place_lead(self, tokens: int, written: str = "") -> Lead | None:
+        """The lead of relative selection over so many tokens, in the head's format or in the one it
+        is written in; None where there is none.
+        """
         # what is added to scores beside the rotation might outweigh the lead
         if self.part.rotation is None or self.architecture.positions not in ("embedded", "none"):
             return None
         return selection_lead(
-            self.part.rotation, tokens, self.head.format, normed=self.part.rounded_again
+            self.part.rotation, tokens, written or self.head.format, normed=self.part.rounded_again
         )
 
     def blank_beside(self, payload: int, tokens: int) -> bool:
