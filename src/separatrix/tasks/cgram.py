@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -79,14 +79,9 @@ class CGram(Task):
         "local": "the context asked for is one of the last quarter",
     }
     shortcuts = ("near misses",)
-    grid = (
-        "n=26,V=8,c=2",
-        "n=38,V=8,c=2",
-        "n=39,V=9,c=3",
-        "n=64,V=16,c=2",
-        "n=256,V=32,c=2",
-        "n=1024,V=64,c=3",
-    )
+    grid = ladder("""
+        n=26,V=8,c=2 n=38,V=8,c=2 n=39,V=9,c=3 n=64,V=16,c=2 n=256,V=32,c=2 n=1024,V=64,c=3
+    """)
 
     n: int
     V: int
@@ -96,8 +91,7 @@ class CGram(Task):
     def __post_init__(self) -> None:
         c = require(self.name, "c", self.c, 2, LONGEST_CONTEXT)
         require(self.name, "n", self.n, (c + 1) ** 2 + c, LARGEST_SIZE)
-        require(self.name, "V", self.V, c * _root(self.entries, c), LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(V=c * _root(self.entries, c))
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     @property

@@ -11,9 +11,9 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder
 from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import balanced, other, share, smallest
 
 WORDS_OF_COPYING = Words.read("""
@@ -70,9 +70,7 @@ class Copying(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=2, V=2)
 
     def layout(self) -> Layout:
         """Behind the mark and a blank the string's first value is due, the others later."""
@@ -204,14 +202,9 @@ class SelectiveCopying(Task):
         " or as near to that as there is room"
     }
     shortcuts = ("expected place",)
-    grid = (
-        "n=8,T=64,V=4",
-        "n=12,T=96,V=6",
-        "n=16,T=128,V=8",
-        "n=16,T=256,V=16",
-        "n=16,T=4096,V=16",
-        "n=256,T=4096,V=64",
-    )
+    grid = ladder("""
+        n=8,T=64,V=4 n=12,T=96,V=6 n=16,T=128,V=8 n=16,T=256,V=16 n=16,T=4096,V=16 n=256,T=4096,V=64
+    """)
 
     n: int
     T: int
@@ -219,10 +212,7 @@ class SelectiveCopying(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        require(self.name, "T", self.T, self.n, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=2, T=self.n, V=2)
 
     def layout(self) -> Layout:
         """All values may stand before the blanks; the first is due first, the others later."""

@@ -12,7 +12,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, require
+from separatrix.tasks.base.described import Words, check_names, ladder, require
 from separatrix.tasks.base.layout import Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct
@@ -78,15 +78,10 @@ class Counting(Task):
     shifts: ClassVar[dict[str, str]] = {
         "independent": "every token by itself, uniform over the symbols"
     }
-    grid = (
-        "n=24",
-        "n=16,V=4,form=queried",
-        "n=24,V=8,form=queried",
-        "n=64",
-        "n=128,V=16,form=queried",
-        "n=256",
-        "n=512,V=32,form=queried",
-    )
+    grid = ladder("""
+        n=24 n=16,V=4,form=queried n=24,V=8,form=queried n=64 n=128,V=16,form=queried n=256
+        n=512,V=32,form=queried
+    """)
 
     n: int
     V: int = 2

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import balanced, distinct, other, share
@@ -79,14 +79,10 @@ class FuzzyRecall(Task):
         "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
     }
     shortcuts = ("suffixes",)
-    grid = (
-        "n=24,K=2,V=6,a=4,b=2",
-        "n=30,K=2,V=5,a=4,b=2",
-        "n=36,K=3,V=8,a=3,b=3",
-        "n=120,K=3,V=16,a=4,b=3",
-        "n=336,K=4,V=32,a=4,b=3",
-        "n=1024,K=4,V=64,a=5,b=4",
-    )
+    grid = ladder("""
+        n=24,K=2,V=6,a=4,b=2 n=30,K=2,V=5,a=4,b=2 n=36,K=3,V=8,a=3,b=3 n=120,K=3,V=16,a=4,b=3
+        n=336,K=4,V=32,a=4,b=3 n=1024,K=4,V=64,a=5,b=4
+    """)
 
     n: int
     K: int

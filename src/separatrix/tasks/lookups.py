@@ -180,9 +180,7 @@ class Index(Lookup):
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64,V=64", "n=256,V=64", "n=1024,V=64")
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 1, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=1, V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
     def layout(self) -> Layout:

@@ -81,8 +81,7 @@ class Majority(Task):
     def __post_init__(self) -> None:
         symbols = self.k if type(self.k) is int else 2
         require(self.name, "n", self.n, 3, LARGEST_SIZE, drawn=symbols)
-        require(self.name, "k", self.k, 2, self.n)
-        self._check_shift(self.shift)
+        self._require(k=(2, self.n))
 
     def layout(self) -> Layout:
         """Two runs: a tie of 0 and 1, or one vote more for 0; and one vote more, for 1."""

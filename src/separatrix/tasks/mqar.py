@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
@@ -95,14 +95,13 @@ class MQAR(Task):
         "zipf": "values are independent and Zipf-distributed, so that they repeat",
         "few": f"values are independent and among the first {FEW} only",
     }
-    grid = (
-        "vocab_size=16,input_seq_len=16,num_kv_pairs=4",
-        "vocab_size=24,input_seq_len=24,num_kv_pairs=4",
-        "vocab_size=32,input_seq_len=40,num_kv_pairs=8",
-        "vocab_size=8192,input_seq_len=64,num_kv_pairs=4",
-        "vocab_size=8192,input_seq_len=256,num_kv_pairs=16",
-        "vocab_size=8192,input_seq_len=512,num_kv_pairs=64",
-    )
+    grid = ladder("""
+        vocab_size=16,input_seq_len=16,num_kv_pairs=4 vocab_size=24,input_seq_len=24,num_kv_pairs=4
+        vocab_size=32,input_seq_len=40,num_kv_pairs=8
+        vocab_size=8192,input_seq_len=64,num_kv_pairs=4
+        vocab_size=8192,input_seq_len=256,num_kv_pairs=16
+        vocab_size=8192,input_seq_len=512,num_kv_pairs=64
+    """)
 
     vocab_size: int
     input_seq_len: int
@@ -120,8 +119,7 @@ class MQAR(Task):
             )
         require(self.name, "vocab_size", self.vocab_size, max(4, 2 * k + 2), LARGEST_VOCABULARY)
         object.__setattr__(self, "power_a", _power(self.name, self.power_a))
-        require(self.name, "random_non_queries", self.random_non_queries, 0, 1)
-        self._check_shift(self.shift)
+        self._require(random_non_queries=(0, 1))
         check_zipf(self.name, "the number of values with shift=zipf", self.answers, self.shift)
 
     def layout(self) -> Layout:

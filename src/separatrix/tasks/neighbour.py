@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
@@ -107,14 +107,9 @@ class Neighbour(Task):
         ),
     }
     shortcuts = ("bits",)
-    grid = (
-        "n=4,d=12,V=2",
-        "n=8,d=14,V=4",
-        "n=12,d=15,V=3",
-        "n=32,d=16,V=4",
-        "n=128,d=17,V=8",
-        "n=256,d=18,V=16",
-    )
+    grid = ladder("""
+        n=4,d=12,V=2 n=8,d=14,V=4 n=12,d=15,V=3 n=32,d=16,V=4 n=128,d=17,V=8 n=256,d=18,V=16
+    """)
 
     n: int
     d: int

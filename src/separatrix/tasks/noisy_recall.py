@@ -9,9 +9,9 @@ from typing import ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder
 from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import balanced, distinct, share, smallest, zipf
 
 WORDS = Words.read("""
@@ -63,13 +63,10 @@ class NoisyRecall(Task):
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"
     }
-    grid = (
-        "n=48,noise=32,K=128,V=4",
-        "n=48,noise=96,K=256,V=6",
-        "n=64,noise=64,K=256,V=8",
-        "n=256,noise=256,K=1024,V=32",
-        "n=512,noise=1536,K=4096,V=64",
-    )
+    grid = ladder("""
+        n=48,noise=32,K=128,V=4 n=48,noise=96,K=256,V=6 n=64,noise=64,K=256,V=8
+        n=256,noise=256,K=1024,V=32 n=512,noise=1536,K=4096,V=64
+    """)
 
     n: int
     noise: int
@@ -79,12 +76,7 @@ class NoisyRecall(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        require(self.name, "noise", self.noise, 0, LARGEST_SIZE)
-        require(self.name, "K", self.K, self.n, LARGEST_SIZE)
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        require(self.name, "N", self.N, 1, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=2, noise=0, K=self.n, V=2, N=1)
 
     @property
     def slots(self) -> int:

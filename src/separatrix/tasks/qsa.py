@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, require
+from separatrix.tasks.base.described import Words, check_names, ladder, require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
@@ -86,10 +86,10 @@ class QSA(Task):
         "zipf": "places are asked for by Zipf's law, the first most often",
         "local": "a set is a run of neighbouring places",
     }
-    grid = (
-        *("n=8,q=3,V=2", "n=10,q=2,V=4", "n=12,q=2,V=6,sets=10"),
-        *("n=64,q=4,V=8,sets=32", "n=128,q=8,V=16,sets=32", "n=512,q=8,V=32,sets=64"),
-    )
+    grid = ladder("""
+        n=8,q=3,V=2 n=10,q=2,V=4 n=12,q=2,V=6,sets=10 n=64,q=4,V=8,sets=32 n=128,q=8,V=16,sets=32
+        n=512,q=8,V=32,sets=64
+    """)
 
     n: int
     q: int

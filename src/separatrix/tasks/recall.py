@@ -11,7 +11,7 @@ from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -124,15 +124,10 @@ class Recall(Task):
         "repeats": "about sqrt(n) keys are written again and again (form=last)",
     }
     shortcuts = ("first writes",)
-    grid = (
-        "n=8,K=16,V=4",
-        "n=8,K=12,V=6,form=absent",
-        "n=16,K=12,V=4,form=last",
-        "n=32,K=64,V=16",
-        "n=64,K=256,V=32,form=absent",
-        "n=256,K=256,V=64,form=last",
-        "n=256,K=1024,V=256",
-    )
+    grid = ladder("""
+        n=8,K=16,V=4 n=8,K=12,V=6,form=absent n=16,K=12,V=4,form=last n=32,K=64,V=16
+        n=64,K=256,V=32,form=absent n=256,K=256,V=64,form=last n=256,K=1024,V=256
+    """)
 
     n: int
     K: int
@@ -155,8 +150,7 @@ class Recall(Task):
             3 if last else self.n + (self.form == "absent"),
             2 * LARGEST_SIZE,
         )
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
         if self.shift == "repeats" and not last:
             raise SizeError(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, require
+from separatrix.tasks.base.described import Words, check_names, ladder, require
 from separatrix.tasks.base.layout import Facts, Layout, Table
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Family, FirstPart, Task, Tokens
@@ -66,14 +66,9 @@ class Functions(Composition, Task):
     }
 
     shortcuts = ("modes",)
-    grid = (
-        "L=1,m=6",
-        "L=2,m=8,form=uniform",
-        "L=3,m=8,form=uniform",
-        "L=2,n=64",
-        "L=3,n=128",
-        "L=3,n=512",
-    )
+    grid = ladder("""
+        L=1,m=6 L=2,m=8,form=uniform L=3,m=8,form=uniform L=2,n=64 L=3,n=128 L=3,n=512
+    """)
 
     L: int
     m: int

@@ -13,10 +13,10 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder
 from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
+from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled
 
 
@@ -169,14 +169,10 @@ class StateRecall(Composition, Task):
         )
     }
     shortcuts = ("pointed",)
-    grid = (
-        "n=6,V=2,K=24,P=6",
-        "n=8,V=4,K=32,P=8",
-        "n=12,V=6,K=48,P=12",
-        "n=32,V=8,K=96,P=32",
-        "n=64,V=16,K=192,P=64",
-        "n=512,V=32,K=128,P=32",
-    )
+    grid = ladder("""
+        n=6,V=2,K=24,P=6 n=8,V=4,K=32,P=8 n=12,V=6,K=48,P=12 n=32,V=8,K=96,P=32 n=64,V=16,K=192,P=64
+        n=512,V=32,K=128,P=32
+    """)
 
     n: int
     V: int
@@ -185,11 +181,7 @@ class StateRecall(Composition, Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "V", self.V, 2, LARGEST_SIZE)
-        require(self.name, "K", self.K, 1, MOST_SWAPS)
-        require(self.name, "P", self.P, 3, MOST_POINTERS)
-        require(self.name, "n", self.n, self.P, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(V=2, K=(1, MOST_SWAPS), P=(3, MOST_POINTERS), n=self.P)
 
     def layout(self) -> Layout:
         """The cells are the facts; where the pointers stand decides which one is asked for."""

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
 from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
     PLAIN,
     Batch,
     FirstPart,
@@ -102,8 +101,7 @@ class Equality(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 1, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=1)
 
     def layout(self) -> Layout:
         """Two runs: the first of the two is the second string again."""
@@ -282,8 +280,7 @@ class Disjointness(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=2)
 
     def layout(self) -> Layout:
         """Two runs: the first set holds all elements, the second none or one."""

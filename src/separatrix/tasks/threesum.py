@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.classes_modulo import (
@@ -96,15 +96,10 @@ class ThreeSum(Task):
     usage = "n, M, form=query|decision (default query)"
     source = "[San23]"
     shortcuts = ("pair sums", "residues", "more residues")
-    grid = (
-        "n=24,M=4099",
-        "n=32,M=4099",
-        "n=16,M=4099,form=decision",
-        "n=64,M=4099",
-        "n=24,M=16411,form=decision",
-        "n=64,M=32771",
-        "n=32,M=32771,form=decision",
-    )
+    grid = ladder("""
+        n=24,M=4099 n=32,M=4099 n=16,M=4099,form=decision n=64,M=4099 n=24,M=16411,form=decision
+        n=64,M=32771 n=32,M=32771,form=decision
+    """)
 
     n: int
     M: int

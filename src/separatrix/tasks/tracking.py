@@ -146,8 +146,7 @@ class Parity(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "n", self.n, 2, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=2)
 
     def layout(self) -> Layout:
         """Two runs: one bit more is a one."""
@@ -228,9 +227,7 @@ class Modular(Task):
     shift: str = PLAIN
 
     def __post_init__(self) -> None:
-        require(self.name, "m", self.m, 2, LARGEST_SIZE)
-        require(self.name, "n", self.n, self.m, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(m=2, n=self.m)
 
     def layout(self) -> Layout:
         """Two runs: one bit more is a one, and counts that differ by 1 differ modulo every m."""
@@ -403,8 +400,7 @@ class Permutation(Product):
 
     def __post_init__(self) -> None:
         require(self.name, "n", self.n, 2, LARGEST_SIZE, drawn=_LEAST_DRAWN)
-        require(self.name, "k", self.k, 2, MOST_THINGS)
-        self._check_shift(self.shift)
+        self._require(k=(2, MOST_THINGS))
 
     @property
     def elements(self) -> Arrangements:

@@ -11,10 +11,9 @@ from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder
 from separatrix.tasks.base.layout import YES_OR_NO, Layout
 from separatrix.tasks.base.task import (
-    LARGEST_SIZE,
     PLAIN,
     Batch,
     Family,
@@ -110,13 +109,9 @@ class TwoSum(Task):
         ),
     }
     shortcuts = ("residues", "more residues")
-    grid = (
-        "n=32,M=1031",
-        "n=64,M=4099",
-        "n=32,M=1031,form=decision",
-        "n=64,M=32771",
-        "n=64,M=4099,form=decision",
-    )
+    grid = ladder("""
+        n=32,M=1031 n=64,M=4099 n=32,M=1031,form=decision n=64,M=32771 n=64,M=4099,form=decision
+    """)
 
     n: int
     M: int
@@ -126,9 +121,7 @@ class TwoSum(Task):
     def __post_init__(self) -> None:
         if self.form not in ("query", "decision"):
             raise UnknownNameError.of("form of twosum", str(self.form), ("query", "decision"))
-        require(self.name, "n", self.n, 1 if self.form == "query" else 2, LARGEST_SIZE)
-        require(self.name, "M", self.M, 3, LARGEST_SIZE)
-        self._check_shift(self.shift)
+        self._require(n=1 if self.form == "query" else 2, M=3)
 
     def layout(self) -> Layout:
         query = self.form == "query"

@@ -27,6 +27,11 @@ def name_of(text: str) -> str:
     return text.partition(":")[0].strip()
 
 
+def ladder(text: str) -> tuple[str, ...]:
+    """Sizes from easy to hard, as in a task text without its name, with spaces between."""
+    return tuple(text.split())
+
+
 def add_sizes(text: str, sizes: Iterable[str]) -> str:
     """A task text with further sizes, each "size=value", behind those it has."""
     more = list(sizes)

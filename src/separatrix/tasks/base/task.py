@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.lazy import Ints, np
-from separatrix.tasks.base.described import PLAIN, Described
+from separatrix.tasks.base.described import PLAIN, Described, require
 from separatrix.tasks.base.layout import LARGEST_SIZE, Facts, Family, Layout, Table, TwoRuns, ranges
 
 MOST_ROWS = 256
@@ -366,6 +366,15 @@ class Task(Described):
                 f" [0, {self.vocabulary})"
             )
         return array.astype(np.int64, copy=False)
+
+    def _require(self, **sizes: int | tuple[int, int]) -> None:
+        """Raises SizeError for a size, by its name, that is below the least told, or beyond the
+        most where that is told too; and UnknownNameError for a bad shift.
+        """
+        for name, told in sizes.items():
+            low, high = told if isinstance(told, tuple) else (told, LARGEST_SIZE)
+            require(self.name, name, getattr(self, name), low, high)
+        self._check_shift(getattr(self, "shift", PLAIN))
 
     def _check_shift(self, shift: str) -> None:
         """Raises UnknownNameError for a shift that this kind of task does not have."""

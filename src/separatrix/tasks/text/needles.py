@@ -11,7 +11,7 @@ from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.text.base import TextItem
 from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
@@ -67,15 +67,10 @@ class Needles(Haystack):
         "needles in a haystack: code words of several names among filler; answer those asked for"
     )
     usage = "length (words), keys, values (of a key, default 1), queries (default 1)"
-    grid = (
-        "length=80,keys=4",
-        "length=120,keys=4,values=2",
-        "length=120,keys=6,queries=2",
-        "length=1024,keys=8",
-        "length=4096,keys=16,values=4",
-        "length=32768,keys=64",
-        "length=131072,keys=64,queries=4",
-    )
+    grid = ladder("""
+        length=80,keys=4 length=120,keys=4,values=2 length=120,keys=6,queries=2 length=1024,keys=8
+        length=4096,keys=16,values=4 length=32768,keys=64 length=131072,keys=64,queries=4
+    """)
 
     keys: int
     values: int = 1

@@ -9,7 +9,7 @@ from typing import Final
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.text.base import TextItem
 from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
 from separatrix.tasks.text.names import PATTERN, names
@@ -61,15 +61,11 @@ class Variables(Haystack):
     words = WORDS
     title = "variable tracking in words: chains of copies among filler; answer all that hold a word"
     usage = "length (words), chains, hops (copies in a chain)"
-    grid = (
-        "length=80,chains=3,hops=1",
-        "length=120,chains=4,hops=2",
-        "length=160,chains=4,hops=4",
-        "length=1024,chains=4,hops=4",
-        "length=8192,chains=8,hops=4",
-        "length=32768,chains=8,hops=8",
-        "length=131072,chains=16,hops=8",
-    )
+    grid = ladder("""
+        length=80,chains=3,hops=1 length=120,chains=4,hops=2 length=160,chains=4,hops=4
+        length=1024,chains=4,hops=4 length=8192,chains=8,hops=4 length=32768,chains=8,hops=8
+        length=131072,chains=16,hops=8
+    """)
 
     chains: int
     hops: int
