@@ -27,7 +27,7 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
-from separatrix.tasks.twosum import Form
+from separatrix.tasks.sums import Form
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.recall import waits
 from separatrix.theory.words import counted_as

@@ -36,8 +36,8 @@ from separatrix.tasks.seqcomp import SeqComp as SeqComp
 from separatrix.tasks.seqcomp import SeqCompForward as SeqCompForward
 from separatrix.tasks.khop import KHop as KHop
 from separatrix.tasks.state_recall import StateRecall as StateRecall
-from separatrix.tasks.twosum import TwoSum as TwoSum
-from separatrix.tasks.threesum import ThreeSum as ThreeSum
+from separatrix.tasks.sums import TwoSum as TwoSum
+from separatrix.tasks.sums import ThreeSum as ThreeSum
 from separatrix.tasks.counting import Counting as Counting
 from separatrix.tasks.tracking import Parity as Parity
 from separatrix.tasks.tracking import Modular as Modular

@@ -19,6 +19,7 @@ from separatrix.tasks.drawing.distinct import (
     lookup_chance,
     one_of,
     shuffled,
+    spread,
 )
 
 WORDS = Words.read("""
@@ -212,12 +213,7 @@ class CGram(Task):
         m = self.entries
         if self.shift in ("zipf", "few"):
             return independent(batch, m, self.V, self.shift, rng)
-        if m < self.V:
-            return distinct(batch, m, self.V, rng)
-        every = np.broadcast_to(np.arange(self.V), (batch, self.V))
-        return rng.permuted(
-            np.concatenate((every, rng.integers(self.V, size=(batch, m - self.V))), axis=1), axis=1
-        )
+        return spread(batch, m, self.V, rng)
 
     def _asked(self, followers: Tokens, rng: np.random.Generator) -> Tokens:
         batch, m = followers.shape

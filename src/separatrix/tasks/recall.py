@@ -23,6 +23,7 @@ from separatrix.tasks.drawing.distinct import (
     lookup_chance,
     occurring,
     one_of,
+    spread,
 )
 
 WORDS = Words.read("""
@@ -309,15 +310,9 @@ class Recall(Task):
         """Shape (batch, D): the values that count, as many different ones as can be,
         exchangeable; independent ones where the form or the shift says so.
         """
-        D = self.written
         if self._independent:
-            return independent(batch, D, self.V, self.shift, rng)
-        if self.V > D:
-            return distinct(batch, D, self.V, rng)
-        every = np.broadcast_to(np.arange(self.V), (batch, self.V))
-        return rng.permuted(
-            np.concatenate((every, rng.integers(self.V, size=(batch, D - self.V))), axis=1), axis=1
-        )
+            return independent(batch, self.written, self.V, self.shift, rng)
+        return spread(batch, self.written, self.V, rng)
 
     def _writes(self, values: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         """Which of the D keys each pair writes, and the value it writes; both (batch, n). The

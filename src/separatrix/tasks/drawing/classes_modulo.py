@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from math import comb, gcd, isqrt
-from typing import TypeVar
 
 from separatrix.core.numbers.lazy import Bools, np
-from separatrix.tasks.base.task import Family, Tokens
-
-Member = TypeVar("Member")
-
-
-def by_modulus(
-    make: Callable[[int, int], Member], *, n: int, M: int, smallest: int, least: int
-) -> Family[Member]:
-    """M/n stays when it is a whole number, else M; `make` takes n >= smallest and M >= least."""
-    if M % n == 0:
-        ratio = M // n
-        return Family(
-            f"M = {ratio}n", lambda n: make(n, ratio * n), max(smallest, -(-least // ratio))
-        )
-    return Family(f"M = {M:,}", lambda n: make(n, M), smallest)
+from separatrix.tasks.base.task import Tokens
 
 
 def avoiding(values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:

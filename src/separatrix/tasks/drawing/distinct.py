@@ -330,3 +330,12 @@ def other(number: int, values: int) -> Fraction:
     most = -(-number // values)
     # of the other entries at most `most` hold any one value
     return max(Fraction(1, values), Fraction(min(most, number - 1), max(1, number - 1)))
+
+
+def spread(batch: int, number: int, values: int, rng: np.random.Generator) -> Tokens:
+    """Shape (batch, number): exchangeable values of [values], as many different ones as can be."""
+    if number < values:
+        return distinct(batch, number, values, rng)
+    every = np.broadcast_to(np.arange(values), (batch, values))
+    more = rng.integers(values, size=(batch, number - values))
+    return rng.permuted(np.concatenate((every, more), axis=1), axis=1)

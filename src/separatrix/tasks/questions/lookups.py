@@ -18,7 +18,7 @@ from separatrix.tasks.drawing.distinct import distinct, independent, lookup_chan
 from separatrix.tasks.lookups import Eva
 from separatrix.tasks.questions.base import Lookups
 from separatrix.tasks.recall import PROMISED, Recall
-from separatrix.tasks.twosum import TwoSum
+from separatrix.tasks.sums import TwoSum
 
 WORDS_OF_ARGUMENTS = Words.read("""
     Function evaluation at several arguments, one after another.
