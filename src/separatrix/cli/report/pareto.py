@@ -17,7 +17,10 @@ from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
 
 _SHOWN = 12
-_TRIED = "no recorded run is of these layouts; this trains small ones beside each other:"
+_TRIED = (
+    "no recorded run is of these layouts (the study's have 8 layers and at most 48 tokens); this"
+    " trains small ones beside each other:"
+)
 
 
 def design_json(result: DesignResult) -> dict[str, Any]:
