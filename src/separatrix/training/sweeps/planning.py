@@ -136,14 +136,11 @@ def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | 
     chosen = [first[shape] for shape in dear[:MEASURED]]
     if not chosen:
         return None, 0
-    taken = {pack.runs[0].shape: _all_steps(pack, device) for pack in chosen}
+    taken = {pack: _all_steps(pack, device) for pack in chosen}
+    paces = {pack.runs[0].shape: seconds / costs[pack] for pack, seconds in taken.items()}
     # of shapes that were not tried: what the others took for their cost
     known = sum(taken.values()) / sum(costs[pack] for pack in chosen)
-    total = 0.0
-    for pack, amount in costs.items():
-        shape = pack.runs[0].shape
-        like = first[shape]
-        total += taken[shape] * amount / costs[like] if shape in taken else known * amount
+    total = sum(amount * paces.get(pack.runs[0].shape, known) for pack, amount in costs.items())
     longest = max(known * amount for amount in costs.values())
     return max(total / workers, longest), len(chosen)
 
