@@ -76,7 +76,7 @@ from separatrix.constructions.parts.placement import (
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
-from separatrix.mixers.shortconv import ShortConvolutionMixer
+from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Mechanism, Place, stack

@@ -5,6 +5,7 @@ from __future__ import annotations
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.mixers.base.mixer import Mixer, State, state_numbers
+from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.decayed import (
     GLAMixer,
     HGRN2Mixer,
@@ -23,13 +24,10 @@ from separatrix.mixers.loglinear import (
     LogLinearMamba2Mixer,
     LogLinearMixer,
 )
-from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.nsa import NSAMixer
-from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
-from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.sparse import MoBAMixer, SparseMixer
 from separatrix.mixers.window import ChunkedMixer, WindowMixer
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism

@@ -69,9 +69,7 @@ class LatentMixer(Mixer):
         shapes: Shapes = {"latents": (t, self.latent)}
         if self.rope_dim:
             shapes["rotated"] = (t, self.rope_dim)
-        if self.conv is not None:
-            shapes["conv"] = self.conv.shape(t)
-        return shapes | self._more(t)
+        return shapes | self._conv_shapes(t) | self._more(t)
 
     def _more(self, t: int) -> Shapes:
         """What is kept of t tokens beside them."""
@@ -91,8 +89,7 @@ class LatentMixer(Mixer):
 
     def _latents(self, x: Tokens) -> tuple[Tensor, Tensor, Tensor]:
         """q (b h t d), latents c (b t l) and rotated keys r (b t p) of a whole sequence."""
-        parts = self._projected(x)
-        return self._split(parts if self.conv is None else self.conv(parts), 0)
+        return self._split(self._convolved(self._projected(x)), 0)
 
     def _last(self, x: Tokens) -> Token:
         q, c, r = self._latents(x)
@@ -100,12 +97,8 @@ class LatentMixer(Mixer):
         return self._read(q[:, :, -1:], self._picked(x[:, -1:], kept, x.shape[1] - 1))
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        parts = self._projected(x[:, None])
-        conv: State = {}
-        if self.conv is not None:
-            y, conv["conv"] = self.conv.step(parts[:, 0], state["conv"])
-            parts = y[:, None]
-        q, c, r = self._split(parts, t)
+        parts, conv = self._convolved_step(self._projected(x[:, None])[:, 0], state)
+        q, c, r = self._split(parts[:, None], t)
         new = {"latents": c} | ({"rotated": r} if self.rope_dim else {})
         new |= self._beside(x[:, None], t)
         kept = {name: torch.cat([state[name], y], 1) for name, y in new.items()}

@@ -134,7 +134,7 @@ class ShiftedMixer(RecurrentMixer):
         y, new = self.recurrence.step(terms, self._summed(state), t)
         y = self._out(y, x[:, None], self._own(terms))[:, 0]
         # a copy: the caller may write into x
-        after = self._store(**new, **conv, shift=x[:, None].clone())
+        after = self._store(**new) | conv | self._store(shift=x[:, None].clone())
         if self.mixing is None:
             return y, after
         s = _normed(x + y)

@@ -14,8 +14,7 @@ from support.construction_tools import every, refused, wrong
 from separatrix.checks.verify import verify
 from separatrix.constructions import construct
 from separatrix.core.errors import CheckFailed, SizeError
-from separatrix.mixers.indexed import IndexedMixer
-from separatrix.mixers.ops.indexed_softmax import index_scores
+from separatrix.mixers.indexed import IndexedMixer, index_scores
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.stacks.architecture import Architecture

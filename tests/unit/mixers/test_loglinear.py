@@ -24,7 +24,7 @@ from support.mixers import (
 from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import close, drawn, inputs, stream
-from separatrix.mixers.ops.fenwick import levels
+from separatrix.mixers.loglinear import levels
 from separatrix.stacks.mechanisms import mechanism
 
 

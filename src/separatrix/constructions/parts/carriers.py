@@ -51,13 +51,11 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.mixer import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
+from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.decayed import BASE, GLAMixer, HGRN2Mixer, RetNetMixer
 from separatrix.mixers.delta import KDAMixer
-from separatrix.mixers.mamba import MambaMixer
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.rglru import RGLRUMixer
 from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
-from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.theory.fits import hands_on

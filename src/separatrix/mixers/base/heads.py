@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import torch
 from einops import rearrange, repeat
-from torch import Tensor, nn
+from torch import Tensor
 
-from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear, taken
+from separatrix.mixers.base.mixer import Mixer, State, fan_in_normal, linear, taken
 from separatrix.mixers.base.tensors import Channels, Keys, Places, Token, Tokens, Values
 from separatrix.mixers.ops.convolution import Convolution
 
@@ -17,11 +17,11 @@ Projected = tuple[Tensor, Tensor, Tensor]
 """Queries, keys and values (b, t, channels), heads side by side."""
 
 
-class Projections(nn.Module):
+class Projections(Mixer):
     """Maps q, k, v, o, and the convolution `conv` on q, k, v in this order.
 
-    It stands beside `Mixer` among the bases of a class, which calls `_add_maps` when it is made and
-    `_draw_queries` after it has drawn its parameters.
+    Subclasses call `_add_maps` when they are made and `_draw_queries` after they have drawn their
+    parameters.
     """
 
     def _add_maps(
@@ -81,12 +81,9 @@ class Projections(nn.Module):
     ) -> tuple[Projected, State]:
         if self.conv is None:
             return (q[:, None], k[:, None], v[:, None]), {}
-        y, buffer = self.conv.step(torch.cat([q, k, v], -1), state["conv"])
+        y, conv = self._convolved_step(torch.cat([q, k, v], -1), state)
         q, k, v = y[:, None].split(self.channels, -1)
-        return (q, k, v), {"conv": buffer}
-
-    def _conv_shapes(self, t: int) -> Shapes:
-        return {} if self.conv is None else {"conv": self.conv.shape(t)}
+        return (q, k, v), conv
 
 
 def split_heads(x: Channels, heads: int, copies: int = 1) -> Keys:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +17,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.tensors import Keys, OneToken, Places, Token, Tokens, TokensAt
+from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Places, Token, Tokens, TokensAt
 from separatrix.stacks.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from separatrix.mixers.ops.convolution import Convolution
 
 State = dict[str, Tensor]
 """What one mixer carries to later tokens: tensors whose first axis is the batch. The number of
@@ -43,6 +46,7 @@ class Mixer(nn.Module, ABC):
     states are stored as declared.
     """
 
+    conv: Convolution | None
     chunk: int = 64
     """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the
     same outputs.
@@ -246,6 +250,20 @@ class Mixer(nn.Module, ABC):
                 raise SizeError(
                     f"{self.mechanism.name}: state['{name}'] is {found.dtype}; it must be {wanted}"
                 )
+
+    def _convolved(self, x: Channels) -> Channels:
+        """Behind the short convolution, where there is one."""
+        return x if self.conv is None else self.conv(x)
+
+    def _convolved_step(self, x: Float[Tensor, "b c"], state: State) -> tuple[Tensor, State]:
+        """The same of one token, and the convolution's part of the new state."""
+        if self.conv is None:
+            return x, {}
+        y, buffer = self.conv.step(x, state["conv"])
+        return y, self._store(conv=buffer)
+
+    def _conv_shapes(self, t: int) -> Shapes:
+        return {} if self.conv is None else {"conv": self.conv.shape(t)}
 
     def _store(self, **tensors: Tensor) -> State:
         """A state in the declared formats."""

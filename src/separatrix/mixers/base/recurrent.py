@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, taken_heads, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, taken, taken_heads, wide
 from separatrix.mixers.base.tensors import (
     Keys,
     OneRead,
@@ -134,7 +134,7 @@ from its epsilon.
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
-class RecurrentMixer(Projections, Mixer):
+class RecurrentMixer(Projections):
     """Maps to queries, keys and values, a recurrence over them, output norm and gate.
 
     Subclasses name their `recurrence` and say what its terms are. Several value heads may share one
@@ -231,7 +231,7 @@ class RecurrentMixer(Projections, Mixer):
         qkv = self._heads_of(projected)
         terms = self._terms(qkv, x[:, None], t)
         y, new = self.recurrence.step(terms, self._summed(state), t)
-        return self._out(y, x[:, None], self._beside(qkv[2]))[:, 0], self._store(**new, **conv)
+        return self._out(y, x[:, None], self._beside(qkv[2]))[:, 0], self._store(**new) | conv
 
     def _heads_of(self, projected: Projected) -> Projected:
         """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, linear, taken, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
@@ -61,7 +61,7 @@ class HeadNorm(nn.Module):
         return (wide(x) * (square + EPSILON).rsqrt()).to(x.dtype) * weight
 
 
-class SoftmaxMixer(Projections, Mixer):
+class SoftmaxMixer(Projections):
     """Queries, keys and values of softmax attention, rotated where the mechanism says so, and its
     sinks: a number s per head that adds exp(s) to the denominator of every softmax.
     """
@@ -180,7 +180,7 @@ class SoftmaxMixer(Projections, Mixer):
         q, k, v = self._qkv(projected, t)
         kept = self._extended(state, self._stored(k, v, x[:, None], t), t)
         y = self._read(x[:, None], q, kept, t)[:, 0]
-        return y, self._trimmed(kept, t + 1) | self._store(**conv)
+        return y, self._trimmed(kept, t + 1) | conv
 
     def _trimmed(self, kept: State, t: int) -> State:
         """What later tokens read of it."""

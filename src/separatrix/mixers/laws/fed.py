@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from separatrix.mixers import Mixer
-from separatrix.mixers.laws.elsewhere import streamed_elsewhere
 from separatrix.mixers.laws.tools import (
     LawBroken,
     draws,
     formats_asked,
     inputs,
     stream,
+    streamed_elsewhere,
     within,
 )
 

@@ -14,7 +14,6 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from separatrix.mixers import Mixer
 from separatrix.mixers.base.mixer import taken
-from separatrix.mixers.laws.elsewhere import streamed_elsewhere
 from separatrix.mixers.laws.tools import (
     LENGTHS,
     agree,
@@ -29,6 +28,7 @@ from separatrix.mixers.laws.tools import (
     refused,
     seeded,
     stream,
+    streamed_elsewhere,
     tolerance,
     within,
 )

@@ -19,7 +19,6 @@ from torch import Tensor
 from separatrix.core.numbers.bits import sum_bits
 from separatrix.mixers import Mixer, State, state_numbers
 from separatrix.mixers.base.mixer import BUFFERS, DTYPES
-from separatrix.mixers.laws.elsewhere import streamed_elsewhere
 from separatrix.mixers.laws.tools import (
     close,
     continues,
@@ -30,6 +29,7 @@ from separatrix.mixers.laws.tools import (
     seeded,
     stream,
     stream_and_keep,
+    streamed_elsewhere,
 )
 
 CACHE_LENGTHS = (1, 2, 3, 64, 1000, 4096)

@@ -18,10 +18,8 @@ import numpy as np
 from torch import Tensor
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers.mamba import EPSILON, MambaMixer
+from separatrix.mixers.channels import EPSILON, SCALE, MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.ops.convolution import Convolution
-from separatrix.mixers.rglru import SCALE, RGLRUMixer
-from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.proofs.derivations.parts.arriving import Arrival
 from separatrix.proofs.derivations.parts.gates import exponential, sigmoid, silu, softplus
 from separatrix.proofs.derivations.parts.live_parts import Live, array

@@ -39,9 +39,13 @@ from separatrix.mixers.decayed import (
     RetNetMixer,
 )
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
-from separatrix.mixers.loglinear import LogLinearGDNMixer, LogLinearMamba2Mixer, LogLinearMixer
+from separatrix.mixers.loglinear import (
+    LEVELS,
+    LogLinearGDNMixer,
+    LogLinearMamba2Mixer,
+    LogLinearMixer,
+)
 from separatrix.mixers.mlstm import MLSTMMixer
-from separatrix.mixers.ops.fenwick import LEVELS
 from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
 from separatrix.proofs.derivations.parts.arriving import Written
 from separatrix.proofs.derivations.parts.gates import (

@@ -9,10 +9,8 @@ import numpy as np
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
+from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.linear import LinearMixer
-from separatrix.mixers.mamba import MambaMixer
-from separatrix.mixers.rglru import RGLRUMixer
-from separatrix.mixers.shortconv import ShortConvolutionMixer
 from separatrix.mixers.window import WindowMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived

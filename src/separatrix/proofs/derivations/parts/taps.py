@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers.shortconv import ShortConvolutionMixer
+from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.entries import entry
