@@ -215,8 +215,8 @@ class ShortConvolutionMixer(Mixer):
         return self._conv_shapes(t)
 
     def _forward(self, x: Tokens) -> Tokens:
-        return self.o(self.c(x) * self.conv(self.b(x) * self.v(x)))
+        return self.o(self.c(x) * self._convolved(self.b(x) * self.v(x)))
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        y, buffer = self.conv.step(self.b(x) * self.v(x), state["conv"])
-        return self.o(self.c(x) * y), self._store(conv=buffer)
+        y, conv = self._convolved_step(self.b(x) * self.v(x), state)
+        return self.o(self.c(x) * y), conv
