@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +19,6 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Places, Token, Tokens, TokensAt
 from separatrix.stacks.mechanisms import Mechanism
-
-if TYPE_CHECKING:
-    from separatrix.mixers.ops.convolution import Convolution
 
 State = dict[str, Tensor]
 """What one mixer carries to later tokens: tensors whose first axis is the batch. The number of
@@ -46,7 +43,8 @@ class Mixer(nn.Module, ABC):
     states are stored as declared.
     """
 
-    conv: Convolution | None
+    conv: Any
+    """A short convolution (ops/convolution.py), or None."""
     chunk: int = 64
     """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the
     same outputs.
