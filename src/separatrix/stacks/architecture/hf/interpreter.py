@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.draft import Draft, Reading, Value
+from separatrix.stacks.architecture.hf.draft import Draft, Reading
 from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, shown
 from separatrix.stacks.architecture.hf.hooks import BEFORE, NOTES, STATES
 from separatrix.stacks.architecture.hf.kinds import indices, numbered
@@ -16,7 +16,7 @@ from separatrix.stacks.architecture.hf.notes import ACCUMULATORS, cache_note, co
 from separatrix.stacks.architecture.hf.single_layers import OVERRIDES, per_layer, reusing
 from separatrix.stacks.architecture.hf.sizes import mimo_ported
 from separatrix.stacks.architecture.hf.table import Maker, Row, makers, softmax
-from separatrix.stacks.mechanisms import Full, ShortConvolution, Window
+from separatrix.stacks.mechanisms import ShortConvolution
 
 
 def read(row: Row, fields: Fields) -> Reading:
@@ -256,25 +256,10 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
 
 def _attention(fields: Fields, name: str) -> Draft:
     """Softmax attention by the fields of an object."""
-    heads = fields.size(f"{name}.num_heads")
-    kv = fields.optional_size(f"{name}.num_kv_heads")
-    if isinstance(heads, int) and kv is not None and heads % kv:
-        raise fields.error(
-            f"'{name}.num_kv_heads' is {kv}, which does not divide '{name}.num_heads' = {heads};"
-            " correct one of them"
-        )
-    window = fields.optional_size(f"{name}.window_size")
-    sizes: dict[str, Value] = {
-        "heads": heads,
-        "kv_heads": heads if kv is None else kv,
-        "head_dim": fields.quotient(
-            fields.size("hidden_size"), heads, f"hidden_size / {name}.num_heads"
-        ),
-        "format": fields.model_format(),
-        "accumulator": "fp32",
-        "running_max": True,
-    }
-    return Draft(Full, sizes) if window is None else Draft(Window, sizes | {"size": window})
+    heads, kv = f"{name}.num_heads", f"({name}.num_kv_heads | {name}.num_heads)"
+    full = f"full(heads={heads}, kv_heads={kv} % {heads}, head_dim=hidden_size / {heads})"
+    window = f"window({full}, size={name}.window_size)"
+    return makers(window if fields.has(f"{name}.window_size") else full)[0](fields)
 
 
 def _rwkv_widths(row: Row, fields: Fields) -> Reading:

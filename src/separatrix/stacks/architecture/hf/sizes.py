@@ -10,7 +10,7 @@ import ast
 import tomllib
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class _Spelled(ast.NodeTransformer):
         return parsed(DATA["sizes"][node.id]) if node.id in DATA["sizes"] else node
 
 
-@cache
+@lru_cache(maxsize=4096)
 def parsed(text: str) -> ast.expr:
     """An expression of the table."""
     # in parentheses it may have several lines

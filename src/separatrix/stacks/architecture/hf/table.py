@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as sizes_of
-from functools import cache
+from functools import lru_cache
 from typing import Any, Self
 
 from separatrix.stacks.architecture.hf.draft import Draft
@@ -66,7 +66,7 @@ class Picked:
         return self.makers[self.by(fields)](fields)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def makers(text: str) -> tuple[Maker, ...]:
     """What an entry of the table makes, side by side where it adds several."""
     node = parsed(text)
