@@ -1,10 +1,13 @@
-"""Options that several commands take: models, a context, sizes of tasks, modules to import."""
+"""Options as data: how commands declare them, those that several take, and sizes of tasks."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from inspect import Parameter, Signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -20,54 +23,103 @@ if TYPE_CHECKING:
     from separatrix.stacks.architecture.settings import Settings
     from separatrix.training.sweeps.planning import Plan
 
+
+KEYWORD, EMPTY = Parameter.KEYWORD_ONLY, Parameter.empty
+
+
+class Asked(SimpleNamespace):
+    """What was asked of a command: the value of each of its options, and the context of click as
+    `ctx`.
+    """
+
+    if TYPE_CHECKING:
+        ctx: typer.Context
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class Declared(NamedTuple):
+    """An option or an argument: its type, what it is unless given, and what typer knows of it."""
+
+    kind: Any
+    default: Any
+    info: Any
+
+
+def opt(kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Declared:
+    """An option, --NAME unless it has other flags; None where it is not given and has no
+    default.
+    """
+    own = kind if default is not None else kind | None
+    return Declared(own, default, typer.Option(*flags, help=help, **more))
+
+
+def flag(help: str, *flags: str) -> Declared:
+    """A switch, off unless given."""
+    return opt(bool, help, *flags, default=False)
+
+
+def arg(kind: Any, help: str | None = None, *, default: Any = ..., **more: Any) -> Declared:
+    """An argument, which must be given unless it has a default."""
+    return Declared(kind, default, typer.Argument(help=help, **more))
+
+
+def command(**declared: Declared) -> Callable[[Callable[[Asked], None]], Callable[..., None]]:
+    """Makes a body a command of typer that takes what is declared, in this order."""
+
+    def decorate(body: Callable[[Asked], None]) -> Callable[..., None]:
+        kinds: dict[str, Any] = {"ctx": typer.Context}
+        for name, one in declared.items():
+            kinds[name] = Annotated[one.kind, one.info]
+        defaults = {n: one.default for n, one in declared.items() if one.default is not ...}
+
+        @wraps(body)
+        def run(ctx: typer.Context | None = None, **values: Any) -> None:
+            body(Asked(ctx=ctx, **(defaults | values)))
+
+        run.__annotations__ = kinds
+        run.__signature__ = Signature(  # pyright: ignore[reportAttributeAccessIssue]
+            [
+                Parameter(name, KEYWORD, default=defaults.get(name, EMPTY), annotation=kind)
+                for name, kind in kinds.items()
+            ]
+        )
+        return run
+
+    return decorate
+
+
 WAYS = "a preset or its id on the Hugging Face hub, a config.json or its folder, a spec, or -"
 """What names a model."""
 STDIN = "-"
 TOKENS_HELP = "131072, 128k (k = 1,024) or 1M (M = 1,048,576)"
-
-Context = Annotated[
-    str | None,
-    typer.Option(
-        "--context", help=f"Tokens of context: {TOKENS_HELP} (default: the model's own, else 8192)."
-    ),
-]
-SetSizes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help=(
-            "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000, kv=fp8 or"
-            " kv=p4 (the format of keys and values). Wins over the file."
-        ),
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option("--memory", help="Memory that serves the model, with its unit: 80GiB, 640GB."),
-]
+CONTEXT = opt(str, f"Tokens of context: {TOKENS_HELP} (default: the model's own, else 8192).")
+SET_SIZES = opt(
+    list[str],
+    "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000, kv=fp8 or"
+    " kv=p4 (the format of keys and values). Wins over the file.",
+    "--set",
+)
+MEMORY = opt(str, "Memory that serves the model, with its unit: 80GiB, 640GB.")
 WEIGHTS_HELP = "What the weights take of it, with the unit: 16GiB"
-Batch = Annotated[
-    int, typer.Option("--batch", help="Sequences that are decoded together, and share the weights.")
-]
+BATCH = opt(int, "Sequences that are decoded together, and share the weights.", default=1)
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
-StoreFile = Annotated[
-    Path, typer.Option("--store", metavar="FILE", help="The SQLite file that keeps the runs.")
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        help="local: processes of this machine; ray: a Ray cluster, found by Ray;"
-        " ray://HOST:PORT: the cluster with this head."
+STORE_FILE = opt(Path, "The SQLite file that keeps the runs.", default=STORE, metavar="FILE")
+WHERE = {
+    "store": STORE_FILE,
+    "engine": opt(
+        str,
+        "local: processes of this machine; ray: a Ray cluster, found by Ray;"
+        " ray://HOST:PORT: the cluster with this head.",
+        default="local",
     ),
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, max=1024, help="Processes (default: one per core or GPU).")
-]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would be trained, and how long.")
-]
+    "workers": opt(int, "Processes (default: one per core or GPU).", min=1, max=1024),
+    "device": opt(str, "cpu, cuda or cuda:N.", default="cpu"),
+    "dry_run": flag("Only say what would be trained, and how long.", "--dry-run"),
+}
+"""Where runs are trained."""
+JSON = flag("Print JSON for machines.", "--json")
 _RAY = "ray://"
 
 
@@ -82,17 +134,10 @@ class Where(NamedTuple):
     dry_run: bool
 
     @classmethod
-    def of(
-        cls,
-        store: Path,
-        engine: str,
-        workers: int | None,
-        device: str,
-        dry_run: bool,
-    ) -> Where:
-        head = engine.removeprefix(_RAY) if engine.startswith(_RAY) else ""
-        kind = "ray" if head else engine
-        return cls(store, kind, head, workers, device, dry_run)
+    def of(cls, asked: Asked) -> Where:
+        head = asked.engine.removeprefix(_RAY) if asked.engine.startswith(_RAY) else ""
+        kind = "ray" if head else asked.engine
+        return cls(asked.store, kind, head, asked.workers, asked.device, asked.dry_run)
 
     def engine_options(self) -> dict[str, Any]:
         """What `sweep` takes of these."""
@@ -117,12 +162,13 @@ def stopped(store: Path) -> Exception:
     )
 
 
-WHY_HELP = (
+WHY = opt(
+    str,
     "What stands behind an answer (theorem, numbers, assumptions, source): recall, recall-2,"
     " question-first, needle, needles, copy, induction, hops, composition, 2sum, pairs, equality,"
-    " brackets, parity, s5, memory, costs, assumptions or all."
+    " brackets, parity, s5, memory, costs, assumptions or all.",
+    metavar="QUESTION",
 )
-Why = Annotated[str | None, typer.Option("--why", metavar="QUESTION", help=WHY_HELP)]
 
 
 def _import_all(modules: list[str] | None) -> list[str] | None:
@@ -134,15 +180,13 @@ def _import_all(modules: list[str] | None) -> list[str] | None:
     return modules
 
 
-Imports = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--import",
-        metavar="MODULE",
-        callback=_import_all,
-        help="A module or .py file that registers mixers of your own, repeatable.",
-    ),
-]
+IMPORTS = opt(
+    list[str],
+    "A module or .py file that registers mixers of your own, repeatable.",
+    "--import",
+    metavar="MODULE",
+    callback=_import_all,
+)
 
 
 def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]:
@@ -204,7 +248,7 @@ def _read_input() -> str:
 SIZES = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Settings of a command that takes sizes of a task as further arguments."""
 TASK_HELP = "A task with sizes, in one text (seqcomp:L=2,n=64) or beside it (seqcomp --L 2 --n 64)."
-TaskText = Annotated[str, typer.Argument(help=TASK_HELP, autocompletion=complete.tasks)]
+TASK = arg(str, TASK_HELP, autocompletion=complete.tasks)
 
 
 def with_sizes(text: str, context: typer.Context) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.cli.report.parts import Part
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 def console() -> Console:

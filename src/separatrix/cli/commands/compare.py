@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from separatrix.cli import complete
 from separatrix.cli.options import (
+    BATCH,
+    IMPORTS,
+    JSON,
+    MEMORY,
+    SET_SIZES,
     TOKENS_HELP,
     WAYS,
     WEIGHTS_HELP,
-    Batch,
-    Imports,
-    Memory,
-    SetSizes,
-    Why,
+    WHY,
+    Asked,
+    arg,
     chosen_sizes,
+    command,
     named,
+    opt,
     stack,
     tokens,
 )
-from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.cli.printing import print_json, show
 from separatrix.core.errors import OutputError, SizeError, SpecError
 
 if TYPE_CHECKING:
@@ -35,44 +40,30 @@ if TYPE_CHECKING:
     from separatrix.stacks.architecture.settings import Settings
 
 
-def compare(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            help=f"Two or more of: {WAYS} for standard input.", autocompletion=complete.models
-        ),
-    ],
-    context: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                f"Tokens of context: {TOKENS_HELP} (default: the smallest of the models' own, else"
-                " 8192)."
-            )
-        ),
-    ] = None,
-    sizes: SetSizes = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            help=(
-                "Draw how many of random facts each recalls at the most: a file ending in .html,"
-                " .svg or .png."
-            )
-        ),
-    ] = None,
-    memory: Memory = None,
-    weights: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--weights", help=f"{WEIGHTS_HELP}; once for all models, or once for each in turn."
-        ),
-    ] = None,
-    batch: Batch = 1,
-    why: Why = None,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+@command(
+    models=arg(
+        list[str], f"Two or more of: {WAYS} for standard input.", autocompletion=complete.models
+    ),
+    context=opt(
+        str,
+        f"Tokens of context: {TOKENS_HELP} (default: the smallest of the models' own, else 8192).",
+    ),
+    sizes=SET_SIZES,
+    plot=opt(
+        Path,
+        "Draw how many of random facts each recalls at the most: a file ending in .html,"
+        " .svg or .png.",
+    ),
+    memory=MEMORY,
+    weights=opt(
+        list[str], f"{WEIGHTS_HELP}; once for all models, or once for each in turn.", "--weights"
+    ),
+    batch=BATCH,
+    why=WHY,
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def compare(asked: Asked) -> None:
     """What separates models: first what theorems do, then what costs do, then what nothing here
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
@@ -86,15 +77,16 @@ def compare(
         comparison_document,
     )
 
-    asked = None if why is None else opened(why)
-    servings = _servings(models, memory, weights or [], batch)
+    models, plot = asked.models, asked.plot
+    why = None if asked.why is None else opened(asked.why)
+    servings = _servings(models, asked.memory, asked.weights or [], asked.batch)
 
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], chosen_sizes(sizes))
+    stacks = _stacks([named(model) for model in models], chosen_sizes(asked.sizes))
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
-    length, chosen = tokens(context, min(own, default=None), whose=whose)
+    length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
     if plot is not None:
         _draw(stacks, plot)
     cards = [
@@ -102,15 +94,15 @@ def compare(
         for stack, serving in zip(stacks, servings, strict=True)
     ]
     pairs = _pairs(stacks, servings)
-    if asked is None and not as_json:
+    if why is None and not asked.as_json:
         show(comparison_document(cards, pairs))
     else:
         contexts = few_contexts(stacks, length)
         curves = [recall_curve(stack, contexts) for stack in stacks]
-        if as_json:
+        if asked.as_json:
             print_json(compare_json(cards, curves, pairs))
             return
-        show(compared_why_document(cards, curves, pairs, asked or ALL))
+        show(compared_why_document(cards, curves, pairs, why or ALL))
     if plot is not None:
         typer.echo(f"plot      {plot}")
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from separatrix.cli import complete
 from separatrix.cli.commands.checkpoints import STOCK_HELP, said_of, stock_json, write_stock
-from separatrix.cli.options import TASK_HELP, Imports, TaskText, stack, with_sizes
-from separatrix.cli.printing import JsonFlag, print_json, print_text, show
+from separatrix.cli.options import (
+    IMPORTS,
+    JSON,
+    TASK,
+    TASK_HELP,
+    Asked,
+    arg,
+    command,
+    opt,
+    stack,
+    with_sizes,
+)
+from separatrix.cli.printing import print_json, print_text, show
 from separatrix.cli.proofs import (
     FORMAT_HELP,
     built_as,
@@ -32,33 +43,25 @@ MOST_DESCRIBED = 9
 """Records of a file whose checks are printed one by one; of more only the kinds are counted."""
 
 
-def construct(
-    context: typer.Context,
-    task: TaskText,
-    out: Annotated[Path, typer.Option(help="New folder for the weights and the proof.")],
-    arch: Annotated[
-        str | None, typer.Option(help="Architecture to hold it (default: the smallest).")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            help="The construction (default: the first that fits) of `list constructions`.",
-            autocompletion=complete.constructions,
-        ),
-    ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help=f"{FORMAT_HELP} {STOCK_HELP}")
-    ] = None,
-    formats: Annotated[
-        str | None,
-        typer.Option(
-            help="Number formats to prove it in, too, such as fp64,bf16 (recorded); all: every one,"
-            " and how far each carries; none: write the weights though nothing is proved of them."
-        ),
-    ] = None,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+@command(
+    task=TASK,
+    out=opt(Path, "New folder for the weights and the proof.", default=...),
+    arch=opt(str, "Architecture to hold it (default: the smallest)."),
+    kind=opt(
+        str,
+        "The construction (default: the first that fits) of `list constructions`.",
+        autocompletion=complete.constructions,
+    ),
+    form=opt(str, f"{FORMAT_HELP} {STOCK_HELP}", "--format"),
+    formats=opt(
+        str,
+        "Number formats to prove it in, too, such as fp64,bf16 (recorded); all: every one,"
+        " and how far each carries; none: write the weights though nothing is proved of them.",
+    ),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def construct(asked: Asked) -> None:
     """Explicit weights that answer every input of the size, with a proof. Example: construct
     seqcomp --L 3 -n 4096 --out model/
     """
@@ -66,15 +69,16 @@ def construct(
     from separatrix.core.evidence.folder import new_folder
     from separatrix.tasks import parse_task
 
-    wanted = parse_task(with_sizes(task, context))
-    held = stack(arch) if arch else None
-    number, stock = number_or_stock(form)
+    wanted = parse_task(with_sizes(asked.task, asked.ctx))
+    out, formats, as_json = asked.out, asked.formats, asked.as_json
+    held = stack(asked.arch) if asked.arch else None
+    number, stock = number_or_stock(asked.form)
     unproved = formats == "none"
     others = [] if unproved else formats_named(formats)
     with new_folder(out) as folder, bar(f"constructing {wanted.spec}", shown=not as_json):
         from separatrix.constructions import CONSTRUCTIONS
 
-        built = built_as(wanted, held, number, others, kind, unproved=unproved)
+        built = built_as(wanted, held, number, others, asked.kind, unproved=unproved)
         name = built.save(folder).name
         checkpoint = write_stock(built, stock, folder) if stock else None
         meters = metered(built.model, built.record, CONSTRUCTIONS[built.record.name].theorem)
@@ -101,40 +105,30 @@ def construct(
     typer.echo(f"written to {path}    check it: separatrix verify {path}")
 
 
-def refute(
-    context: typer.Context,
-    model: Annotated[
+@command(
+    model=arg(
         str,
-        typer.Argument(
-            help=(
-                "An architecture (a model of it is drawn from --seed), or a folder that"
-                " `separatrix train` or `construct` has written."
-            ),
-            autocompletion=complete.models,
-        ),
-    ],
-    task: Annotated[
-        str,
-        typer.Option(help=f"The task it should fail. {TASK_HELP}", autocompletion=complete.tasks),
-    ],
-    budget: Annotated[float, typer.Option(min=0.1, max=86400, help="Seconds to search.")] = 60.0,
-    memory: Annotated[str, typer.Option(help="Most memory to search in.")] = "8GiB",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the model and the search.")] = 0,
-    method: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "What to look for: collision, block_swap, two_runs (two runs of tokens that the"
-                " model answers alike), wrong_answer, or auto."
-            )
-        ),
-    ] = "auto",
-    out: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path(
-        "certificate.json"
+        "An architecture (a model of it is drawn from --seed), or a folder that"
+        " `separatrix train` or `construct` has written.",
+        autocompletion=complete.models,
     ),
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+    task=opt(
+        str, f"The task it should fail. {TASK_HELP}", default=..., autocompletion=complete.tasks
+    ),
+    budget=opt(float, "Seconds to search.", default=60.0, min=0.1, max=86400),
+    memory=opt(str, "Most memory to search in.", default="8GiB"),
+    seed=opt(int, "Seed of the model and the search.", default=0, min=0),
+    method=opt(
+        str,
+        "What to look for: collision, block_swap, two_runs (two runs of tokens that the"
+        " model answers alike), wrong_answer, or auto.",
+        default="auto",
+    ),
+    out=opt(Path, "Where the certificate goes.", default=Path("certificate.json")),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def refute(asked: Asked) -> None:
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this
     budget" (which proves nothing).
     """
@@ -145,31 +139,32 @@ def refute(
     from separatrix.core.numbers.amounts import parse_bits
     from separatrix.tasks import parse_task
 
-    wanted = parse_task(with_sizes(task, context))
-    room = parse_bits(memory, what="memory") // 8
+    wanted = parse_task(with_sizes(asked.task, asked.ctx))
+    room = parse_bits(asked.memory, what="memory") // 8
+    model, out = asked.model, asked.out
     subject = from_folder(model).model if holds_model(model) else stack(model)
-    with bar("searching", shown=not as_json, unit=" s of the budget") as advance:
+    with bar("searching", shown=not asked.as_json, unit=" s of the budget") as advance:
         from separatrix.checks.refute import chosen
         from separatrix.checks.refute import refute as search
 
-        told = seconds_of(budget, advance)
+        told = seconds_of(asked.budget, advance)
         found = search(
             subject,
             wanted,
-            budget=budget,
-            seed=seed,
-            method=chosen(method),
+            budget=asked.budget,
+            seed=asked.seed,
+            method=chosen(asked.method),
             memory=room,
             progress=told,
         )
     if not isinstance(found, Certificate):
-        if as_json:
+        if asked.as_json:
             print_json({"found": False, "reason": str(found)})
         else:
             print_text(str(found))
         raise typer.Exit(1)
     write_atomic(out, canonical(found.envelope()) + "\n")
-    if as_json:
+    if asked.as_json:
         print_json({"found": True, "file": str(out), "record": found.envelope()})
         return
     from separatrix.cli.report.evidence import FORMS, certificate_parts
@@ -178,35 +173,31 @@ def refute(
     typer.echo(f"written to {out}    check it: separatrix verify {out}")
 
 
-def verify(
-    file: Annotated[
+@command(
+    file=arg(
         Path,
-        typer.Argument(
-            help=(
-                "A certificate, construction, verdict, measurement, evidence.json, or a folder with"
-                " one; or a folder of `separatrix train`, whose weights are run again."
-            )
-        ),
-    ],
-    budget: Annotated[
+        "A certificate, construction, verdict, measurement, evidence.json, or a folder with"
+        " one; or a folder of `separatrix train`, whose weights are run again.",
+    ),
+    budget=opt(
         float,
-        typer.Option(
-            min=0.000001,
-            max=1e6,
-            help="Most work: 1 is about two minutes and 4 GiB, 10 ten times that.",
-        ),
-    ] = 1.0,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+        "Most work: 1 is about two minutes and 4 GiB, 10 ten times that.",
+        default=1.0,
+        min=0.000001,
+        max=1e6,
+    ),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def verify(asked: Asked) -> None:
     """Checks evidence without the code that found it. Exit code 1 if a claim does not hold, 2 if
     nothing can be said of it.
     """
-    with bar("verifying", shown=not as_json) as advance:
+    with bar("verifying", shown=not asked.as_json) as advance:
         from separatrix.checks.verify import verify_path
 
-        checked = verify_path(file, progress=advance, budget=budget)
-    if as_json:
+        checked = verify_path(asked.file, progress=advance, budget=asked.budget)
+    if asked.as_json:
         print_json(
             [
                 {"kind": one.record.kind, "sha256": one.record.digest, "checks": one.checks}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from separatrix.cli.options import Where, stopped
+from separatrix.cli.options import Asked, Where, stopped
 from separatrix.cli.printing import print_json, print_rows, print_text
 from separatrix.core.errors import CheckFailed, SpecError
 from separatrix.core.progress import bar
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from separatrix.findings.results import Results
 
 
-def show(
-    name: str, *, rows: Path | None, check: bool, seed: int | None, out: Path | None, as_json: bool
-) -> None:
+def show(name: str, asked: Asked) -> None:
     """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
     contrasted; fails where a claim of its page does not hold.
     """
@@ -28,13 +26,20 @@ def show(
     from separatrix.findings.results import of_lines
 
     wanted = experiment(name)
+    rows, check, seed, out, as_json = (
+        asked.rows,
+        asked.check,
+        asked.seed,
+        asked.out,
+        asked.as_json,
+    )
     if sum((rows is not None, check, out is not None)) > 1:
         raise SpecError("--rows, --check and --out ask for different things; give one")
     if seed is not None and not check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
     if rows is None:
         table = _recorded(wanted)
-        if check:
+        if asked.check:
             _check(wanted, table, seed, as_json)
         else:
             _told(wanted, table, out, as_json)

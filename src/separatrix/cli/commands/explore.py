@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.options import WAYS, Context, named, stack, tokens
-from separatrix.cli.printing import JsonFlag, print_json
+from separatrix.cli.options import (
+    CONTEXT,
+    JSON,
+    WAYS,
+    Asked,
+    arg,
+    command,
+    named,
+    opt,
+    stack,
+    tokens,
+)
+from separatrix.cli.printing import print_json
 from separatrix.core.errors import OutputError
 
 
-def explore(
-    model: Annotated[
+@command(
+    model=arg(
         str | None,
-        typer.Argument(
-            help=f"What the page begins with: {WAYS} for standard input.",
-            autocompletion=complete.models,
-        ),
-    ] = None,
-    context: Context = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65_535, help="Port of 127.0.0.1 (default: 8765, or one that is free)."
-        ),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
+        f"What the page begins with: {WAYS} for standard input.",
+        default=None,
+        autocompletion=complete.models,
+    ),
+    context=CONTEXT,
+    port=opt(int, "Port of 127.0.0.1 (default: 8765, or one that is free).", min=1, max=65_535),
+    as_json=JSON,
+)
+def explore(asked: Asked) -> None:
     """A page in the browser: a stack put together by hand, and what follows from it at once.
     Nothing leaves this machine; Ctrl-C ends it.
     """
@@ -39,7 +44,8 @@ def explore(
     from separatrix.cli.explore.server import HOME, PORT, Server
     from separatrix.stacks.architecture.released import preset_named
 
-    length = None if context is None else tokens(context, None, whose="")[0]
+    model, port = asked.model, asked.port
+    length = None if asked.context is None else tokens(asked.context, None, whose="")[0]
     given: dict[str, str] = {}
     if model is not None:
         text = named(model)
@@ -55,7 +61,7 @@ def explore(
     state = {"s": model, "n": length}
     link = urlencode({name: value for name, value in state.items() if value is not None})
     address = f"http://{HOME}:{server.server_port}/{'#' if link else ''}{link}"
-    if as_json:
+    if asked.as_json:
         print_json({"page": address})
     else:
         typer.echo(f"page      {address}\nCtrl-C    ends it")

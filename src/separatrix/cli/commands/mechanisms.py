@@ -2,79 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.options import Imports
-from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.cli.options import IMPORTS, JSON, Asked, arg, command, opt
+from separatrix.cli.printing import print_json, show
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
 
-def check_mechanism(
-    target: Annotated[
+@command(
+    target=arg(
         str,
-        typer.Argument(
-            help="module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.",
-            autocompletion=complete.mechanisms,
-        ),
-    ],
-    sizes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="A size, repeatable: state=32, negative=true, bf16, or model_width=64"
-            " (default: the class's own, else 16).",
-        ),
-    ] = None,
-    within: Annotated[
+        "module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.",
+        autocompletion=complete.mechanisms,
+    ),
+    sizes=opt(
+        list[str],
+        "A size, repeatable: state=32, negative=true, bf16, or model_width=64"
+        " (default: the class's own, else 16).",
+        "--set",
+    ),
+    within=opt(
         float,
-        typer.Option(
-            "--tolerance",
-            min=0,
-            max=0.1,
-            help=(
-                "How far forms may differ, of the largest number; 1e-5 for a layer that computes in"
-                " float32 inside."
-            ),
-        ),
-    ] = 1e-9,
-    formats: Annotated[
+        "How far forms may differ, of the largest number; 1e-5 for a layer that computes in"
+        " float32 inside.",
+        "--tolerance",
+        default=1e-9,
+        min=0,
+        max=0.1,
+    ),
+    formats=opt(
         str,
-        typer.Option(
-            "--formats",
-            help="Formats that laws look at beside float64, such as fp32,bf16 for a layer that"
-            " fp16 is too narrow for.",
-        ),
-    ] = "fp32,bf16,fp16",
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="What the laws draw follows from it (default: another one in each run)."
-        ),
-    ] = None,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+        "Formats that laws look at beside float64, such as fp32,bf16 for a layer that"
+        " fp16 is too narrow for.",
+        default="fp32,bf16,fp16",
+    ),
+    seed=opt(int, "What the laws draw follows from it (default: another one in each run).", min=0),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def check_mechanism(asked: Asked) -> None:
     """Runs every law of a token mixer on a class of your own: equal forms, causality, measured
     cache, half formats, vmap, speed.
 
     Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
     """
     # the bar comes before torch does: loading it is most of the waiting
-    with bar(f"checking {target}", shown=not as_json) as advance:
+    with bar(f"checking {asked.target}", shown=not asked.as_json) as advance:
         from separatrix.cli.report.check_card import check_document, check_json
         from separatrix.mixers.plugins.check import check, find
 
-        asked = _formats(formats)
-        own = _sizes(sizes or [])
-        mixer, origin = find(target, width=_width(own), sizes=own)
+        formats = _formats(asked.formats)
+        own = _sizes(asked.sizes or [])
+        mixer, origin = find(asked.target, width=_width(own), sizes=own)
         card = check(
-            mixer, origin=origin, within=within, formats=asked, seed=seed, progress=advance
+            mixer,
+            origin=origin,
+            within=asked.within,
+            formats=formats,
+            seed=asked.seed,
+            progress=advance,
         )
-    if as_json:
+    if asked.as_json:
         print_json(check_json(card))
     else:
         show(check_document(card))

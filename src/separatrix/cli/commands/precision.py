@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from separatrix.cli.options import Asked
 from separatrix.cli.printing import print_json, print_rows, print_text
 from separatrix.core.errors import SpecError
 from separatrix.core.progress import bar
@@ -21,17 +21,7 @@ _SHOWN = 10
 """Tokens of an input that a table shows."""
 
 
-def precision(
-    name: str,
-    sizes: str | None,
-    formats: str | None,
-    bits: str | None,
-    most: int,
-    tokens: int,
-    seed: int,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def precision(name: str, asked: Asked) -> None:
     """The precision map: for each number format the largest size at which a construction is proved
     right on every input, beside the smallest one at which a search finds an input that it answers
     wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
@@ -43,15 +33,17 @@ def precision(
     from separatrix.core.evidence.folder import new_folder
     from separatrix.proofs.arithmetic import arithmetic
 
-    family = family_of(name, sizes)
-    wanted = [*(FORMATS if formats is None else formats).split(","), *_of_bits(bits)]
+    out, most, seed = asked.out, asked.most, asked.seed or 0
+    family = family_of(name, asked.sizes)
+    wanted = [*(asked.formats or FORMATS).split(","), *_of_bits(asked.bits)]
     for one in wanted:
         arithmetic(one)
     lines: list[Line] = []
     # an existing folder is refused before anything is computed
     with nullcontext() if out is None else new_folder(out) as folder:
-        with bar(f"precision of {name}", shown=not as_json) as advance:
-            for line in precision_map(name, family, wanted, most=most, tokens=tokens, seed=seed):
+        with bar(f"precision of {name}", shown=not asked.as_json) as advance:
+            tried = {"most": most, "tokens": asked.tokens, "seed": seed}
+            for line in precision_map(name, family, wanted, **tried):
                 lines.append(line)
                 advance(len(lines), len(wanted))
         data = {
@@ -66,7 +58,7 @@ def precision(
             write_atomic(folder / "precision.json", canonical(data) + "\n")
             for suffix in ("svg", "png"):
                 drawing.write(folder / f"precision.{suffix}")
-    if as_json:
+    if asked.as_json:
         print_json(data)
         return
     print_text(f"{name}, along {family.size} of {family.text}, up to {most:,}")

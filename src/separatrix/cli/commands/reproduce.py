@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.printing import JsonFlag, console, print_json, show
+from separatrix.cli.options import JSON, Asked, command, flag, opt
+from separatrix.cli.printing import console, print_json, show
 
 
-def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for report.html and evidence.json.")] = Path(
-        "report"
+@command(
+    out=opt(Path, "Folder for report.html and evidence.json.", default=Path("report")),
+    quick=flag("Smaller sizes: about 2 minutes on 2 cores.", "--quick"),
+    config=opt(
+        list[str],
+        "Real models to add: config.json files or presets (default: three presets).",
+        autocompletion=complete.models,
     ),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller sizes: about 2 minutes on 2 cores.")
-    ] = False,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Real models to add: config.json files or presets (default: three presets).",
-            autocompletion=complete.models,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 2,
-    as_json: JsonFlag = False,
-) -> None:
+    seed=opt(int, "Seed of everything random.", default=0, min=0),
+    workers=opt(int, "Processes.", default=2, min=1, max=256),
+    as_json=JSON,
+)
+def reproduce(asked: Asked) -> None:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command goes on; a new --out begins anew.
     """
@@ -36,16 +31,17 @@ def reproduce(
     from separatrix.cards.table.models import DEFAULT_MODELS, source
     from separatrix.cli.reproduce import reproduce_table
 
-    models = tuple(source(text) for text in config) if config else DEFAULT_MODELS
+    models = tuple(source(text) for text in asked.config) if asked.config else DEFAULT_MODELS
+    out = asked.out
     body = reproduce_table(
-        Settings(kind="quick" if quick else "full", seed=seed, models=models),
+        Settings(kind="quick" if asked.quick else "full", seed=asked.seed, models=models),
         out,
-        workers=workers,
-        show=not as_json,
+        workers=asked.workers,
+        show=not asked.as_json,
     )
     report = out / "report.html"
     evidence = out / "evidence.json"
-    if as_json:
+    if asked.as_json:
         print_json({"report": str(report), "evidence": str(evidence), "cells": body["cells"]})
         return
     from separatrix.cli.report.terminal import results_document

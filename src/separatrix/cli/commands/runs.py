@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from separatrix.cli.options import STORE, Imports, StoreFile, only
-from separatrix.cli.printing import JsonFlag, print_json, print_text, show, width
+from separatrix.cli.options import IMPORTS, JSON, STORE_FILE, Asked, arg, command, only, opt
+from separatrix.cli.printing import print_json, print_text, show, width
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -37,59 +37,49 @@ WORDS = {
 """Action -> least and most words behind it, and an example."""
 
 
-def runs(
-    context: typer.Context,
-    words: Annotated[
+@command(
+    words=arg(
         list[str] | None,
-        typer.Argument(
-            metavar="[list|show KEY|export FILE|summary|upgrade OLD NEW]",
-            help="KEY: a run's key, or its first letters. FILE: OUT.csv or OUT.parquet, a row a"
-            " run (a second file takes the metrics over time), or OUT.md, the summary as a section"
-            " of a page. OLD: a store of an earlier version, written anew with a hash for each"
-            " outcome.",
-        ),
-    ] = None,
-    store: StoreFile = STORE,
-    sweep: Annotated[str | None, typer.Option(help="Only the runs of this sweep.")] = None,
-    status: Annotated[
-        str | None, typer.Option(help="Only waiting, running, done, diverged, failed or damaged.")
-    ] = None,
-    sort: Annotated[
-        str,
-        typer.Option(help="accuracy, seconds, learning_rate, task, ...; -accuracy: best first."),
-    ] = "",
-    limit: Annotated[
-        int | None,
-        typer.Option(min=0, help=f"Most runs listed; 0: all (default: {FIRST}, with --json all)."),
-    ] = None,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+        "KEY: a run's key, or its first letters. FILE: OUT.csv or OUT.parquet, a row a"
+        " run (a second file takes the metrics over time), or OUT.md, the summary as a section"
+        " of a page. OLD: a store of an earlier version, written anew with a hash for each"
+        " outcome.",
+        default=None,
+        metavar="[list|show KEY|export FILE|summary|upgrade OLD NEW]",
+    ),
+    store=STORE_FILE,
+    sweep=opt(str, "Only the runs of this sweep."),
+    status=opt(str, "Only waiting, running, done, diverged, failed or damaged."),
+    sort=opt(
+        str, "accuracy, seconds, learning_rate, task, ...; -accuracy: best first.", default=""
+    ),
+    limit=opt(int, f"Most runs listed; 0: all (default: {FIRST}, with --json all).", min=0),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def runs(asked: Asked) -> None:
     """The training runs of a store: listed; one of them shown, with its curve and what is proved
     beside it; written to a file; or summed up, the best learning rate of each cell and every seed.
     Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
     """
-    action, *others = words or ["list"]
+    action, *others = asked.words or ["list"]
     if action not in TAKES:
         raise UnknownNameError.of("action", action[:60], TAKES, where=" on runs")
     least, most, example = WORDS[action]
     if not least <= len(others) <= most:
         raise SpecError(f"`runs {action}` takes other words: separatrix {example}")
-    only(
-        context,
-        f"runs {action}",
-        TAKES[action] if action == "upgrade" else ("store", *TAKES[action]),
-    )
+    kept = TAKES[action] if action == "upgrade" else ("store", *TAKES[action])
+    only(asked.ctx, f"runs {action}", kept)
     if action == "list":
-        _list(store, sweep, status, sort, limit, as_json)
+        _list(asked)
     elif action == "show":
-        _show(others[0], store, as_json)
+        _show(others[0], asked.store, asked.as_json)
     elif action == "export":
-        _export([Path(one) for one in others], store, sweep, status)
+        _export([Path(one) for one in others], asked.store, asked.sweep, asked.status)
     elif action == "upgrade":
         _upgrade(Path(others[0]), Path(others[1]))
     else:
-        print_summary(_summed(store, sweep), as_json)
+        print_summary(_summed(asked.store, asked.sweep), asked.as_json)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -107,17 +97,11 @@ def opened(path: Path, sweep: str | None = None) -> Store:
     return store
 
 
-def _list(
-    store: Path,
-    sweep: str | None,
-    status: str | None,
-    sort: str,
-    limit: int | None,
-    as_json: bool,
-) -> None:
+def _list(asked: Asked) -> None:
     """In the order in which they came."""
-    with opened(store, sweep) as kept:
-        if as_json:
+    sweep, status, sort, limit = asked.sweep, asked.status, asked.sort, asked.limit
+    with opened(asked.store, sweep) as kept:
+        if asked.as_json:
             rows = kept.objects(sweep, status, sort=sort, limit=limit or 0)
             # a line each: of 100,000 runs it is quick, too
             typer.echo("[\n" + ",\n".join(rows) + "\n]" if rows else "[]")

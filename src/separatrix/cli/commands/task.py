@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from separatrix.cli import complete
-from separatrix.cli.options import TASK_HELP, Imports, joined, only, options_of, split_sizes
-from separatrix.cli.printing import JsonFlag, print_description, print_json, print_rows, print_text
+from separatrix.cli.options import (
+    IMPORTS,
+    JSON,
+    TASK_HELP,
+    Asked,
+    arg,
+    command,
+    joined,
+    only,
+    opt,
+    options_of,
+    split_sizes,
+)
+from separatrix.cli.printing import print_description, print_json, print_rows, print_text
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
@@ -31,63 +43,50 @@ OWN = {
 """Action -> the options that it takes."""
 
 
-def task(
-    context: typer.Context,
-    words: Annotated[
+@command(
+    words=arg(
         list[str],
-        typer.Argument(
-            metavar="NAME [sample|audit|export|evaluate FOLDER]",
-            help=f"{TASK_HELP} Without an action it is explained.",
-            autocompletion=complete.tasks,
-        ),
-    ],
-    number: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=10**9,
-            help=f"Instances: drawn by sample (default {DRAWN}), that audit fits and judges"
-            f" probes on ({PROBED:,} each), asked at each size by evaluate ({ASKED:,}).",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the instances.")] = 0,
-    sizes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=100,
-            help="How many sizes of its grid audit tries of a bare name (default 3).",
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The new folder of an export.")] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            help="Of an export: hf (parquet files and a card), jsonl, or lm-eval (a task folder of"
-            " lm-evaluation-harness)."
-        ),
-    ] = None,
-    rows: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPLIT=ROWS",
-            help="Rows of a split of an export, repeatable: train=10000, validation=0, test=1000"
-            " (those are the defaults but 1,000 for validation; for lm-eval 100, 0, 100).",
-        ),
-    ] = None,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+        f"{TASK_HELP} Without an action it is explained.",
+        metavar="NAME [sample|audit|export|evaluate FOLDER]",
+        autocompletion=complete.tasks,
+    ),
+    number=opt(
+        int,
+        f"Instances: drawn by sample (default {DRAWN}), that audit fits and judges probes on"
+        f" ({PROBED:,} each), asked at each size by evaluate ({ASKED:,}).",
+        min=1,
+        max=10**9,
+    ),
+    seed=opt(int, "Seed of the instances.", default=0, min=0),
+    sizes=opt(
+        int, "How many sizes of its grid audit tries of a bare name (default 3).", min=1, max=100
+    ),
+    out=opt(Path, "The new folder of an export."),
+    format=opt(
+        str,
+        "Of an export: hf (parquet files and a card), jsonl, or lm-eval (a task folder of"
+        " lm-evaluation-harness).",
+    ),
+    rows=opt(
+        list[str],
+        "Rows of a split of an export, repeatable: train=10000, validation=0, test=1000"
+        " (those are the defaults but 1,000 for validation; for lm-eval 100, 0, 100).",
+        metavar="SPLIT=ROWS",
+    ),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def task(asked: Asked) -> None:
     """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
     written as files; or asked of a trained or constructed model in a folder. Examples: task
     eva:n=8 sample; task twosum audit; task seqcomp --L 3 --n 4096 export --format hf --out
     seqcomp/; task eva:V=16 evaluate trained/ --n 8,16,32
     """
-    (name, *others), beside = split_sizes(words, "task")
+    (name, *others), beside = split_sizes(asked.words, "task")
     action, *folders = others or ["show"]
     if action not in ("show", *OWN):
         raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
-    only(context, f"task {name} {action}", OWN.get(action, ()))
+    only(asked.ctx, f"task {name} {action}", OWN.get(action, ()))
     wanted = (action == "evaluate") + 0
     if len(folders) != wanted:
         raise SpecError(
@@ -96,44 +95,38 @@ def task(
             else f"evaluate takes one folder: separatrix task {name} evaluate trained/"
         )
     if action == "evaluate":
-        _evaluate(name, beside, options_of(context), folders[0], number, seed, as_json)
+        _evaluate(name, beside, folders[0], asked)
         return
-    text = joined(name, beside, options_of(context))
-    if action == "show":
-        _show(text, as_json)
-    elif action == "sample":
-        _sample(text, number or DRAWN, seed, as_json)
-    elif action == "audit":
-        _audit(text, sizes, PROBED if number is None else number, seed, as_json)
-    else:
-        _export(text, format, out, rows or [], seed, as_json)
+    actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
+    actions[action](joined(name, beside, options_of(asked.ctx)), asked)
 
 
-def _show(text: str, as_json: bool) -> None:
+def _show(text: str, asked: Asked) -> None:
     from separatrix.cli.report.parts import keyed
     from separatrix.cli.report.tasks import describe
 
-    print_description(keyed(describe(text.partition(":")[0])), as_json)
+    print_description(keyed(describe(text.partition(":")[0])), asked.as_json)
 
 
-def _sample(text: str, number: int, seed: int, as_json: bool) -> None:
+def _sample(text: str, asked: Asked) -> None:
     """Instances, inputs over targets."""
     import numpy as np
 
     from separatrix.tasks import Task, parse_any_task
     from separatrix.tasks.labels import LABELS, split_labels, token_labels
 
+    number = asked.number or DRAWN
     if number > MOST_SHOWN:
         raise SizeError(f"--number {number:,}: sample shows at most {MOST_SHOWN:,}; export them")
     text, labels = split_labels(text)
     made = parse_any_task(text)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(asked.seed)
     if not isinstance(made, Task):
         if labels:
             raise SpecError(f"{made.spec}: a task in words has no token ids; leave {LABELS} out")
         items = made.sample(number, rng)
         _print(
-            as_json,
+            asked.as_json,
             [item._asdict() for item in items],
             lambda: "\n\n".join(f"{item.prompt} {made.target(item)}" for item in items),
         )
@@ -160,7 +153,7 @@ def _sample(text: str, number: int, seed: int, as_json: bool) -> None:
         return "." if answer < 0 and not labels else str(answer)
 
     _print(
-        as_json,
+        asked.as_json,
         data,
         lambda: "\n".join(
             _over((heads[0], [str(token) for token in row]), (heads[1], [*map(shown, own)]))
@@ -187,25 +180,26 @@ def _over(*lines: tuple[str, Sequence[str]]) -> str:
     )
 
 
-def _audit(text: str, sizes: int | None, number: int, seed: int, as_json: bool) -> None:
+def _audit(text: str, asked: Asked) -> None:
     """Shortcuts against the level that each may reach."""
     from separatrix.tasks import AUDITED, parse_any_task
     from separatrix.tasks.audits import audit, audit_texts, legend, table
 
+    number = PROBED if asked.number is None else asked.number
     if not 100 <= number <= 1_000_000:
         raise SizeError(f"--number {number:,}: audit judges on 100 to 1,000,000 instances")
-    if ":" in text and sizes is not None:
+    if ":" in text and asked.sizes is not None:
         raise SpecError(
             f"--sizes tells how many sizes of the grid to take, but {text} has its own; leave one"
             " of them out"
         )
-    texts = audit_texts(text, sizes=sizes or AUDITED)
+    texts = audit_texts(text, sizes=asked.sizes or AUDITED)
     found: list[Any] = []
-    with bar(f"auditing {text}", shown=not as_json) as progress:
+    with bar(f"auditing {text}", shown=not asked.as_json) as progress:
         for done, one in enumerate(texts):
             progress(done, len(texts))
-            found.append(audit(parse_any_task(one), seed=seed, fitted=number, tested=number))
-    if as_json:
+            found.append(audit(parse_any_task(one), seed=asked.seed, fitted=number, tested=number))
+    if asked.as_json:
         print_json([one.to_json() for one in found])
     else:
         print_text("\n\n".join([*map(table, found), legend(found[0])]))
@@ -213,13 +207,12 @@ def _audit(text: str, sizes: int | None, number: int, seed: int, as_json: bool) 
         raise typer.Exit(1)
 
 
-def _export(
-    text: str, format: str | None, out: Path | None, rows: list[str], seed: int, as_json: bool
-) -> None:
+def _export(text: str, asked: Asked) -> None:
     """Instances as files, each once."""
     from separatrix.tasks import parse_any_task
     from separatrix.tasks.labels import split_labels
 
+    format, out, seed = asked.format, asked.out, asked.seed
     if format is None or out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
@@ -227,8 +220,8 @@ def _export(
         )
     text, labels = split_labels(text)
     wanted = parse_any_task(text)
-    splits = _rows(rows)
-    with bar(f"exporting {wanted.spec}", shown=not as_json) as progress:
+    splits = _rows(asked.rows or [])
+    with bar(f"exporting {wanted.spec}", shown=not asked.as_json) as progress:
         from separatrix.tasks.exports import export
 
         made = export(
@@ -240,7 +233,7 @@ def _export(
             progress=progress,
             labels=labels,
         )
-    if as_json:
+    if asked.as_json:
         files = [str(path) for path in made.paths]
         data = {"task": wanted.spec, "format": format, "rows": made.rows, "files": files}
         print_json({**data, "sha256": made.sha256})
@@ -268,15 +261,7 @@ def _rows(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _evaluate(
-    name: str,
-    beside: list[str],
-    options: list[str],
-    folder: str,
-    number: int | None,
-    seed: int,
-    as_json: bool,
-) -> None:
+def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
@@ -286,8 +271,8 @@ def _evaluate(
         raise SpecError(
             f"'{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
         )
-    tested = ASKED if number is None else number
-    with bar("evaluating", shown=not as_json, unit=" sizes") as advance:
+    tested = ASKED if asked.number is None else asked.number
+    with bar("evaluating", shown=not asked.as_json, unit=" sizes") as advance:
         from separatrix.core.numbers.wilson import wilson, wilson_of_answers
         from separatrix.models.stored.accuracy import evaluation_stream, reads, tally
         from separatrix.tasks import parse_task
@@ -297,17 +282,18 @@ def _evaluate(
         sizes, rest = _sizes_n(beside)
         # a bare name is the task at the sizes that the model was made for
         bare = not rest and name == found.task.partition(":")[0]
-        asked = parse_task(found.task if bare else joined(name, rest, options))
-        tasks = [_at(asked, size) for size in sizes] or [asked]
+        own = found.task if bare else joined(name, rest, options_of(asked.ctx))
+        task = parse_task(own)
+        tasks = [_at(task, size) for size in sizes] or [task]
         for one in tasks:
             reads(found.model, parse_task(found.task), one)
         counts: list[Tally] = []
         for one in tasks:
-            told = tally(found.model, one, tested, evaluation_stream(seed))
+            told = tally(found.model, one, tested, evaluation_stream(asked.seed))
             check_answers(found.model.architecture, one, [(told.right, told.due)], tested)
             counts.append(told)
             advance(len(counts), len(tasks))
-    if as_json:
+    if asked.as_json:
         print_json(
             [
                 {
@@ -321,7 +307,7 @@ def _evaluate(
                     "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
                     "bits": told.bits,
                     "chance": str(one.chance),
-                    "seed": seed,
+                    "seed": asked.seed,
                 }
                 for one, told in zip(tasks, counts, strict=True)
             ]

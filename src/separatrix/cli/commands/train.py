@@ -8,30 +8,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from separatrix.cli import complete
 from separatrix.cli.commands.runs import print_summary
 from separatrix.cli.options import (
+    IMPORTS,
+    JSON,
     STORE,
     TASK_HELP,
-    Device,
-    DryRun,
-    Engine,
-    Imports,
-    StoreFile,
+    WHERE,
+    Asked,
     Where,
-    Workers,
+    arg,
+    command,
+    flag,
     joined,
     only,
+    opt,
     options_of,
     split_sizes,
     stack,
     stopped,
 )
-from separatrix.cli.printing import JsonFlag, print_json, show
+from separatrix.cli.printing import print_json, show
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
 from separatrix.core.progress import bar, clock, told
@@ -50,84 +52,65 @@ OF_EXPERIMENT = ("store", "engine", "workers", "device", "dry_run", "out")
 GRIDS = (".yaml", ".yml")
 
 
-def train(
-    context: typer.Context,
-    words: Annotated[
+@command(
+    words=arg(
         list[str],
-        typer.Argument(
-            metavar="STACK TASK|GRID.yaml|EXPERIMENT",
-            help="A stack and what it is to learn; a file with `baseline:` and `grid:`; or an"
-            f" experiment of `list experiments`. {TASK_HELP}",
-            autocompletion=complete.trained,
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="New folder for the model and its measurement (default: trained), or for an"
-            " experiment's page and table."
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Most steps of a stack (default: 1000).")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="How a stack is trained, repeatable: seed=3, learning_rate=0.003, batch=128,"
-            " width=32, hidden=64, tested=2048, longer=n=64 (a size to measure at, too),"
-            " curriculum=n=4@100, formats=bf16, ... as fields of a grid (docs/training.md).",
-        ),
-    ] = None,
-    store: StoreFile = STORE,
-    engine: Engine = "local",
-    workers: Workers = None,
-    device: Device = "cpu",
-    dry_run: DryRun = False,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Try the runs of a grid again that have failed.")
-    ] = False,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            help="Forget what an interrupted training has saved; of a grid, train again what"
-            " another version has trained.",
-        ),
-    ] = False,
-    compile: Annotated[bool, typer.Option("--compile", help="Use torch.compile.")] = False,
-    imports: Imports = None,
-    as_json: JsonFlag = False,
-) -> None:
+        "A stack and what it is to learn; a file with `baseline:` and `grid:`; or an"
+        f" experiment of `list experiments`. {TASK_HELP}",
+        metavar="STACK TASK|GRID.yaml|EXPERIMENT",
+        autocompletion=complete.trained,
+    ),
+    out=opt(
+        Path,
+        "New folder for the model and its measurement (default: trained), or for an"
+        " experiment's page and table.",
+    ),
+    steps=opt(int, "Most steps of a stack (default: 1000)."),
+    settings=opt(
+        list[str],
+        "How a stack is trained, repeatable: seed=3, learning_rate=0.003, batch=128,"
+        " width=32, hidden=64, tested=2048, longer=n=64 (a size to measure at, too),"
+        " curriculum=n=4@100, formats=bf16, ... as fields of a grid (docs/training.md).",
+        "--set",
+        metavar="NAME=VALUE",
+    ),
+    **WHERE,
+    retry=flag("Try the runs of a grid again that have failed.", "--retry"),
+    fresh=flag(
+        "Forget what an interrupted training has saved; of a grid, train again what"
+        " another version has trained.",
+        "--fresh",
+    ),
+    compile=flag("Use torch.compile.", "--compile"),
+    imports=IMPORTS,
+    as_json=JSON,
+)
+def train(asked: Asked) -> None:
     """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and task
     evaluate take; every run of a grid, or of an experiment, that the store does not have yet.
     Interrupted, the same command goes on. Examples: train 'full*2 @ heads=1, head_dim=16'
     eva:n=8,V=16; train examples/tiny.yaml --dry-run
     """
-    where = Where.of(store, engine, workers, device, dry_run)
-    (what, *others), beside = split_sizes(words, "train")
+    where = Where.of(asked)
+    (what, *others), beside = split_sizes(asked.words, "train")
     if Path(what).suffix in GRIDS:
         _alone([*others, *beside], f"the file {what}")
-        only(context, "train GRID.yaml", OF_GRID)
-        _grid(Path(what), where, compile, imports or (), retry, fresh, as_json)
+        only(asked.ctx, "train GRID.yaml", OF_GRID)
+        _grid(Path(what), where, asked)
     elif not others and _is_experiment(what):
         from separatrix.cli.commands.experiment import train_experiment
 
         _alone(beside, f"the experiment {what}")
-        only(context, "train EXPERIMENT", OF_EXPERIMENT)
-        train_experiment(what, where, out, as_json)
+        only(asked.ctx, "train EXPERIMENT", OF_EXPERIMENT)
+        train_experiment(what, where, asked.out, asked.as_json)
     else:
-        only(context, "train STACK TASK", OF_RUN)
+        only(asked.ctx, "train STACK TASK", OF_RUN)
         if len(others) != 1:
             raise SpecError(
                 f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
                 f" train {quote(what[:60])} eva:n=8,V=16"
             )
-        given = read_settings(settings or [], steps)
-        task = joined(others[0], beside, options_of(context))
-        _one(what, task, given, out or Path("trained"), device, compile, fresh, as_json)
+        _one(what, joined(others[0], beside, options_of(asked.ctx)), asked)
 
 
 def _is_experiment(text: str) -> bool:
@@ -141,37 +124,29 @@ def _alone(more: list[str], what: str) -> None:
         raise SpecError(f"{what} says its own tasks; leave {more[0][:60]!r} out")
 
 
-def _grid(
-    file: Path,
-    where: Where,
-    compile: bool,
-    imports: Sequence[str],
-    retry: bool,
-    fresh: bool,
-    as_json: bool,
-) -> None:
+def _grid(file: Path, where: Where, asked: Asked) -> None:
     """Every run of a file that the store does not have yet, and what came out."""
     from separatrix.training.sweeps.sweep import planned
     from separatrix.training.sweeps.sweep import sweep as train_all
 
     if where.dry_run:
-        with bar("trying some steps", shown=not as_json):
+        with bar("trying some steps", shown=not asked.as_json):
             plan = planned(file, store=where.store, workers=where.workers, device=where.device)
-        where.say_plan(plan.name, plan, as_json)
+        where.say_plan(plan.name, plan, asked.as_json)
         return
     try:
         found = train_all(
             file,
-            compile=compile,
-            imports=imports,
-            retry=retry,
-            fresh=fresh,
-            show=not as_json,
+            compile=asked.compile,
+            imports=asked.imports or (),
+            retry=asked.retry,
+            fresh=asked.fresh,
+            show=not asked.as_json,
             **where.engine_options(),
         )
     except KeyboardInterrupt:
         raise stopped(where.store) from None
-    print_summary(found, as_json)
+    print_summary(found, asked.as_json)
     if failed := found.count("failed"):
         place = "" if where.store == STORE else f" --store {where.store}"
         print(
@@ -182,42 +157,31 @@ def _grid(
         raise typer.Exit(1)
 
 
-def _one(
-    stack_text: str,
-    task: str,
-    settings: dict[str, Any],
-    out: Path,
-    device: str,
-    compile: bool,
-    fresh: bool,
-    as_json: bool,
-) -> None:
+def _one(stack_text: str, task: str, asked: Asked) -> None:
     from separatrix.core.evidence.folder import check_new
     from separatrix.tasks import parse_task
 
+    settings = read_settings(asked.settings or [], asked.steps)
+    out = asked.out or Path("trained")
     check_new(out)
     architecture = stack(stack_text).spec
-    asked = parse_task(task).spec
+    wanted = parse_task(task).spec
     from separatrix.training.run import Run
 
-    whole = {"architecture": architecture, "task": asked, "seed": 0} | settings
+    whole = {"architecture": architecture, "task": wanted, "seed": 0} | settings
     run = Run.from_json(whole).canonical()
     run.check()
-    place = _device(device)
+    place = _device(asked.device)
     file = out.with_name(f"{out.name}.checkpoint")
-    if fresh:
+    if asked.fresh:
         _forget(file)
-    trained = _trained(run, file, device=place, compile=compile, shown=not as_json)
+    trained = _trained(run, file, device=place, compile=asked.compile, shown=not asked.as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
-    if as_json:
-        print_json(
-            {
-                "folder": str(out),
-                "outcome": trained.outcome.to_json(),
-                "record": trained.measurement.envelope(),
-            }
-        )
+    if asked.as_json:
+        record = trained.measurement.envelope()
+        outcome = trained.outcome.to_json()
+        print_json({"folder": str(out), "outcome": outcome, "record": record})
         return
     show(_document(trained, out))
 

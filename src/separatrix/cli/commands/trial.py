@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from separatrix.cli.commands.experiment import print_seeds
-from separatrix.cli.options import (
-    STORE,
-    Device,
-    DryRun,
-    Engine,
-    StoreFile,
-    Where,
-    Workers,
-    stopped,
-)
-from separatrix.cli.printing import JsonFlag, print_json, print_text
+from separatrix.cli.options import JSON, WHERE, Asked, Where, arg, command, opt, stopped
+from separatrix.cli.printing import print_json, print_text
 from separatrix.core.errors import SizeError
 from separatrix.core.progress import bar
 
 
-def trial(
-    layouts: Annotated[
-        list[str], typer.Argument(metavar="A B...", help="Presets, files or specs, two or more.")
-    ],
-    task: Annotated[str, typer.Option(help="A task, such as recall or seqcomp:L=2,m=4,n_1=3.")],
-    hours: Annotated[float, typer.Option(min=0.0, help="Most hours that it may take here.")] = 2.0,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="Seeds of each layout.")] = 8,
-    steps: Annotated[
-        int, typer.Option(min=0, max=10**9, help="Most steps of a run (default: the task's).")
-    ] = 0,
-    store: StoreFile = STORE,
-    engine: Engine = "local",
-    workers: Workers = None,
-    device: Device = "cpu",
-    dry_run: DryRun = False,
-    out: Annotated[
-        Path | None, typer.Option(help="New folder for the page, its pictures and the rows.")
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
+@command(
+    layouts=arg(list[str], "Presets, files or specs, two or more.", metavar="A B..."),
+    task=opt(str, "A task, such as recall or seqcomp:L=2,m=4,n_1=3.", default=...),
+    hours=opt(float, "Most hours that it may take here.", default=2.0, min=0.0),
+    seeds=opt(int, "Seeds of each layout.", default=8, min=1, max=100),
+    steps=opt(int, "Most steps of a run (default: the task's).", default=0, min=0, max=10**9),
+    **WHERE,
+    out=opt(Path, "New folder for the page, its picture and the rows."),
+    as_json=JSON,
+)
+def trial(asked: Asked) -> None:
     """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
     full)*2' 'gdn*7 + full' --task recall --hours 2
@@ -57,14 +36,15 @@ def trial(
     from separatrix.findings.trial import trial as scaled
     from separatrix.stacks.architecture.resolve import resolve
 
+    out, as_json = asked.out, asked.as_json
     if out is not None:
-        # both are told before hours of training
+        # told before hours of training
         check_new(out)
-    where = Where.of(store, engine, workers, device, dry_run)
-    own = {name: resolve(name) for name in layouts}
-    found = scaled(own, task, seeds=seeds, steps=steps)
+    where = Where.of(asked)
+    own = {name: resolve(name) for name in asked.layouts}
+    found = scaled(own, asked.task, seeds=asked.seeds, steps=asked.steps)
     with bar("trying some steps", shown=not as_json):
-        plan = found.plan(store=store, workers=workers, device=device)
+        plan = found.plan(store=where.store, workers=where.workers, device=where.device)
     memory = found.memory(plan)
     if not as_json:
         for rule in found.rules():
@@ -72,8 +52,8 @@ def trial(
         time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
         runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
         print_text(f"- {runs}; {time}, about {format_bytes(8 * memory)} of memory")
-    short = found.short(plan, hours)
-    if dry_run:
+    short = found.short(plan, asked.hours)
+    if where.dry_run:
         if as_json:
             said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory}
             print_json({**said, "short": short})
@@ -85,10 +65,10 @@ def trial(
     try:
         experiment, table = found.train(show=not as_json, **where.engine_options())
     except KeyboardInterrupt:
-        raise stopped(store) from None
+        raise stopped(where.store) from None
     results = of_table(table)
     if out is not None:
-        write_out(experiment, table, with_curves(experiment, results, store), out)
+        write_out(experiment, table, with_curves(experiment, results, where.store), out)
     if as_json:
         said = {"rules": found.rules(), "remarks": found.remarks(table, results)}
         print_json({**data(experiment, table, results), **said})

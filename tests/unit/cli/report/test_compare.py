@@ -122,12 +122,12 @@ def test_json_holds_the_cards() -> None:
 )
 def test_mistakes_are_one_line(models, context, said: str) -> None:
     with pytest.raises(SeparatrixError) as caught:
-        compare(models, context)
+        compare(models=models, context=context)
     assert said in str(caught.value)
 
 
 def test_the_context_is_the_smallest_that_a_model_names(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(["full", "gdn"], as_json=True)
+    compare(models=["full", "gdn"], as_json=True)
     assert json.loads(capsys.readouterr().out)["context"] == 8192
-    compare(["qwen3-next-80b", "gdn"], as_json=True)
+    compare(models=["qwen3-next-80b", "gdn"], as_json=True)
     assert json.loads(capsys.readouterr().out)["context"] == 262_144
