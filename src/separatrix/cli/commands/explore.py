@@ -49,8 +49,8 @@ def explore(asked: Asked) -> None:
     given: dict[str, str] = {}
     if model is not None:
         text = named(model)
-        stack(text)  # what cannot be read is refused here, not in the browser
-        if preset_named(text) is None:
+        # what cannot be read is refused here, not in the browser
+        if not stack(text).written and preset_named(text) is None:
             given[model] = text
     try:
         server = Server(PORT if port is None else port, given)

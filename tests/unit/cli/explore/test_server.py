@@ -7,9 +7,11 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hf_configs import QWEN
 
 from separatrix.cli.explore.answers import Question, answers
 from separatrix.cli.explore.server import LARGEST, Server
@@ -138,7 +140,7 @@ def test_what_is_refused_before_a_page_opens(
     [
         ([], "", []),
         (["qwen3-next-80b", "--context", "256k"], "#s=qwen3-next-80b&n=262144", []),
-        (["full*2 + gdn"], "#s=full%2A2+%2B+gdn", ["full*2 + gdn"]),
+        (["full*2 + gdn"], "#s=full%2A2+%2B+gdn", []),
     ],
 )
 def test_the_command_says_where_the_page_is(
@@ -160,3 +162,17 @@ def test_the_command_says_where_the_page_is(
     assert page.startswith("http://127.0.0.1:")
     assert page.partition("/#")[2] == link.removeprefix("#")
     assert seen == [given]
+
+
+def test_a_file_is_given_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(QWEN))
+    seen: list[dict[str, str]] = []
+
+    def stopped(self: Server) -> None:
+        seen.append(self.given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve_forever", stopped)
+    assert run(["explore", str(path)]) == 0
+    assert seen == [{str(path): str(path)}]

@@ -198,7 +198,7 @@ function drawStack() {
   $("times").value = times;
   $("timesout").value = `${times}${rest ? `, and ${rest} layer${rest > 1 ? "s" : ""} of one more` : ""}`;
   $("preset").value = about.presets.includes(stack.text) && !stack.file ? stack.text : "";
-  if (document.activeElement !== $("spec")) $("spec").value = stack.file ? stack.answer.spec ?? "" : stack.text;
+  if (document.activeElement !== $("spec")) $("spec").value = stack.file || about.given.includes(stack.text) ? stack.answer.spec ?? "" : stack.text;
   const pattern = [...(stack.answer.card?.pattern ?? "")];
   $("whole").replaceChildren(...pattern.slice(0, SHOWN).map((symbol, place) =>
     make("i", { class: stack.answer.groups?.[symbol] ?? "other", textContent: symbol, title: `layer ${place + 1}` })));
@@ -231,11 +231,16 @@ function drawWhich() {
   $("which").replaceChildren(...(stacks.length > 1 ? names : []), more);
 }
 
-// The link holds all of it; of a file the stack that was read.
-function remember() {
-  const link = new URLSearchParams(stacks.map((one) => ["s", one.file ? one.answer.spec ?? DEFAULT : one.text]));
+// The link holds all of it; of a file, for others, the stack that was read.
+function linked(shared) {
+  const named = (one) => (one.file || (shared && about.given.includes(one.text)) ? one.answer.spec ?? DEFAULT : one.text);
+  const link = new URLSearchParams(stacks.map((one) => ["s", named(one)]));
   if (context) link.append("n", context);
-  history.replaceState(null, "", `#${link}`);
+  return `#${link}`;
+}
+
+function remember() {
+  history.replaceState(null, "", linked(false));
   const words = stacks.map((one) => (one.file ? "config.json" : /^[\w.-]+$/.test(one.text) ? one.text : `'${one.text}'`));
   $("command").textContent = `separatrix ${words.length > 1 ? "compare" : "analyze"} ${words.join(" ")}${context ? ` --context ${context}` : ""}`;
 }
@@ -390,8 +395,11 @@ $("times").oninput = ({ target }) => rebuilt((tiles) => { tiles.times = Number(t
 $("slider").oninput = ({ target }) => { context = String(Math.round(2 ** target.value)); changed(); };
 $("context").oninput = ({ target }) => { context = target.value.trim(); changed(); };
 $("link").onclick = async () => {
-  const done = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
-  $("copied").textContent = done ? "copied" : "the browser does not allow it: copy the address above";
+  const link = location.href.replace(/#.*/, "") + linked(true);
+  const done = await navigator.clipboard?.writeText(link).then(() => true, () => false);
+  const file = stacks.some((one) => one.file || about.given.includes(one.text));
+  const held = file ? ": of a file its layers and sizes, not its vocabulary and MLPs" : "";
+  $("copied").textContent = done ? `copied${held}` : `the browser does not allow it: ${link}`;
 };
 
 function add(name) {
