@@ -25,6 +25,7 @@ const make = (tag, attributes = {}, ...children) => {
 const number = (n) => Number(n).toLocaleString("en");
 const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, answer: {}, ...more });
 const here = () => stacks[edited];
+const ofFile = (one) => one.file || about.given.includes(one.text);
 const tokens = () => stacks[0]?.answer.card?.context ?? 8192;
 
 // ---- What is asked
@@ -198,7 +199,7 @@ function drawStack() {
   $("times").value = times;
   $("timesout").value = `${times}${rest ? `, and ${rest} layer${rest > 1 ? "s" : ""} of one more` : ""}`;
   $("preset").value = about.presets.includes(stack.text) && !stack.file ? stack.text : "";
-  if (document.activeElement !== $("spec")) $("spec").value = stack.file || about.given.includes(stack.text) ? stack.answer.spec ?? "" : stack.text;
+  if (document.activeElement !== $("spec")) $("spec").value = ofFile(stack) ? stack.answer.spec ?? "" : stack.text;
   const pattern = [...(stack.answer.card?.pattern ?? "")];
   $("whole").replaceChildren(...pattern.slice(0, SHOWN).map((symbol, place) =>
     make("i", { class: stack.answer.groups?.[symbol] ?? "other", textContent: symbol, title: `layer ${place + 1}` })));
@@ -233,7 +234,7 @@ function drawWhich() {
 
 // The link holds all of it; of a file, for others, the stack that was read.
 function linked(shared) {
-  const named = (one) => (one.file || (shared && about.given.includes(one.text)) ? one.answer.spec ?? DEFAULT : one.text);
+  const named = (one) => ((shared ? ofFile(one) : one.file) ? one.answer.spec ?? DEFAULT : one.text);
   const link = new URLSearchParams(stacks.map((one) => ["s", named(one)]));
   if (context) link.append("n", context);
   return `#${link}`;
@@ -285,11 +286,8 @@ function row(id, key, asks, answers) {
   const found = document.querySelector(`#rows [data-id="${id}"]`) ?? make("details", { data: { id } });
   found.className = answers.length > 1 ? "two" : "";
   found.replaceChildren(make("summary", {}, make("span", { textContent: asks.trim() }), ...answers));
-  const open = () => {
-    if (found.open && found.children.length === 1) found.append(behind(key));
-  };
-  found.ontoggle = open;
-  open();
+  found.ontoggle = () => found.open && found.children.length === 1 && found.append(behind(key));
+  found.ontoggle();
   return found;
 }
 
@@ -397,8 +395,7 @@ $("context").oninput = ({ target }) => { context = target.value.trim(); changed(
 $("link").onclick = async () => {
   const link = location.href.replace(/#.*/, "") + linked(true);
   const done = await navigator.clipboard?.writeText(link).then(() => true, () => false);
-  const file = stacks.some((one) => one.file || about.given.includes(one.text));
-  const held = file ? ": of a file its layers and sizes, not its vocabulary and MLPs" : "";
+  const held = stacks.some(ofFile) ? ": of a file its layers and sizes, not its vocabulary and MLPs" : "";
   $("copied").textContent = done ? `copied${held}` : `the browser does not allow it: ${link}`;
 };
 
