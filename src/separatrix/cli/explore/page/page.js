@@ -3,6 +3,7 @@ const $ = (id) => document.getElementById(id);
 const DEFAULT = "qwen3-next-80b";
 const USUAL = ["full", "window", "gdn", "mamba2", "kda", "gla", "linear", "sparse", "loglinear"];
 const STATUS = { SOLVABLE: "solves", FAILS: "fails", OPEN: "open" };
+const NO_ANSWER = "separatrix explore does not answer: is it still running?";
 const SHOWN = 600; // layers of the strip
 
 let about = { presets: [], mechanisms: {}, kinds: {}, given: [], largest: 0 };
@@ -44,13 +45,11 @@ async function ask() {
     });
     if (!reply.ok) throw new Error(`this question is refused (${reply.status} ${reply.statusText})`);
     for await (const said of lines(reply.body)) {
-      if (mine !== asking) return;
-      if (!take(said, fresh)) return;
+      if (mine !== asking || !take(said, fresh)) return;
     }
   } catch (error) {
     if (mine !== asking || error.name === "AbortError") return;
-    const gone = error instanceof TypeError ? "separatrix explore does not answer: is it still running?" : error.message;
-    complain(gone);
+    complain(error instanceof TypeError ? NO_ANSWER : error.message);
   }
 }
 
@@ -356,13 +355,12 @@ function drawCharts() {
   const low = Math.floor(Math.min(...all) / 5) * 5;
   const high = Math.max(Math.ceil(Math.max(...all) / 5) * 5, low + 10);
   const step = Math.max(5, Math.ceil((high - low) / 20) * 5);
-  const marks = [];
-  for (let power = low; power <= high; power += step) marks.push([power, amount(2 ** power)]);
+  const powers = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step);
   const shares = curves.curves.map((one) => one.recall);
   const bound = shares.some((curve) => curve.some((share) => share !== null));
   const told = bound ? "Of random facts, the share that no weights exceed" : "Random facts recalled: no theorem here bounds them up to 16M tokens";
   $("charts").replaceChildren(
-    chart("Cache of one sequence over the context", caches, low, high, marks),
+    chart("Cache of one sequence over the context", caches, low, high, powers.map((power) => [power, amount(2 ** power)])),
     chart(told, shares, 0, 1, [0, 0.5, 1].map((share) => [share, `${100 * share} %`])),
   );
 }
@@ -408,9 +406,8 @@ function drawPalette() {
     button.onclick = () => add(name);
     return button;
   });
-  const others = Object.entries(about.mechanisms).filter(([name]) => !USUAL.includes(name));
   const more = make("select", { ariaLabel: "Add another kind of layer" }, new Option("more …", ""));
-  for (const [name, [title]] of others) more.add(new Option(`${name}: ${title}`, name));
+  for (const [name, [title]] of Object.entries(about.mechanisms)) if (!USUAL.includes(name)) more.add(new Option(`${name}: ${title}`, name));
   more.onchange = () => { if (more.value) add(more.value); more.value = ""; };
   $("palette").replaceChildren(...usual, more);
   for (const name of about.presets) $("preset").add(new Option(name, name));
@@ -483,5 +480,5 @@ try {
   drawPalette();
   fromLink();
 } catch {
-  complain("separatrix explore does not answer: is it still running?");
+  complain(NO_ANSWER);
 }
