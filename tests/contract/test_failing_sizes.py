@@ -104,11 +104,11 @@ def test_after_the_first_failure_of_one_sparse_layer_all_of_200_sizes_fail(spec:
     model = Architecture.parse(spec)
     tried = 0
     for task in TWO_SUMS:
-        n = theorem.threshold(model, task)
-        if n is None:
+        least = theorem.least(model, task)
+        if least is None:
             continue
         tried += 1
-        for larger in [task.family().at(n), *next_sizes(task.family().at(n))]:
+        for larger in [least, *next_sizes(least)]:
             assert isinstance(larger, TwoSum)
             sizes = theorem.sizes(model, larger)
             sign = None if sizes is None else sizes.compare()

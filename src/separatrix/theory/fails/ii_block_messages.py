@@ -159,7 +159,7 @@ class TheoremII(Theorem):
         sizes = self.sizes(architecture, task)
         if sizes is None:
             return None
-        n, since = self.since(task, self._least(architecture, task))
+        n, since = self.since(task, self.least(architecture, task))
         sign = sizes.compare()
         fails = sign is not None and sign.positive
         numbers = {
@@ -199,7 +199,9 @@ class TheoremII(Theorem):
             sign=sign if fails else None,
         )
 
-    def _least(self, architecture: Architecture, task: TwoSum) -> Task | None:
+    def least(self, architecture: Architecture, task: TwoSum) -> Task | None:
+        """The smallest task of the family at which the theorem bites; None if none up to 10^12."""
+
         def bites(larger: Task) -> bool:
             sizes = self.sizes(architecture, larger)
             sign = sizes.compare() if sizes is not None else None
