@@ -38,12 +38,14 @@ def ceiling(architecture: Architecture, task: Task) -> int:
 
 def test_what_is_trained_keeps_float32() -> None:
     """Whatever the spec declares: 64 bits of 256, not 2."""
-    known = highest_accuracy(EVA.prefix_classes(), 64, 16, 64)
+    classes = EVA.prefix_classes()
+    assert classes is not None
+    known = highest_accuracy(classes, 64, 16, 64)
     assert 10**6 / 16 < known < WHOLE
     for text in ("linear @ heads=1, head_dim=1", "linear @ heads=1, head_dim=1, p1"):
         assert ceiling(Architecture.parse(text), EVA) == known
     wide = Architecture.parse("linear @ heads=1, head_dim=1, fp64")
-    assert ceiling(wide, EVA) == highest_accuracy(EVA.prefix_classes(), 64, 16, 128)
+    assert ceiling(wide, EVA) == highest_accuracy(classes, 64, 16, 128)
     assert trained_ceiling(TINY, parse_task("eva:n=64,V=16,shift=zipf")) is None
     assert trained_ceiling(TINY, parse_task("parity:n=64")) is None
 
