@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.counted_classes import counted_classes
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import Permutation, Thought, parse_task
@@ -53,7 +54,7 @@ def test_sizes_by_hand() -> None:
         15,
         Fraction(1, 120),
     )
-    count = task.prefix_classes()
+    count = counted_classes(task)
     assert count is not None
     assert (count.exact(), str(count), count.ceil_log2()) == (120, "5!", 7)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.counted_classes import counted_classes
 from support.task_cases import CASES
 from support.task_cases.seqcomp_forward import backward
 
@@ -70,7 +71,7 @@ def test_classes_of_prefixes_of_every_length(task: SeqCompForward) -> None:
             rows.setdefault(tuple(prompt[:length]), []).append(answer)
         assert len({tuple(row) for row in rows.values()}) == classes
     assert max(expected) == 2 * N - 1
-    count = task.prefix_classes()
+    count = counted_classes(task)
     assert (task.prefix_length, count.exact()) == (3, expected[1])
 
 

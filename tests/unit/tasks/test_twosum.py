@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from support.counted_classes import counted_classes
 from support.each import each
 from support.two_sum import Distribution, described, says_nothing
 
@@ -89,9 +90,9 @@ def test_counts_by_hand() -> None:
     """Per query, n = 2, M = 4: 4 + 6 sets. Decision, n = 3, M = 5: classes 1, 2 with signs: 4
     sets of one, 4 of two; 0 with one of 4; dead.
     """
-    assert TwoSum(n=2, M=4).prefix_classes().exact() == 10
-    assert TwoSum(n=9, M=4).prefix_classes().exact() == 2**4 - 1
-    assert TwoSum(n=3, M=5, form="decision").prefix_classes().exact() == 4 + 4 + 4 + 1
+    assert counted_classes(TwoSum(n=2, M=4)).exact() == 10
+    assert counted_classes(TwoSum(n=9, M=4)).exact() == 2**4 - 1
+    assert counted_classes(TwoSum(n=3, M=5, form="decision")).exact() == 4 + 4 + 4 + 1
 
 
 @pytest.mark.parametrize(("n", "M"), [(6, 64), (40, 4096), (1000, 10**9)])
@@ -99,7 +100,7 @@ def test_the_decision_count_holds_the_promise_of_the_theory(n: int, M: int) -> N
     """n-1 distinct values of the half range 1..N' are pairwise distinguishable: binomial(N',
     n-1) classes at least.
     """
-    count = TwoSum(n=n, M=M, form="decision").prefix_classes()
+    count = counted_classes(TwoSum(n=n, M=M, form="decision"))
     assert count.exceeds_bits(comb((M - 1) // 2, n - 1).bit_length() - 1)
 
 
