@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from separatrix.cli.report.evidence import ceiling_of, share_text
+from separatrix.cli.report.statuses import where
 from separatrix.cli.report.view import Cell, task_size
 from separatrix.core.document.plot import (
     DASHED,
@@ -144,13 +145,13 @@ def accuracy_chart(
 
 def column_chart(cells: Sequence[Cell]) -> Drawing | None:
     """The cells of a column over n: every seed a dot, a line through the medians, Theorem A's line
-    dotted, and upright the n from which on a theorem excludes the stack. None without any.
+    dotted, and upright the n at which a theorem excludes the stack. None without any.
     """
     kept = [cell for cell in cells if cell.own]
     if not kept:
         return None
     sizes = sorted({float(task_size(m.task)) for cell in kept for m in cell.own})
-    bites = {cell.key: float(cell.bites[0]) for cell in cells if cell.bites}
+    bites = {cell.key: float(v.n) for cell in cells if (v := cell.failing) and v.n is not None}
     x = _sizes_axis(sizes, max((sizes[-1], *bites.values())), sorted(bites.values()))
     y = share_axis()
     marks: list[Mark] = []
@@ -159,7 +160,8 @@ def column_chart(cells: Sequence[Cell]) -> Drawing | None:
         title = cell.row["title"]
         if cell.key in bites:
             at = [(bites[cell.key], 0.0), (bites[cell.key], 1.0)]
-            told = f"{title}: no weights from n = {bites[cell.key]:,.0f} on"
+            shown = cell.failing
+            told = f"{title}: no weights{where(shown.n, shown.theorem) if shown else ''}"
             marks.append(Stroke(at, colour, DASHED, 2, told))
         if cell.own:
             lines = _ceilings(
@@ -338,8 +340,8 @@ def _highest(cell: Cell) -> str:
 
 
 def _bound(cell: Cell) -> str:
-    if cell.bites:
-        return f"Dashed upright: the size at which failure is proved, n = {cell.bites[0]:,}."
+    if cell.failing is not None:
+        return f"Dashed upright: the size at which failure is proved, n = {cell.failing.n:,}."
     if cell.status == "SOLVABLE":
         return "Dashed on top: some weights answer everything, up to the size they are built for."
     return "No size is known at which it fails."

@@ -176,7 +176,8 @@ def _columns(seen: View) -> Iterator[str]:
             continue
         size, n = _text(column["size_class"]), seen.shared[column["key"]]
         words = f"Trained accuracy of every stack on {column['title']} over n"
-        said = f"{_text(column['title'])}, trained alike: {size}. Dashed: no weights from there on."
+        said = f"{_text(column['title'])}, trained alike: {size}."
+        said += " Dashed: the n at which no weights do it."
         yield f"<div>{_figure(drawn, words, said)}"
         if n is not None:
             at = {cell.key: cell.trained_at(n) for cell in cells}
@@ -246,7 +247,8 @@ def _charts(cell: Cell) -> Iterator[str]:
         shaded = "both axes logarithmic. Shaded: more is needed than there is."
         head = f"<b>Bits needed and bits there are</b> {_text(said)}; {shaded}"
         yield _figure(drawn, charts.bound_words(cell), head)
-    drawn = charts.accuracy_chart(cell.measurements, bites=cell.bites, solvable=solvable)
+    fails = [n for v in (cell.failing,) if v and (n := v.n)]
+    drawn = charts.accuracy_chart(cell.measurements, bites=fails, solvable=solvable)
     if drawn is not None:
         said = (
             "Every seed with its own 95 % Wilson interval, a line through the medians; grey: the"

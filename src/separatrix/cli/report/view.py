@@ -138,6 +138,12 @@ class Cell:
         """The exact n of its failing verdicts."""
         return sorted(v.n for v in self.of(Verdict) if v.status == "FAILS" and v.n is not None)
 
+    @property
+    def failing(self) -> Verdict | None:
+        """The verdict that shows failure of its own stack at the smallest n, if one does."""
+        own = (v for v in self.of(Verdict) if v.architecture == self.stack and v.n is not None)
+        return min((v for v in own if v.status == "FAILS"), key=lambda v: v.n or 0, default=None)
+
 
 @dataclass(frozen=True)
 class View:

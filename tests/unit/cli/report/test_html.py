@@ -548,3 +548,17 @@ def test_terminal_text_is_not_markup() -> None:
     text = printed(body)
     assert "[bold]x[/bold]" in text
     assert "\x1b[2J" not in text
+
+
+def test_a_stack_is_not_said_to_fail_by_a_verdict_on_another() -> None:
+    body = fake_bundle()
+    cell = view(body).cells["sparse", "eva"]
+    assert cell.failing is None
+    other = replace(cell.verdicts[0], architecture="full", status="FAILS", n=5)
+    body["records"][other.digest] = other.envelope()
+    (raw,) = [c for c in body["cells"] if (c["row"], c["column"]) == ("sparse", "eva")]
+    raw["records"].append(other.digest)
+    assert view(body).cells["sparse", "eva"].failing is None
+    own = view(body).cells["linear", "eva"].failing
+    assert own is not None
+    assert own.n == 58
