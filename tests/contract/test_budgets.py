@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_401, 2_600),
     "training": (8_040, 3_800),
     "findings": (2_068, 1_800),
-    "cli": (9_558, 4_000),
+    "cli": (9_568, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}
