@@ -142,19 +142,25 @@ class NSAMixer(BlockMixer):
     def _chosen_by_all(self, q: Keys, keys: BlockKeys) -> Int[Tensor, "b g t k"]:
         tokens = q.shape[2]
         parts = spans(tokens, max(64, ROOM // max(1, len(q) * self.heads * keys.shape[2])), 1)
-        chosen = [self._chosen(q[:, :, first:last], keys, first) for first, last in parts]
+        keys = self._shared(keys.detach())
+        chosen = []
+        for first, last in parts:
+            part = q[:, :, first:last].detach()
+            seen = keys[:, :, : self._complete(last)]
+            shares = compressed_weights(
+                part, seen, first=first, stride=self.stride, since=self.block - 1
+            )
+            chosen.append(self._chosen(shares, first))
         # there are no more blocks to choose
         return torch.cat(chosen, 2)[..., : tokens // self.selected]
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
         q = wide(q)
         keys, values = (wide(kept[f"compressed_{y}"]) for y in ("keys", "values"))
-        weights = compressed_weights(
-            q, self._shared(keys), first=place, stride=self.stride, since=self.block - 1
-        )
+        weights = (q @ self._shared(keys).mT).softmax(-1)
         # few blocks are read all: nothing to choose or to copy
         few = place // self.selected < self.topk
-        chosen = None if few else self._chosen(q, keys, place)[:, :, 0]
+        chosen = None if few else self._chosen(weights, place)[:, :, 0]
         near_k, near_v = self._near(kept, -self.window)
         branches = [
             weights @ self._shared(values),
@@ -173,28 +179,19 @@ class NSAMixer(BlockMixer):
         return (shared.clamp(min=0) // self.stride).to(like.dtype)
 
     @torch.no_grad()
-    def _chosen(self, q: Keys, keys: BlockKeys, first: int) -> Int[Tensor, "b g t k"]:
-        """The blocks, in order, that the queries from token `first` on read beside their own; those
-        that are not there as NONE.
+    def _chosen(self, shares: Float[Tensor, "b h i m"], first: int) -> Int[Tensor, "b g i k"]:
+        """The blocks, in order, that the queries from token `first` on read beside their own, by
+        the shares of compressed blocks; those that are not there as NONE.
         """
-        q = q.detach()
-        last = first + q.shape[2]
+        last = first + shares.shape[2]
         total = (last - 1) // self.selected + 1
-        seen = self._complete(last)
-        shares = compressed_weights(
-            q,
-            self._shared(keys.detach()[:, :, :seen]),
-            first=first,
-            stride=self.stride,
-            since=self.block - 1,
-        )
         grouped = rearrange(shares, "b (g r) i m -> b g r i m", g=self.kv).sum(2)
-        scores = grouped @ self._common(seen, total, q)
-        own = torch.arange(first, last, device=q.device)[:, None] // self.selected
-        block = torch.arange(total, device=q.device)
+        scores = grouped @ self._common(shares.shape[3], total, shares)
+        own = torch.arange(first, last, device=shares.device)[:, None] // self.selected
+        block = torch.arange(total, device=shares.device)
         # above every share: those that are always read, the own one before all others
-        always = ((block < self.first) | (block > own - self.near)).to(q.dtype)
-        rank = scores + torch.finfo(q.dtype).max / 4 * (always + (block == own))
+        always = ((block < self.first) | (block > own - self.near)).to(shares.dtype)
+        rank = scores + torch.finfo(shares.dtype).max / 4 * (always + (block == own))
         rank = torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))
         found = largest(rank, self.topk)
         # the own one comes first and is left out: it is read beside the others

@@ -61,7 +61,7 @@ from separatrix.mixers.base.tensors import (
     Values,
 )
 from separatrix.mixers.ops.block_choice import choose, is_short, largest, seen_tokens
-from separatrix.mixers.ops.block_tiles import block_softmax, compressed_softmax, compressed_weights
+from separatrix.mixers.ops.block_tiles import block_softmax, compressed_softmax
 from separatrix.mixers.ops.softmax import masked_softmax, softmax
 from separatrix.mixers.window import windowed
 from separatrix.stacks.mechanisms import NSA, MoBA, Sparse
@@ -224,9 +224,13 @@ class SparseMixer(BlockMixer):
         keys, values = (
             wide(self._shared(kept[f"compressed_{y}"][:, :, :complete])) for y in ("keys", "values")
         )
-        weights = compressed_weights(q, keys, first=place, stride=self.block, since=self.block)
-        chosen = largest((q @ keys.mT)[:, :, 0], self.topk) if complete > self.topk else None
-        branches = [weights @ values, self._of_chosen(q, kept, chosen, place, self.block)]
+        scores = q @ keys.mT
+        chosen = largest(scores[:, :, 0], self.topk) if complete > self.topk else None
+        # no complete block: an empty sum, which is 0
+        branches = [
+            scores.softmax(-1) @ values,
+            self._of_chosen(q, kept, chosen, place, self.block),
+        ]
         if self.window:
             near_k, near_v = self._near(kept, -self.window)
             branches.append(softmax(q @ near_k.mT, near_v))
