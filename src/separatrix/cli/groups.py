@@ -39,7 +39,7 @@ EXAMPLES = {
     "reproduce": "reproduce --quick",
     "analyze": "analyze qwen3-next-80b --context 262144",
     "compare": "compare qwen3-next-80b recurrentgemma-2b",
-    "design": "design --task recall --context 131072 --cache 8GiB",
+    "design": "design --task seqcomp:L=2 --context 131072 --cache 8GiB",
     "trial": "trial '(gdn*3 + full)*2' 'gdn*7 + full' --task recall --hours 2",
     "train": "train 'full*2 @ heads=1, head_dim=16' eva:n=8,V=16",
     "runs": "runs --sort -accuracy",
