@@ -103,8 +103,6 @@ def test_resumption_does_what_is_missing_and_gives_the_same_hashes(
     files[cut].write_text(files[cut].read_text()[:-10])
     files[gone].unlink()
     whole = {path: path.stat().st_mtime_ns for job, path in files.items() if job not in (cut, gone)}
-    # making it takes seconds; test_report.py does
-    monkeypatch.setattr("separatrix.cli.report.html.vega_javascript", lambda: "")
     body = reproduce_table(small_settings(), out, workers=1, show=False)
     assert (out / "evidence.json").read_bytes() == (folder / "evidence.json").read_bytes()
     assert (out / "report.html").is_file()

@@ -341,7 +341,7 @@ def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert run(["check-mechanism", "gdn", *arguments]) == 0
     assert (
-        "gdn   built in   model width 2   format=fp64, heads=1, head_dim=2"
+        "gdn\nbuilt in   model width 2   format=fp64, heads=1, head_dim=2"
         in capsys.readouterr().out
     )
 
