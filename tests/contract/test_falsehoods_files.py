@@ -104,6 +104,12 @@ def test_another_failing_size_is_never_the_shortest() -> None:
             verify(replace(longer, statement=words), folder=Path())
     with pytest.raises(CannotCheck, match="edited, or another version"):
         verify(replace(longer, assumptions=longer.assumptions[:-1]), folder=Path())
+    # where a proof stands may move; what a FAILS verdict says and assumes is its claim
+    failing = first(Architecture.parse("linear @ heads=1, head_dim=4"), "eva:n=4096,V=4096", "I")
+    assert failing.status == "FAILS"
+    with pytest.raises(CannotCheck, match="edited, or another version"):
+        verify(replace(failing, source="[CPW]"), folder=Path())
+    refused(replace(failing, assumptions=failing.assumptions[:-1]))
 
 
 def test_open_by_an_asymptotic_bound_where_the_task_fails() -> None:

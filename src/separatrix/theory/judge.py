@@ -206,8 +206,9 @@ def recheck(verdict: Verdict) -> str:
 
     Returns what is known now where a verdict says OPEN and this program says more, else "": such a
     record claims nothing, and was true of an earlier version. Raises CannotCheck where no more than
-    the words of an OPEN verdict differ; CheckFailed when any other field but the notes of a file's
-    reader does; UnknownNameError, SpecError or SizeError when architecture or task do not parse.
+    the source differs, or the words of an OPEN verdict; CheckFailed when any other field but the
+    notes of a file's reader does; UnknownNameError, SpecError or SizeError when architecture or
+    task do not parse.
     """
     if verdict.theorem not in THEOREMS:
         raise CheckFailed(f"no theorem is called '{verdict.theorem}'")
@@ -229,10 +230,11 @@ def recheck(verdict: Verdict) -> str:
     mine = again.body()
     theirs = verdict.body()
     wrong = [name for name in mine if canonical(mine[name]) != canonical(theirs[name])]
-    if verdict.status == "OPEN" and wrong and {*wrong} <= {"statement", "assumptions"}:
+    words = ["source", *(["statement", "assumptions"] if verdict.status == "OPEN" else [])]
+    if wrong and {*wrong}.issubset(words):
         raise CannotCheck(
             "its numbers hold, but its words are not what this version says of them: it was"
-            f" edited, or another version wrote it (now: {again.statement[:120]})"
+            f" edited, or another version wrote it (now: {str(mine[wrong[0]])[:120]})"
         )
     if wrong:
         raise CheckFailed(

@@ -168,7 +168,11 @@ def test_hostile_prompts_at_4096_pairs(form: str) -> None:
         ("recall:n=4,K=8,V=4", "full(conv=1)", "conv >= 2"),
         ("recall:n=4,K=8,V=4", "full(conv=2, head_dim=3)", "head_dim >= 4"),
         ("recall:n=4,K=8,V=4,form=last", "full(conv=2, head_dim=5)", "head_dim >= 6"),
-        ("mqar:vocab_size=32,input_seq_len=40,num_kv_pairs=8", "gdn*4", "needs a full layer"),
+        (
+            "mqar:vocab_size=32,input_seq_len=40,num_kv_pairs=8",
+            "gdn*4",
+            "cannot hold the construction",
+        ),
     ],
 )
 def test_a_stack_that_cannot_hold_it_is_refused(text: str, stack: str, message: str) -> None:

@@ -90,8 +90,7 @@ class BlockRetrieval(_Retrieves):
         "weights, embeddings and position-wise maps may be chosen",
     )
     source = (
-        "this program: constructions/sparse_retrieval.py derives the weights; the retrieval head is"
-        " [CPW]"
+        "this program: constructions/retrieval.py derives the weights; the retrieval head is [CPW]"
     )
     proof_sketch = (
         "Low bits cancel exactly in the mean; the right block leads by 2 s^2, and within it the"
