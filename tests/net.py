@@ -150,8 +150,11 @@ def read(path: Path) -> Lines:
     for line in lines:
         if "\t" not in line:
             raise SystemExit(f"error: {path}: '{line[:40]}' is no line of golden values")
-    pairs = (line.partition("\t") for line in lines)
-    return {key: value for key, _, value in pairs}
+    found: Lines = {}
+    for key, _, value in (line.partition("\t") for line in lines):
+        if found.setdefault(key, value) != value:
+            raise SystemExit(f"error: {path}: '{key[:80]}' stands there twice")
+    return found
 
 
 def text_of(lines: Mapping[str, str]) -> str:

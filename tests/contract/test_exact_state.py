@@ -214,7 +214,7 @@ def test_searches_judge_the_model_that_decodes() -> None:
     """A wrong answer of a stack with a bf16 state in fp32 is one of `step` and verifies."""
     task = Eva(n=8, V=8)
     stack = Architecture.parse("linear @ heads=1, head_dim=4, state_format=bf16")
-    found = refute(stack, task, budget=20, method="wrong_answer")
+    found = refute(stack, task, budget=600, method="wrong_answer")
     assert isinstance(found, Certificate)
 
 

@@ -76,7 +76,7 @@ def measured() -> Measurement:
 
 @cache
 def certified() -> Certificate:
-    found = refute(_stack("linear @ heads=1, head_dim=1, p2"), EVA, budget=30, seed=1)
+    found = refute(_stack("linear @ heads=1, head_dim=1, p2"), EVA, budget=600, seed=1)
     assert isinstance(found, Certificate)
     return found
 
@@ -431,7 +431,7 @@ def test_a_grid_of_another_format_than_the_stack_declares() -> None:
 
 
 def test_a_search_with_a_format_is_about_the_stack_that_declares_it() -> None:
-    found = refute(_stack("linear @ heads=1, head_dim=1"), EVA, cache_format="p2", budget=30)
+    found = refute(_stack("linear @ heads=1, head_dim=1"), EVA, cache_format="p2", budget=600)
     assert isinstance(found, Certificate)
     assert found.architecture == _stack("linear(state_format=p2) @ heads=1, head_dim=1").spec
     verify(found, folder=Path())

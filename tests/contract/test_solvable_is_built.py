@@ -12,6 +12,13 @@ import sys
 import pytest
 from support.solvable_stacks import Walked, shares, walk
 
+from separatrix.constructions import construct
+from separatrix.core.errors import SizeError
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.theory import judge
+from separatrix.theory.fits import built_by
+
 BUILT_AT_LEAST = 0.7
 """Of the pairs of drawn stacks and tasks that are shown to be solvable, the share that is built."""
 
@@ -30,6 +37,24 @@ def test_what_the_card_promises_in_drawn_stacks() -> None:
     walked = list(walk(16, seed=20))
     assert len(walked) >= 4
     _check(walked)
+
+
+@pytest.mark.parametrize("between", ["gdn", "gla", "shortconv", "window(size=8)"])
+@pytest.mark.parametrize("options", ["", " @ rope=true", " @ rope=true, rope_dim=2"])
+def test_a_layer_between_two_full_ones_is_promised_where_it_is_written(
+    between: str, options: str
+) -> None:
+    """Where the first full layer finds places by rotations alone, it has no address to ask with."""
+    stack = Architecture.parse(f"full + {between} + full{options}")
+    task = parse_task("seqcomp:L=2,m=31,n_1=1")
+    (verdict, *_) = judge(stack, task)
+    promised = built_by(verdict) == ("carried",)
+    assert promised == (options != " @ rope=true")
+    if promised:
+        assert construct(task, stack, "carried").record.name == "carried"
+    else:
+        with pytest.raises(SizeError, match="cannot hold"):
+            construct(task, stack, "carried")
 
 
 @pytest.mark.slow

@@ -275,32 +275,34 @@ def _composed(verdict: Verdict, task: SeqComp) -> tuple[str, ...]:
         # half formats eat the lead of the place asked for, at some sizes and behind gates
         return ()
     written = _composing(architecture, task)
-    if written > task.L:
+    if len(written) > task.L:
         return ("seqcomp",)
-    if written < task.L or architecture.positions != "embedded":
+    if len(written) < task.L or architecture.positions != "embedded":
         # the bounded layer finds z_0 by an embedding of its place
         return ()
-    first, *later = architecture.reading
+    first, *later = sorted(written)
     end = later[0] if later else len(architecture.layers)
-    for bits, layers in (
-        (bits_of(task.m), architecture.layers[:first]),
-        (bits_of(task.entries(1)), architecture.layers[first + 1 : end]),
-    ):
+    ways = [(bits_of(task.m), architecture.layers[:first])]
+    if written[first]:
+        # by rotations alone it is the last token that asks, whose place is known
+        ways.append((bits_of(task.entries(1)), architecture.layers[first + 1 : end]))
+    for bits, layers in ways:
         if any(hands_on(part, bits) for layer in layers for part in layer):
             return ("carried",)
     return ()
 
 
-def _composing(architecture: Architecture, task: SeqComp) -> int:
-    """How many layers have heads that recipes write to find an entry by its place."""
+def _composing(architecture: Architecture, task: SeqComp) -> dict[int, bool]:
+    """The layers with heads that recipes write to find an entry by its place, and whether they do
+    by its address.
+    """
     payload = bits_of(task.N(task.L - 1))
     heads = finders(architecture, address=payload + task.L + 1, payload=payload, tokens=task.length)
-    written = {
-        one.layer
-        for one, found in heads
-        if one.part.name in _WRITTEN and not one.part.altered - AROUND_HEADS and not found.counted
-    }
-    return len(written)
+    written: dict[int, bool] = {}
+    for one, found in heads:
+        if one.part.name in _WRITTEN and not one.part.altered - AROUND_HEADS and not found.counted:
+            written[one.layer] = written.get(one.layer, True) and found.address > 0
+    return written
 
 
 def hands_on(part: Mechanism, bits: int) -> bool:

@@ -82,9 +82,10 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_with_the_marks_of_a_conflict_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.txt"
-    path.write_text(net.text_of({"own/a": "x"}) + "<<<<<<< HEAD\n")
-    with pytest.raises(SystemExit, match="<<<<<<< HEAD"):
-        net.checked(path, _section(a="x"))
+    for wrong in ("<<<<<<< HEAD", "own/a\ty"):
+        path.write_text(net.text_of({"own/a": "x"}) + f"{wrong}\n")
+        with pytest.raises(SystemExit, match=wrong.split("\t")[0]):
+            net.checked(path, _section(a="x"))
 
 
 def test_lines_that_cannot_be_computed_here_stay(tmp_path: Path) -> None:
