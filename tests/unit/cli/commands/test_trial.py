@@ -57,6 +57,11 @@ def test_from_layouts_to_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture
         assert run([*words, "--seeds", "2"]) == 0
         said.append(capsys.readouterr().out.partition("\ncell")[2])
         names = sorted(path.name for path in (tmp_path / out).iterdir())
-        assert names == ["experiment-trial.svg", "trial.json", "trial.md"]
+        assert names == [
+            "experiment-trial-curves.svg",
+            "experiment-trial.svg",
+            "trial.json",
+            "trial.md",
+        ]
     assert said[0] == said[1]
     assert "Nothing here says that it holds" in " ".join(said[0].split())
