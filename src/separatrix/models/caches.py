@@ -214,20 +214,23 @@ def run(
 
 @torch.no_grad()
 def steps(
-    model: Model, tokens: Int[Tensor, "b t"]
+    model: Model, tokens: Int[Tensor, "b t"], check: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[Float[Tensor, "b answers"], Cache]]:
     """Logits after each token, and what the tokens so far leave behind, in the model's own
-    formats.
+    formats; `check` is called after each. Raises what `check` raises.
     """
     cache = model.init_cache(len(tokens))
     for place, token in enumerate(tokens.unbind(1)):
         logits, cache = model.step(token, cache, place)
+        check()
         yield logits, cache
 
 
-def decoded(model: Model, tokens: Int[Tensor, "b t"]) -> tuple[Float[Tensor, "b answers"], Cache]:
+def decoded(
+    model: Model, tokens: Int[Tensor, "b t"], check: Callable[[], None] = lambda: None
+) -> tuple[Float[Tensor, "b answers"], Cache]:
     """What `steps` has after the last of t >= 1 tokens."""
-    return deque(steps(model, tokens), maxlen=1).pop()
+    return deque(steps(model, tokens, check), maxlen=1).pop()
 
 
 def same_states(cache: Cache, other: Cache) -> Bool[Tensor, " b"]:

@@ -91,6 +91,10 @@ def refute(
     def left() -> float:
         return max(budget - (monotonic() - clock.start), _LEAST_SECONDS)
 
+    def told(found: Certificate | NotFound) -> Certificate | NotFound:
+        """With the whole budget, what came before the search included."""
+        return replace(found, budget=budget) if isinstance(found, NotFound) else found
+
     if method == "auto":
         method = _method(architecture, task, bits)
         runs = task.two_runs()
@@ -100,7 +104,9 @@ def refute(
             if isinstance(found, Certificate):
                 return found
     if method == "two_runs":
-        return two_runs(model, task, seconds=left(), tries=tries, memory=memory, progress=progress)
+        return told(
+            two_runs(model, task, seconds=left(), tries=tries, memory=memory, progress=progress)
+        )
     if method == "wrong_answer":
         found = wrong_answer(
             model,
@@ -111,7 +117,7 @@ def refute(
             memory=memory,
             progress=progress,
         )
-        return replace(found, budget=budget) if isinstance(found, NotFound) else found
+        return told(found)
     if bits is None:
         raise SizeError(
             f"'{architecture.spec}': a {method.replace('_', ' ')} needs cached numbers of few bits;"
@@ -144,7 +150,7 @@ def refute(
         memory=memory,
         progress=progress,
     )
-    return replace(found, budget=budget) if isinstance(found, NotFound) else found
+    return told(found)
 
 
 def chosen(method: str) -> Method:

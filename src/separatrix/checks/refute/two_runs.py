@@ -5,14 +5,12 @@ models much earlier.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from separatrix.checks.refute.record import (
     MEMORY,
@@ -28,8 +26,8 @@ from separatrix.checks.refute.record import (
 )
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Certificate
-from separatrix.models.caches import LEAST_ALIKE, margin, same_states, steps
-from separatrix.models.model import Cache, Model
+from separatrix.models.caches import LEAST_ALIKE, decoded, margin, same_states
+from separatrix.models.model import Model
 from separatrix.tasks.base.layout import TwoRuns, in_runs
 from separatrix.tasks.base.task import Task, Tokens
 
@@ -109,24 +107,16 @@ def _pairs(task: Task, runs: TwoRuns) -> Iterator[Tokens]:
 
 def _answered_alike(model: Model, pairs: Tokens, clock: Clock) -> Tokens:
     """Those of the pairs (number, 2, length) whose prompts have one answer, equal states first."""
-    logits, caches = zip(*(_decoded(model, pairs[:, side], clock) for side in (0, 1)), strict=True)
+    both = [torch.from_numpy(pairs[:, side]) for side in (0, 1)]
+    logits, caches = zip(*(decoded(model, tokens, clock.check) for tokens in both), strict=True)
     alike = (logits[0].argmax(-1) == logits[1].argmax(-1)).numpy()
     equal = same_states(*caches).numpy()
     return np.concatenate([pairs[alike & equal], pairs[alike & ~equal]])
 
 
-def _decoded(model: Model, prompts: Tokens, clock: Clock) -> tuple[Tensor, Cache]:
-    """What is there after the last of their tokens. Raises Expired."""
-    ends = deque(maxlen=1)
-    for end in steps(model, torch.from_numpy(prompts)):
-        clock.check()
-        ends.append(end)
-    return ends.pop()
-
-
 def _confirmed(model: Model, task: Task, prompts: Tokens, clock: Clock) -> Certificate | None:
     """The certificate, if the model answers both prompts alike by a safe margin, each alone."""
-    ends = [_decoded(model, prompt[None], clock) for prompt in prompts]
+    ends = [decoded(model, torch.from_numpy(prompt[None]), clock.check) for prompt in prompts]
     outputs = {int(logits[0].argmax()) for logits, _ in ends}
     if len(outputs) > 1 or min(margin(logits[0].double()) for logits, _ in ends) < 2 * LEAST_ALIKE:
         return None
