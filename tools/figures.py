@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 
+from separatrix.cli.report import plots
 from separatrix.core.document.plot import (
     FAILS,
     INK,
@@ -275,6 +276,18 @@ def depth() -> Drawing:
     )
 
 
+STATES = (
+    *("recurrentgemma-2b", "mamba2-2.7b", "xlstm-7b", "qwen3-8b", "qwen3-next-80b"),
+    *("kimi-linear-48b", "deepseek-v3"),
+)
+"""Presets of docs/models.md: without a growing cache, with one in every layer, and between."""
+
+
+def states() -> Drawing:
+    """Bits that a context needs, and bits that presets keep of it."""
+    return plots.states({name: preset(name) for name in STATES})
+
+
 def accuracy() -> Drawing:
     """Theorem A: accuracy against the number of facts."""
     V = 50_000
@@ -418,6 +431,7 @@ FIGURES: dict[str, Callable[[], Drawing]] = {
     "accuracy": accuracy,
     "tracking": tracking,
     "facts": facts,
+    "states": states,
 }
 """Name of the file -> its drawing."""
 

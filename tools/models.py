@@ -97,6 +97,11 @@ def page(cards: Mapping[str, CardFacts]) -> str:
             f" `make models` writes this page. The columns are the {MOST} facts that tell the"
             " models apart best (by the entropy of their values over the models, in bits:"
             f" {entropies}); the last names the pattern of answers below.",
+            "![Bits that a context needs, and bits that seven released models keep of it, over"
+            " contexts: what does not grow lies below what is needed from some context on]"
+            "(images/states.svg)",
+            "Bits that a context of facts needs to be told apart, and bits that models keep of it:"
+            " in the shaded part, no weights recall every fact (Theorem I). `make figures` draws it.",
             table(["model", *most, "pattern"], rows),
             "Yes: some weights do it. No: none do, by a theorem. ?: neither is known here; *from n*"
             " on it fails, beyond the context, in the n of the question. -: no layers that wait"

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from separatrix.checks.refute import NotFound, refute
     from separatrix.checks.verify import verify, verify_path
     from separatrix.cli.asked import analyze, compare, design, judge
+    from separatrix.cli.constructed import construct
     from separatrix.cli.report.html import write_report
     from separatrix.cli.reproduce import reproduce_table
-    from separatrix.constructions import construct
     from separatrix.core.errors import SeparatrixError
     from separatrix.core.evidence.records import Certificate, Construction, Measurement, Verdict
     from separatrix.mixers.plugins import register_mechanism
@@ -52,7 +52,7 @@ _HOMES = {
     "build": "separatrix.models.model",
     "card": "separatrix.cards",
     "compare": "separatrix.cli.asked",
-    "construct": "separatrix.constructions",
+    "construct": "separatrix.cli.constructed",
     "design": "separatrix.cli.asked",
     "export": "separatrix.tasks.exports",
     "judge": "separatrix.cli.asked",

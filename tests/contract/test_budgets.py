@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (15_380, 8_600),
     "theory": (9318, 6_000),
     "protocols": (923, 923),
-    "cards": (4_704, 3_600),
+    "cards": (4_680, 3_600),
     "mixers": (9_476, 7_200),
     "models": (2638, 2_000),
     "constructions": (5_542, 4_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3397, 2_600),
     "training": (8_040, 3_800),
     "findings": (2_068, 1_800),
-    "cli": (9_568, 4_000),
+    "cli": (9_532, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

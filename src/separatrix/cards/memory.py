@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import lcm
 
+from separatrix.core.numbers.amounts import bytes_of, format_bytes
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.outline import Outline, Part
 from separatrix.stacks.architecture.spec import parse_sizes
@@ -43,6 +44,15 @@ class Row:
     def title(self) -> str:
         """The kind in words."""
         return KINDS[self.kind]
+
+    @property
+    def growth(self) -> str:
+        """What it becomes: its size at any length, or by how much it grows."""
+        if self.limit is not None:
+            return format_bytes(self.limit)
+        if self.per_token:
+            return f"{bytes_of(self.per_token):,} bytes per token"
+        return f"{format_bytes(self.per_doubling)} more per doubling"
 
 
 def rows(architecture: Architecture, context: int) -> list[Row]:

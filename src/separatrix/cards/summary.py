@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cards.facts import card
-from separatrix.cards.memory import KINDS
+from separatrix.cards.facts import card_facts
+from separatrix.cards.memory import Row
 from separatrix.core.evidence.records import Evidence, Verdict
+from separatrix.core.numbers.amounts import format_bytes
 from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.tasks import parse_task
 from separatrix.theory.base import counted, number, size_in_words
@@ -55,62 +56,27 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
 def model_summary(
     architecture: Architecture, context: int, records: dict[str, Evidence]
 ) -> dict[str, Any]:
-    """A real model in short: pattern, memory and the card's lines at a context; the verdicts
-    behind the lines are added to `records`.
+    """A real model in short: pattern, memory and the card's rows at a context; the verdicts behind
+    the rows are added to `records`.
     """
-    lines = []
-    for line in card(architecture, context):
-        record = line.record
-        if record is not None:
-            records[record.digest] = record
-        lines.append(
-            {
-                "question": line.question,
-                "status": line.status,
-                "n": "" if line.n is None else THEOREMS[line.theorem].failing_briefly(line.n),
-                "text": line.reason,
-                "theorem": line.theorem,
-                "record": None if record is None else record.digest,
-            }
-        )
-        if line.grade is not None:
-            behind = line.grade.verdict
-            records[behind.digest] = behind
-            lines.append(
-                {
-                    "question": f"{line.question}, random questions",
-                    "status": behind.status,
-                    "n": "",
-                    "text": line.grade.said,
-                    "theorem": behind.theorem,
-                    "record": behind.digest,
-                }
-            )
+    facts = card_facts(architecture, context)
+    lines: list[dict[str, Any]] = []
+    for row in facts.table:
+        behind = [line.record for line in row.lines]
+        behind += [line.grade.verdict for line in row.lines if line.grade is not None]
+        found = {record.digest: record for record in behind if record is not None}
+        records |= found
+        said = {"question": row.asks.strip(), "status": row.status, "text": row.said}
+        lines.append(said | {"records": list(found)})
     return {
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,
         "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
         "context": context,
-        "memory": _memory(architecture, context),
+        "memory": [[row.title, f"{format_bytes(row.bits)}, {_grows(row)}"] for row in facts.memory],
         "lines": lines,
     }
 
 
-def _memory(architecture: Architecture, context: int) -> list[list[str]]:
-    """What is carried after `context` tokens, by kind, in bits and MiB, and whether it grows."""
-    rows = []
-    cache = architecture.cache(context)
-    doubled = architecture.cache(2 * context)
-    for kind, title in KINDS.items():
-        if kind in cache and cache[kind].total:
-            grows = "grows" if doubled[kind] > cache[kind] else "does not grow"
-            rows.append(
-                [
-                    title,
-                    (
-                        f"{cache[kind].total:,} bits = {cache[kind].total / 8 / 2**20:,.1f} MiB,"
-                        f" {grows}"
-                    ),
-                ]
-            )
-    return rows
+def _grows(row: Row) -> str:
+    return row.growth if row.limit is None else "does not grow"

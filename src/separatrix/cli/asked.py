@@ -6,11 +6,13 @@ An answer is a line in a console, in print() and in a notebook what the command 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from separatrix.cli.printing import Answer
 from separatrix.core.errors import MissingExtraError, SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits
@@ -21,23 +23,18 @@ from separatrix.theory import judge as decide
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts
+    from separatrix.cards.apart import Curve
+    from separatrix.cards.costs import Serving
     from separatrix.cards.design import DesignResult
+    from separatrix.cli.report.costs import Pair
     from separatrix.core.document import Document
     from separatrix.theory.base import Theorem
 
 WIDTH = 100
 
 
-class Shown(ABC):
+class Shown(Answer):
     """An answer, and the ways to look at it."""
-
-    @abstractmethod
-    def document(self) -> Document:
-        """What the command prints."""
-
-    @abstractmethod
-    def to_json(self) -> Any:
-        """What the command prints with --json."""
 
     @abstractmethod
     def rows(self) -> Sequence[dict[str, Any]]:
@@ -86,6 +83,35 @@ class Cards(Shown):
     """One model's card, or several side by side."""
 
     facts: tuple[CardFacts, ...]
+    stacks: tuple[Architecture, ...]
+    servings: tuple[Serving, ...]
+    """What each is served with."""
+    why: str = ""
+    """The question or topic that is opened in place of the screen; "" for none."""
+    drawn: str = ""
+    """The file with the curves; "" for none."""
+
+    @classmethod
+    def of(
+        cls,
+        stacks: Sequence[Architecture],
+        context: int,
+        *,
+        chosen: str = "",
+        servings: Sequence[Serving] = (),
+        why: str = "",
+        drawn: str = "",
+    ) -> Cards:
+        """At one context, and who chose it."""
+        from separatrix.cards import card_facts
+        from separatrix.cards.costs import Serving
+
+        served = tuple(servings) or (Serving(),) * len(stacks)
+        facts = (
+            card_facts(stack, context, context_from=chosen, serving=serving)
+            for stack, serving in zip(stacks, served, strict=True)
+        )
+        return cls(tuple(facts), tuple(stacks), served, why, drawn)
 
     def __repr__(self) -> str:
         names = " and ".join(one.name for one in self.facts)
@@ -93,18 +119,46 @@ class Cards(Shown):
         return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
 
     def document(self) -> Document:
-        from separatrix.cli.report.card import card_document
-        from separatrix.cli.report.compare import comparison_document
+        from separatrix.cli.report.card import card_document, why_document
+        from separatrix.cli.report.compare import compared_why_document, comparison_document
+        from separatrix.core.document import Document, Line
 
         one, *others = self.facts
-        return comparison_document(self.facts) if others else card_document(one)
+        if not others:
+            return why_document(one, self.why) if self.why else card_document(one)
+        if self.why:
+            shown = compared_why_document(self.facts, self._curves(), self._pairs(), self.why)
+        else:
+            shown = comparison_document(self.facts, self._pairs())
+        return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
 
     def to_json(self) -> dict[str, Any]:
         from separatrix.cli.report.card_json import card_json
         from separatrix.cli.report.compare import compare_json
 
         one, *others = self.facts
-        return compare_json(self.facts) if others else card_json(one)
+        if not others:
+            return card_json(one)
+        return compare_json(self.facts, self._curves(), self._pairs())
+
+    def _curves(self) -> list[Curve]:
+        """What each recalls at the most, over contexts."""
+        from separatrix.cards.apart import few_contexts, recall_curve
+
+        contexts = few_contexts(self.stacks, self.facts[0].context)
+        return [recall_curve(stack, contexts) for stack in self.stacks]
+
+    def _pairs(self) -> list[Pair]:
+        """Every two models that say how they grow, and where their costs cross."""
+        from separatrix.cards.costs import crossings
+        from separatrix.cli.report.costs import Pair
+
+        pairs: list[Pair] = []
+        numbered = zip(map(str, self.stacks), self.stacks, self.servings, strict=True)
+        for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
+            if found := crossings(one, other, (served, other_served)):
+                pairs.append(Pair((name, other_name), found))
+        return pairs
 
     def rows(self) -> list[dict[str, Any]]:
         return [
@@ -181,14 +235,12 @@ def compare(*models: str | Architecture, context: int | None = None) -> Cards:
     """What separates models at one context in tokens; where none is given, the smallest of their
     own. Raises what `resolve` raises, and SizeError for no model and for no context.
     """
-    from separatrix.cards import card_facts
-
     if not models:
         raise SizeError("compare needs at least one model")
     stacks = [_stack(model) for model in models]
     own = min((one.context for one in stacks if one.context is not None), default=DEFAULT_CONTEXT)
     asked = own if context is None else context
-    return Cards(tuple(card_facts(one, asked) for one in stacks))
+    return Cards.of(stacks, asked)
 
 
 def design(

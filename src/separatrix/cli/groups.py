@@ -1,56 +1,32 @@
-"""The commands under headings, and what became of commands and options of earlier versions."""
+"""The table of commands (commands.toml) as the command line reads it: commands under headings, and
+what became of commands and options of earlier versions.
+"""
 
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Sequence
+from importlib.resources import files
+from itertools import groupby
 from shlex import join
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from typer.core import TyperGroup
 
 from separatrix.core.errors import SpecError
 
-HEADINGS: dict[str, dict[str, str]] = {
-    "The main job": {"reproduce": "the table of results with evidence in every cell"},
-    "Judge": {
-        "analyze": "one screen: what a model carries, what it can do, what it cannot",
-        "compare": "two models or more: what differs first",
-        "design": "layouts that meet tasks within a budget of cache",
-    },
-    "Try": {
-        "trial": "your layouts scaled down and trained to the end",
-        "train": "one run, or all of a grid's file; goes on where it stopped",
-        "runs": "what a store of runs holds: list, show, export, summary",
-        "task": "one task: explain, sample, audit, export, ask of a model",
-    },
-    "Show": {
-        "construct": "weights written down, with their proof",
-        "refute": "a certificate of failure, or what was searched",
-        "verify": "checks evidence without the code that found it",
-        "list": "mechanisms, tasks, presets, theorems, constructions",
-        "explore": "the same in a browser: drag layers, see what follows",
-    },
-    "Your own": {"check-mechanism": "every law on a mixer of your own"},
+TABLE: dict[str, Any] = tomllib.loads(
+    (files("separatrix.cli") / "commands.toml").read_text(encoding="utf-8")
+)
+COMMANDS: dict[str, dict[str, Any]] = TABLE["commands"]
+HEADINGS = {
+    heading: {name: COMMANDS[name]["line"] for name in names}
+    for heading, names in groupby(COMMANDS, lambda name: COMMANDS[name]["group"])
 }
 """Heading -> the commands below it, each in a line."""
-EXAMPLES = {
-    "reproduce": "reproduce --quick",
-    "analyze": "analyze qwen3-next-80b --context 262144",
-    "compare": "compare qwen3-next-80b recurrentgemma-2b",
-    "design": "design --task seqcomp:L=2 --context 131072 --cache 8GiB",
-    "trial": "trial '(gdn*3 + full)*2' 'gdn*7 + full' --task recall --hours 2",
-    "train": "train 'full*2 @ heads=1, head_dim=16' eva:n=8,V=16",
-    "runs": "runs --sort -accuracy",
-    "task": "task eva:n=8 sample",
-    "construct": "construct seqcomp:L=3,n=4096 --out model/",
-    "refute": "refute 'linear @ heads=1, head_dim=2, p3' --task eva:n=8",
-    "verify": "verify certificate.json",
-    "list": "list mechanisms gdn",
-    "explore": "explore qwen3-next-80b --context 262144",
-    "check-mechanism": "check-mechanism examples/my_mixer.py:MyMixer",
-}
+EXAMPLES: dict[str, str] = {name: one["example"] for name, one in COMMANDS.items()}
 """Command -> one use that works."""
 
 
@@ -86,52 +62,22 @@ class Former(NamedTuple):
     why: str = ""
 
 
-_SETTINGS = (
-    *("seed", "seconds", "batch", "optimiser", "learning_rate", "weight_decay", "schedule"),
-    *("width", "hidden", "precision", "curriculum", "longer", "tested", "formats"),
-    *("stop_at", "plateau", "warmup", "rule"),
-)
-FORMER: dict[str, dict[str, Former]] = {
-    "reproduce": {"--fresh": Former("", "a new --out begins anew")},
-    "analyze": {"--explain": Former("--why"), "--kv": Former("--set kv=")},
-    "compare": {"--explain": Former("--why"), "--kv": Former("--set kv=")},
-    "design": {
-        **{
-            f"--{name.replace('_', '-')}": Former(f"--set {name}=")
-            for name in (
-                *("heads", "kv_heads", "head_dim", "format", "state_format"),
-                *("state", "window", "block", "topk"),
-            )
-        },
-        "--all": Former("--json", "it has every point of the fronts"),
-    },
-    "trial": {"--address": Former("--engine ray://")},
-    "train": {
-        "--task": Former("", "the task is the second word: train STACK eva:n=8"),
-        "--address": Former("--engine ray://"),
-        **{f"--{name.replace('_', '-')}": Former(f"--set {name}=") for name in _SETTINGS},
-    },
-    "runs": {
-        "--metrics": Former("", "a second file takes them: runs export runs.csv metrics.csv"),
-        "--markdown": Former("", "a page is a file now: runs export sweep.md"),
-    },
-    "task": {
-        "--tested": Former("--number"),
-        "--fitted": Former("--number", "as many are fitted to and judged on"),
-        "--task": Former("", "the task comes first: task eva evaluate DIR"),
-        **{f"--{name}": Former(f"--rows {name}=") for name in ("train", "validation", "test")},
-    },
-    "construct": {
-        "--prove": Former("--formats all"),
-        "--unproved": Former("--formats none"),
-    },
-    "list": {
-        "--recorded": Former("", "list experiments NAME shows what is recorded"),
-        "--record": Former("", "it is for this package: tools/experiments.py --record NAME"),
-        "--scale": Former("", "laptop was the only one; train GRID.yaml trains any size"),
-    },
-    "check-mechanism": {"--width": Former("--set model_width=")},
-}
+def _former(lines: dict[str, str]) -> dict[str, Former]:
+    """Options of one command: what stands for each ("--why"), why ("it is gone"), or both with a
+    semicolon between.
+    """
+    lines = dict(lines)
+    found = {
+        f"--{name.replace('_', '-')}": Former(f"--set {name}=")
+        for name in lines.pop("set", "").split()
+    }
+    for option, text in lines.items():
+        new, _, why = text.partition("; ")
+        found[option] = Former(new, why) if text.startswith("--") else Former("", text)
+    return found
+
+
+FORMER = {command: _former(lines) for command, lines in TABLE["former"].items()}
 """Command of today -> options that it, or what it was made of, once had."""
 
 

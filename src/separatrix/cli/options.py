@@ -1,7 +1,8 @@
-"""Options as data: how commands declare them, those that several take, and sizes of tasks."""
+"""Options and arguments of commands, read from the table commands.toml, and sizes of tasks."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -14,8 +15,8 @@ import typer
 from click.core import ParameterSource
 
 from separatrix.cli import complete
-from separatrix.cli.groups import former_option
-from separatrix.cli.printing import print_json, print_text
+from separatrix.cli.groups import COMMANDS, TABLE, former_option
+from separatrix.cli.printing import Answer, print_json, print_text, show
 from separatrix.core.errors import SpecError, Stopped
 
 if TYPE_CHECKING:
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
     from separatrix.training.sweeps.planning import Plan
 
 
-KEYWORD, EMPTY = Parameter.KEYWORD_ONLY, Parameter.empty
+_KINDS = {"str": str, "int": int, "float": float, "path": Path, "flag": bool}
+_TYPE = re.compile(
+    r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
+    r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"
+)
+_NAMES = {"json": "as_json", "import": "imports", "dry-run": "dry_run"}
+"""Options -> what a command finds them under, where it is another name."""
 
 
 class Asked(SimpleNamespace):
@@ -39,87 +46,97 @@ class Asked(SimpleNamespace):
 
 
 class Declared(NamedTuple):
-    """An option or an argument: its type, what it is unless given, and what typer knows of it."""
+    """An option or an argument: its type, what it is unless given (... for nothing), and what typer
+    knows of it.
+    """
 
     kind: Any
     default: Any
     info: Any
 
+    @classmethod
+    def of(cls, name: str, row: Any) -> Declared:
+        """From a row of the table."""
+        text, said, *others = TABLE["shared"][name] if row is True else row
+        more = dict(*others)
+        match = _TYPE.fullmatch(text)
+        assert match is not None, text
+        kind = _KINDS[match["kind"]]
+        help = " ".join(said.format_map(TABLE["texts"]).split())
+        for end, given in (("min", match["low"]), ("max", match["high"])):
+            if given:
+                more[end] = kind(given)
+        if done := more.pop("complete", ""):
+            more["autocompletion"] = getattr(complete, done)
+        if name == "import":
+            more["callback"] = _import_all
+        whole = list[kind] if match["many"] else kind
+        if match["word"]:
+            if match["needed"]:
+                return cls(whole | None, None, typer.Argument(help=help, **more))
+            return cls(whole, ..., typer.Argument(help=help, **more))
+        option = typer.Option(f"--{name}", help=help, **more)
+        if kind is bool:
+            return cls(bool, False, option)
+        if match["needed"]:
+            return cls(whole, ..., option)
+        if match["default"] is None:
+            return cls(whole | None, None, option)
+        return cls(whole, kind(match["default"]), option)
 
-def opt(kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Declared:
-    """An option, --NAME unless it has other flags; None where it is not given and has no
-    default.
+
+def _import_all(modules: list[str] | None) -> list[str] | None:
+    if modules:
+        from separatrix.mixers.plugins.load import import_module
+
+        for module in modules:
+            import_module(module)
+    return modules
+
+
+def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
+    """Makes a body a command of typer that takes what the table says under its name, and prints its
+    answer; an answer that is a failure ends with its code.
     """
-    own = kind if default is not None else kind | None
-    return Declared(own, default, typer.Option(*flags, help=help, **more))
+    name = body.__name__.strip("_").replace("_", "-")
+    takes = COMMANDS[name]["takes"].items()
+    declared = {_NAMES.get(option, option): Declared.of(option, row) for option, row in takes}
+    kinds: dict[str, Any] = {"ctx": typer.Context}
+    kinds |= {option: Annotated[one.kind, one.info] for option, one in declared.items()}
+    defaults = {n: one.default for n, one in declared.items() if one.default is not ...}
+
+    @wraps(body)
+    def run(ctx: typer.Context | None = None, **values: Any) -> None:
+        answer = body(Asked(ctx=ctx, **(defaults | values)))
+        if answer is None:
+            return
+        if values["as_json"]:
+            print_json(answer.to_json())
+        else:
+            show(answer.document())
+        if answer.code:
+            raise typer.Exit(answer.code)
+
+    run.__annotations__ = kinds
+    run.__signature__ = Signature(  # pyright: ignore[reportAttributeAccessIssue]
+        [
+            Parameter(
+                option,
+                Parameter.KEYWORD_ONLY,
+                default=defaults.get(option, Parameter.empty),
+                annotation=kind,
+            )
+            for option, kind in kinds.items()
+        ]
+    )
+    return run
 
 
-def flag(help: str, *flags: str) -> Declared:
-    """A switch, off unless given."""
-    return opt(bool, help, *flags, default=False)
-
-
-def arg(kind: Any, help: str | None = None, *, default: Any = ..., **more: Any) -> Declared:
-    """An argument, which must be given unless it has a default."""
-    return Declared(kind, default, typer.Argument(help=help, **more))
-
-
-def command(**declared: Declared) -> Callable[[Callable[[Asked], None]], Callable[..., None]]:
-    """Makes a body a command of typer that takes what is declared, in this order."""
-
-    def decorate(body: Callable[[Asked], None]) -> Callable[..., None]:
-        kinds: dict[str, Any] = {"ctx": typer.Context}
-        for name, one in declared.items():
-            kinds[name] = Annotated[one.kind, one.info]
-        defaults = {n: one.default for n, one in declared.items() if one.default is not ...}
-
-        @wraps(body)
-        def run(ctx: typer.Context | None = None, **values: Any) -> None:
-            body(Asked(ctx=ctx, **(defaults | values)))
-
-        run.__annotations__ = kinds
-        run.__signature__ = Signature(  # pyright: ignore[reportAttributeAccessIssue]
-            [
-                Parameter(name, KEYWORD, default=defaults.get(name, EMPTY), annotation=kind)
-                for name, kind in kinds.items()
-            ]
-        )
-        return run
-
-    return decorate
-
-
-WAYS = "a preset or its id on the Hugging Face hub, a config.json or its folder, a spec, or -"
-"""What names a model."""
 STDIN = "-"
-TOKENS_HELP = "131072, 128k (k = 1,024) or 1M (M = 1,048,576)"
-CONTEXT = opt(str, f"Tokens of context: {TOKENS_HELP} (default: the model's own, else 8192).")
-SET_SIZES = opt(
-    list[str],
-    "A size by hand, repeatable: mamba2.state=128, dtype=bf16, vocabulary=32000, kv=fp8 or"
-    " kv=p4 (the format of keys and values). Wins over the file.",
-    "--set",
-)
-MEMORY = opt(str, "Memory that serves the model, with its unit: 80GiB, 640GB.")
-WEIGHTS_HELP = "What the weights take of it, with the unit: 16GiB"
-BATCH = opt(int, "Sequences that are decoded together, and share the weights.", default=1)
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
-STORE_FILE = opt(Path, "The SQLite file that keeps the runs.", default=STORE, metavar="FILE")
-WHERE = {
-    "store": STORE_FILE,
-    "engine": opt(
-        str,
-        "local: processes of this machine; ray: a Ray cluster, found by Ray;"
-        " ray://HOST:PORT: the cluster with this head.",
-        default="local",
-    ),
-    "workers": opt(int, "Processes (default: one per core or GPU).", min=1, max=1024),
-    "device": opt(str, "cpu, cuda or cuda:N.", default="cpu"),
-    "dry_run": flag("Only say what would be trained, and how long.", "--dry-run"),
-}
-"""Where runs are trained."""
-JSON = flag("Print JSON for machines.", "--json")
+WHERE = ("store", "engine", "workers", "device", "dry_run")
+"""Options that say where runs are trained."""
 _RAY = "ray://"
 
 
@@ -160,33 +177,6 @@ def stopped(store: Path) -> Exception:
     return Stopped(
         f"stopped; ended runs and checkpoints are in {store}, and the same command goes on"
     )
-
-
-WHY = opt(
-    str,
-    "What stands behind an answer (theorem, numbers, assumptions, source): recall, recall-2,"
-    " question-first, needle, needles, copy, induction, hops, composition, 2sum, pairs, equality,"
-    " brackets, parity, s5, memory, costs, assumptions or all.",
-    metavar="QUESTION",
-)
-
-
-def _import_all(modules: list[str] | None) -> list[str] | None:
-    if modules:
-        from separatrix.mixers.plugins.load import import_module
-
-        for module in modules:
-            import_module(module)
-    return modules
-
-
-IMPORTS = opt(
-    list[str],
-    "A module or .py file that registers mixers of your own, repeatable.",
-    "--import",
-    metavar="MODULE",
-    callback=_import_all,
-)
 
 
 def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]:
@@ -247,8 +237,6 @@ def _read_input() -> str:
 
 SIZES = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Settings of a command that takes sizes of a task as further arguments."""
-TASK_HELP = "A task with sizes, in one text (seqcomp:L=2,n=64) or beside it (seqcomp --L 2 --n 64)."
-TASK = arg(str, TASK_HELP, autocompletion=complete.tasks)
 
 
 def with_sizes(text: str, context: typer.Context) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,35 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.cli.report.parts import Part
+
+
+class Answer(ABC):
+    """What a command found: data for machines, a document for people, and the code to exit with."""
+
+    code: int = 0
+
+    @abstractmethod
+    def to_json(self) -> Any:
+        """What the command prints with --json."""
+
+    @abstractmethod
+    def document(self) -> Document:
+        """What the command prints."""
+
+
+@dataclass(frozen=True)
+class Told(Answer):
+    """Both in hand already."""
+
+    data: Any
+    shown: Document
+    code: int = 0
+
+    def to_json(self) -> Any:
+        return self.data
+
+    def document(self) -> Document:
+        return self.shown
 
 
 def console() -> Console:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from separatrix.cli.commands.checkpoints import stock_named
-from separatrix.cli.printing import show
-from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.formats import NumberFormat
 
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from separatrix.stacks.architecture import Architecture
     from separatrix.tasks import Task
 
-FORMAT_HELP = "Number format to build and prove it in (fp64, fp32, bf16, fp16 or pN); or"
 PROVED = ("fp64", "fp32", "bf16", "fp16")
 """Formats that `--formats all` tells of."""
 _SECONDS = 1.0
@@ -44,12 +41,6 @@ def formats_named(text: str | None) -> list[str]:
     if text is None:
         return []
     return [arithmetic(name.strip()).name for name in text.split(",")]
-
-
-def title_of(name: str) -> str:
-    from separatrix.proofs.arithmetic import arithmetic
-
-    return arithmetic(name).title
 
 
 def built_as(
@@ -103,10 +94,3 @@ def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
             seconds=_SECONDS,
         )
         yield f"  {found.sentence(own.title)}"
-
-
-def print_proof(proof: Mapping[str, Any]) -> None:
-    """A proof object: a table of its layers, and what follows from them."""
-    from separatrix.cli.report.evidence import proof_parts
-
-    show(Document(Line(""), *proof_parts(proof)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.cards import card
 from separatrix.cards.summary import model_summary
-from separatrix.core.evidence.records import Evidence
+from separatrix.core.evidence.records import Evidence, Verdict
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.counts import Power
 from separatrix.stacks.architecture import Architecture
@@ -54,10 +54,8 @@ def test_a_report_has_it_as_a_line_with_its_record() -> None:
     model = Architecture.parse("gdn*2 @ heads=2, head_dim=16")
     records: dict[str, Evidence] = {}
     lines = model_summary(model, 100_000, records)["lines"]
-    added = [line for line in lines if line["theorem"] == "A"]
-    assert [line["question"] for line in added] == [
-        "recall of one of n facts (vocabulary 50,000), random questions",
-        "composition, 2 steps, random questions",
-    ]
-    assert all(line["record"] in records for line in added)
-    assert all("no weights answer more than" in line["text"] for line in added)
+    (added,) = [line for line in lines if line["question"] == "compose 2 steps"]
+    behind = [records[one] for one in added["records"]]
+    assert [one.theorem for one in behind if isinstance(one, Verdict)] == ["I", "A"]
+    assert "% at best" in added["text"]
+    assert all(one in records for line in lines for one in line["records"])

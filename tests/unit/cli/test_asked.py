@@ -90,3 +90,24 @@ def test_a_data_frame_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pip install pandas"):
         sx.analyze("full", 64).to_frame()
+
+
+def test_weights_are_written_for_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = sx.construct("eva:n=4,V=4", "gdn + full @ heads=1, head_dim=8")
+    assert repr(built).startswith("retrieval: eva:n=4,V=4 by gdn + full @ ")
+    assert "exact for every input of this size" in str(built)
+    assert built._repr_html_().startswith('<div class="separatrix">')
+    assert built.to_json()["record"] == built.record.envelope()
+    assert [row["layer"] for row in built.rows()] == [1]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match="pip install pandas"):
+        built.to_frame()
+    with pytest.raises(UnknownNameError, match="Did you mean 'full'"):
+        sx.construct("eva:n=4,V=4", "ful")
+
+
+def test_a_frame_has_a_row_for_each_verdict() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = sx.judge(STACK, TASK).to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert next(iter(frame["status"])) == "FAILS"

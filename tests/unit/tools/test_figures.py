@@ -20,7 +20,8 @@ def figures() -> ModuleType:
 
 
 def test_the_page_shows_every_figure(figures: ModuleType) -> None:
-    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("docs/theory.md", "README.md")]
+    names = ("docs/theory.md", "docs/models.md", "README.md")
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in names]
     shown = re.findall(r"!\[[^\]]{40,}\]\((?:docs/)?images/(\w+)\.svg\)", "".join(pages))
     assert sorted(shown) == sorted(figures.FIGURES)
     for name in shown:

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
 STOCK_NAMES = ("gpt2", "llama")
 """Those of `separatrix.models.stock.STOCK`, known without torch."""
-STOCK_HELP = (
-    f"a stock architecture of transformers ({', '.join(STOCK_NAMES)}): the checkpoint loads without"
-    " any code of ours."
-)
 
 
 def stock_named(name: str | None, *others: str) -> str | None:

@@ -2,109 +2,43 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from separatrix.cli import complete
-from separatrix.cli.options import (
-    BATCH,
-    IMPORTS,
-    JSON,
-    MEMORY,
-    SET_SIZES,
-    TOKENS_HELP,
-    WAYS,
-    WEIGHTS_HELP,
-    WHY,
-    Asked,
-    arg,
-    chosen_sizes,
-    command,
-    named,
-    opt,
-    stack,
-    tokens,
-)
-from separatrix.cli.printing import print_json, show
+from separatrix.cli.options import Asked, chosen_sizes, command, named, stack, tokens
+from separatrix.cli.printing import Answer
 from separatrix.core.errors import OutputError, SizeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from separatrix.cards.costs import Serving
-    from separatrix.cli.report.costs import Pair
     from separatrix.stacks.architecture import Architecture
     from separatrix.stacks.architecture.settings import Settings
 
 
-@command(
-    models=arg(
-        list[str], f"Two or more of: {WAYS} for standard input.", autocompletion=complete.models
-    ),
-    context=opt(
-        str,
-        f"Tokens of context: {TOKENS_HELP} (default: the smallest of the models' own, else 8192).",
-    ),
-    sizes=SET_SIZES,
-    plot=opt(
-        Path,
-        "Draw how many of random facts each recalls at the most: a file ending in .html,"
-        " .svg or .png.",
-    ),
-    memory=MEMORY,
-    weights=opt(
-        list[str], f"{WEIGHTS_HELP}; once for all models, or once for each in turn.", "--weights"
-    ),
-    batch=BATCH,
-    why=WHY,
-    imports=IMPORTS,
-    as_json=JSON,
-)
-def compare(asked: Asked) -> None:
+@command
+def compare(asked: Asked) -> Answer:
     """What separates models: first what theorems do, then what costs do, then what nothing here
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    from separatrix.cards import card_facts
-    from separatrix.cards.apart import few_contexts, recall_curve
-    from separatrix.cards.short import ALL, opened
-    from separatrix.cli.report.compare import (
-        compare_json,
-        compared_why_document,
-        comparison_document,
-    )
+    from separatrix.cards.short import opened
+    from separatrix.cli.asked import Cards
 
     models, plot = asked.models, asked.plot
-    why = None if asked.why is None else opened(asked.why)
+    why = "" if asked.why is None else opened(asked.why)
     servings = _servings(models, asked.memory, asked.weights or [], asked.batch)
-
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], chosen_sizes(asked.sizes))
+    stacks = _stacks([named(model) for model in models], chosen_sizes(asked.set))
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
     if plot is not None:
         _draw(stacks, plot)
-    cards = [
-        card_facts(stack, length, context_from=chosen, serving=serving)
-        for stack, serving in zip(stacks, servings, strict=True)
-    ]
-    pairs = _pairs(stacks, servings)
-    if why is None and not asked.as_json:
-        show(comparison_document(cards, pairs))
-    else:
-        contexts = few_contexts(stacks, length)
-        curves = [recall_curve(stack, contexts) for stack in stacks]
-        if asked.as_json:
-            print_json(compare_json(cards, curves, pairs))
-            return
-        show(compared_why_document(cards, curves, pairs, why or ALL))
-    if plot is not None:
-        typer.echo(f"plot      {plot}")
+    drawn = "" if plot is None else str(plot)
+    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
 
 
 def _draw(stacks: Sequence[Architecture], path: Path) -> None:
@@ -138,20 +72,6 @@ def _servings(
         )
     each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
     return [Serving.parse(memory, own, batch) for own in each]
-
-
-def _pairs(stacks: Sequence[Architecture], servings: Sequence[Serving]) -> list[Pair]:
-    """Every two models that say how they grow, and where their costs cross."""
-    from separatrix.cards.costs import crossings
-    from separatrix.cli.report.costs import Pair
-
-    numbered = list(zip(map(str, stacks), stacks, servings, strict=True))
-    pairs: list[Pair] = []
-    for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
-        found = crossings(one, other, (served, other_served))
-        if found:
-            pairs.append(Pair((name, other_name), found))
-    return pairs
 
 
 def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.options import IMPORTS, JSON, TOKENS_HELP, Asked, command, opt, stack, tokens
+from separatrix.cli.options import Asked, command, stack, tokens
 from separatrix.cli.printing import print_json, show
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
@@ -16,51 +14,7 @@ from separatrix.core.progress import bar
 MOST_IN_A_RANGE = 10_000
 
 
-@command(
-    task=opt(
-        list[str],
-        "A task with sizes, repeatable: seqcomp:L=3, eva:V=50000, twosum:M=4096. Sizes left"
-        " out fill the context.",
-        autocompletion=complete.tasks,
-    ),
-    context=opt(
-        str, f"Tokens of context: {TOKENS_HELP} (default: the base model's own, else 8192)."
-    ),
-    cache=opt(str, "Budget of cache at the context for one sequence, with a unit: 2GiB, 512MiB."),
-    base=opt(
-        str,
-        "A preset, config.json or spec whose layers, sizes and depth are varied (default:"
-        " free choice).",
-        autocompletion=complete.models,
-    ),
-    layers=opt(
-        str, "Numbers of layers, such as 24 or 12,24 or 8-16 (default: the base's, else 24)."
-    ),
-    readers=opt(str, "Numbers of reading layers, such as 0-4 (default: all)."),
-    place=opt(str, "Where they stand: any, or some of even,start,end.", default="any"),
-    reading=opt(
-        list[str],
-        "A reading layer, repeatable: full, sparse, 'mla(latent=512)' (default: the base's,"
-        " else full).",
-    ),
-    bounded=opt(
-        list[str],
-        "Bounded layers, repeatable: gdn, 'rglru*2 + window' (default: the base's, else"
-        " gdn, window).",
-    ),
-    sizes=opt(
-        list[str],
-        "Sizes to vary, repeatable: state=64,128 (key dimensions per head, or N of Mamba),"
-        " window=512,2048, block=32,64 and topk=4,16 of sparse attention (default: the"
-        " base's, half, double; without a base as here, and state=64,128,256). Without a"
-        " base, too: heads=16, kv_heads=4, head_dim=128, format=bf16, state_format=fp32.",
-        "--set",
-        metavar="NAME=VALUES",
-    ),
-    plot=opt(Path, "Draw the fronts: a file ending in .html, .svg or .png."),
-    imports=IMPORTS,
-    as_json=JSON,
-)
+@command
 def design(asked: Asked) -> None:
     """Layouts that could do the tasks within a cache budget, and those that provably do: how many
     reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
@@ -93,7 +47,7 @@ def design(asked: Asked) -> None:
         places=tuple(asked.place.replace(" ", "").split(",")),
         reading=tuple(asked.reading or ()),
         bounded=tuple(asked.bounded or ()),
-        **_sizes(asked.sizes or []),
+        **_sizes(asked.set or []),
     )
     tasks = [task_for_context(text, length) for text in asked.task]
     space = space_of(choices, model)

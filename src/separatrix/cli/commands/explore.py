@@ -6,34 +6,12 @@ import sys
 
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.options import (
-    CONTEXT,
-    JSON,
-    WAYS,
-    Asked,
-    arg,
-    command,
-    named,
-    opt,
-    stack,
-    tokens,
-)
+from separatrix.cli.options import Asked, command, named, stack, tokens
 from separatrix.cli.printing import print_json
 from separatrix.core.errors import OutputError
 
 
-@command(
-    model=arg(
-        str | None,
-        f"What the page begins with: {WAYS} for standard input.",
-        default=None,
-        autocompletion=complete.models,
-    ),
-    context=CONTEXT,
-    port=opt(int, "Port of 127.0.0.1 (default: 8765, or one that is free).", min=1, max=65_535),
-    as_json=JSON,
-)
+@command
 def explore(asked: Asked) -> None:
     """A page in the browser: a stack put together by hand, and what follows from it at once.
     Nothing leaves this machine; Ctrl-C ends it.

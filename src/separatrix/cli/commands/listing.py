@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.options import IMPORTS, JSON, Asked, arg, command, flag, given, only, opt
+from separatrix.cli.options import Asked, command, given, only
 from separatrix.cli.printing import print_description, print_json, print_rows, print_text, width
 from separatrix.core.errors import SpecError, UnknownNameError
 
@@ -26,44 +24,7 @@ KINDS = {
 """Kind -> what its table tells."""
 
 
-@command(
-    kind=arg(
-        str | None,
-        f"{', '.join(KINDS)}.",
-        default=None,
-        metavar="[KIND]",
-        autocompletion=complete.kinds,
-    ),
-    name=arg(
-        str | None,
-        "One of them, explained.",
-        default=None,
-        metavar="[NAME]",
-        autocompletion=complete.named,
-    ),
-    markdown=flag("Print a kind's page of docs/ instead.", "--markdown"),
-    formats=opt(
-        str,
-        "How large a construction these number formats carry, such as fp64,fp32,bf16,p20:"
-        " the largest size proved, and the smallest at which a wrong answer is found.",
-    ),
-    bits=opt(
-        str, "The same of formats of so many bits: 12:32 is p12, ..., p32.", metavar="FROM:TO"
-    ),
-    sizes=opt(
-        str, "With {} for the size that grows: eva:n={},V=16, twosum:n=8,M={}.", metavar="TASK"
-    ),
-    most=opt(int, "Largest size that --formats tries.", default=1 << 10, min=2, max=1 << 20),
-    tokens=opt(
-        int, "Tokens that --formats searches at each size.", default=1 << 16, min=1, max=1 << 26
-    ),
-    seed=opt(int, "Of the inputs that --formats searches, or which run --check draws.", min=0),
-    out=opt(Path, "New folder: the map of --formats, or an experiment's page and table."),
-    rows=opt(Path, "Show an experiment's runs from a file with a run a line."),
-    check=flag("Train one recorded run of an experiment again; compare.", "--check"),
-    imports=IMPORTS,
-    as_json=JSON,
-)
+@command
 def list_(asked: Asked) -> None:
     """What there is; one of them explained. Examples: list mechanisms gdn; list theorems III; list
     constructions match2 --bits 14:32 --out map/; list experiments study --rows rows.jsonl

@@ -4,47 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
-from separatrix.cli import complete
-from separatrix.cli.options import IMPORTS, JSON, Asked, arg, command, opt
-from separatrix.cli.printing import print_json, show
+from separatrix.cli.options import Asked, command
+from separatrix.cli.printing import Answer, Told
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
 
-@command(
-    target=arg(
-        str,
-        "module:Class, path/to/file.py:Class, or the name of a mechanism, such as gdn.",
-        autocompletion=complete.mechanisms,
-    ),
-    sizes=opt(
-        list[str],
-        "A size, repeatable: state=32, negative=true, bf16, or model_width=64"
-        " (default: the class's own, else 16).",
-        "--set",
-    ),
-    within=opt(
-        float,
-        "How far forms may differ, of the largest number; 1e-5 for a layer that computes in"
-        " float32 inside.",
-        "--tolerance",
-        default=1e-9,
-        min=0,
-        max=0.1,
-    ),
-    formats=opt(
-        str,
-        "Formats that laws look at beside float64, such as fp32,bf16 for a layer that"
-        " fp16 is too narrow for.",
-        default="fp32,bf16,fp16",
-    ),
-    seed=opt(int, "What the laws draw follows from it (default: another one in each run).", min=0),
-    imports=IMPORTS,
-    as_json=JSON,
-)
-def check_mechanism(asked: Asked) -> None:
+@command
+def check_mechanism(asked: Asked) -> Answer:
     """Runs every law of a token mixer on a class of your own: equal forms, causality, measured
     cache, half formats, vmap, speed.
 
@@ -56,22 +23,17 @@ def check_mechanism(asked: Asked) -> None:
         from separatrix.mixers.plugins.check import check, find
 
         formats = _formats(asked.formats)
-        own = _sizes(asked.sizes or [])
+        own = _sizes(asked.set or [])
         mixer, origin = find(asked.target, width=_width(own), sizes=own)
         card = check(
             mixer,
             origin=origin,
-            within=asked.within,
+            within=asked.tolerance,
             formats=formats,
             seed=asked.seed,
             progress=advance,
         )
-    if asked.as_json:
-        print_json(check_json(card))
-    else:
-        show(check_document(card))
-    if card.broken:
-        raise typer.Exit(1)
+    return Told(check_json(card), check_document(card), code=int(bool(card.broken)))
 
 
 def _width(sizes: dict[str, Any]) -> int | None:

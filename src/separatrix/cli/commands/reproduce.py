@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.options import JSON, Asked, command, flag, opt
+from separatrix.cli.options import Asked, command
 from separatrix.cli.printing import console, print_json, show
 
 
-@command(
-    out=opt(Path, "Folder for report.html and evidence.json.", default=Path("report")),
-    quick=flag("Smaller sizes: about 2 minutes on 2 cores.", "--quick"),
-    config=opt(
-        list[str],
-        "Real models to add: config.json files or presets (default: three presets).",
-        autocompletion=complete.models,
-    ),
-    seed=opt(int, "Seed of everything random.", default=0, min=0),
-    workers=opt(int, "Processes.", default=2, min=1, max=256),
-    as_json=JSON,
-)
+@command
 def reproduce(asked: Asked) -> None:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command goes on; a new --out begins anew.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from separatrix.cli.options import IMPORTS, JSON, STORE_FILE, Asked, arg, command, only, opt
+from separatrix.cli.options import Asked, command, only
 from separatrix.cli.printing import print_json, print_text, show, width
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
@@ -37,26 +37,7 @@ WORDS = {
 """Action -> least and most words behind it, and an example."""
 
 
-@command(
-    words=arg(
-        list[str] | None,
-        "KEY: a run's key, or its first letters. FILE: OUT.csv or OUT.parquet, a row a"
-        " run (a second file takes the metrics over time), or OUT.md, the summary as a section"
-        " of a page. OLD: a store of an earlier version, written anew with a hash for each"
-        " outcome.",
-        default=None,
-        metavar="[list|show KEY|export FILE|summary|upgrade OLD NEW]",
-    ),
-    store=STORE_FILE,
-    sweep=opt(str, "Only the runs of this sweep."),
-    status=opt(str, "Only waiting, running, done, diverged, failed or damaged."),
-    sort=opt(
-        str, "accuracy, seconds, learning_rate, task, ...; -accuracy: best first.", default=""
-    ),
-    limit=opt(int, f"Most runs listed; 0: all (default: {FIRST}, with --json all).", min=0),
-    imports=IMPORTS,
-    as_json=JSON,
-)
+@command
 def runs(asked: Asked) -> None:
     """The training runs of a store: listed; one of them shown, with its curve and what is proved
     beside it; written to a file; or summed up, the best learning rate of each cell and every seed.

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from separatrix.cli import complete
-from separatrix.cli.options import (
-    IMPORTS,
-    JSON,
-    TASK_HELP,
-    Asked,
-    arg,
-    command,
-    joined,
-    only,
-    opt,
-    options_of,
-    split_sizes,
-)
+from separatrix.cli.options import Asked, command, joined, only, options_of, split_sizes
 from separatrix.cli.printing import print_description, print_json, print_rows, print_text
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
@@ -43,39 +29,7 @@ OWN = {
 """Action -> the options that it takes."""
 
 
-@command(
-    words=arg(
-        list[str],
-        f"{TASK_HELP} Without an action it is explained.",
-        metavar="NAME [sample|audit|export|evaluate FOLDER]",
-        autocompletion=complete.tasks,
-    ),
-    number=opt(
-        int,
-        f"Instances: drawn by sample (default {DRAWN}), that audit fits and judges probes on"
-        f" ({PROBED:,} each), asked at each size by evaluate ({ASKED:,}).",
-        min=1,
-        max=10**9,
-    ),
-    seed=opt(int, "Seed of the instances.", default=0, min=0),
-    sizes=opt(
-        int, "How many sizes of its grid audit tries of a bare name (default 3).", min=1, max=100
-    ),
-    out=opt(Path, "The new folder of an export."),
-    format=opt(
-        str,
-        "Of an export: hf (parquet files and a card), jsonl, or lm-eval (a task folder of"
-        " lm-evaluation-harness).",
-    ),
-    rows=opt(
-        list[str],
-        "Rows of a split of an export, repeatable: train=10000, validation=0, test=1000"
-        " (those are the defaults but 1,000 for validation; for lm-eval 100, 0, 100).",
-        metavar="SPLIT=ROWS",
-    ),
-    imports=IMPORTS,
-    as_json=JSON,
-)
+@command
 def task(asked: Asked) -> None:
     """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
     written as files; or asked of a trained or constructed model in a folder. Examples: task

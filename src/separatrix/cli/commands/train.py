@@ -12,22 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from separatrix.cli import complete
 from separatrix.cli.commands.runs import print_summary
 from separatrix.cli.options import (
-    IMPORTS,
-    JSON,
     STORE,
-    TASK_HELP,
-    WHERE,
     Asked,
     Where,
-    arg,
     command,
-    flag,
     joined,
     only,
-    opt,
     options_of,
     split_sizes,
     stack,
@@ -45,46 +37,14 @@ if TYPE_CHECKING:
 
 HINT = "Ctrl-C saves and stops; the same command goes on"
 
-OF_RUN = ("out", "steps", "settings", "device", "fresh", "compile")
+OF_RUN = ("out", "steps", "set", "device", "fresh", "compile")
 OF_GRID = ("store", "engine", "workers", "device", "dry_run", "retry", "fresh", "compile")
 OF_EXPERIMENT = ("store", "engine", "workers", "device", "dry_run", "out")
 """The options that each of the three ways takes."""
 GRIDS = (".yaml", ".yml")
 
 
-@command(
-    words=arg(
-        list[str],
-        "A stack and what it is to learn; a file with `baseline:` and `grid:`; or an"
-        f" experiment of `list experiments`. {TASK_HELP}",
-        metavar="STACK TASK|GRID.yaml|EXPERIMENT",
-        autocompletion=complete.trained,
-    ),
-    out=opt(
-        Path,
-        "New folder for the model and its measurement (default: trained), or for an"
-        " experiment's page and table.",
-    ),
-    steps=opt(int, "Most steps of a stack (default: 1000)."),
-    settings=opt(
-        list[str],
-        "How a stack is trained, repeatable: seed=3, learning_rate=0.003, batch=128,"
-        " width=32, hidden=64, tested=2048, longer=n=64 (a size to measure at, too),"
-        " curriculum=n=4@100, formats=bf16, ... as fields of a grid (docs/training.md).",
-        "--set",
-        metavar="NAME=VALUE",
-    ),
-    **WHERE,
-    retry=flag("Try the runs of a grid again that have failed.", "--retry"),
-    fresh=flag(
-        "Forget what an interrupted training has saved; of a grid, train again what"
-        " another version has trained.",
-        "--fresh",
-    ),
-    compile=flag("Use torch.compile.", "--compile"),
-    imports=IMPORTS,
-    as_json=JSON,
-)
+@command
 def train(asked: Asked) -> None:
     """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and task
     evaluate take; every run of a grid, or of an experiment, that the store does not have yet.
@@ -161,7 +121,7 @@ def _one(stack_text: str, task: str, asked: Asked) -> None:
     from separatrix.core.evidence.folder import check_new
     from separatrix.tasks import parse_task
 
-    settings = read_settings(asked.settings or [], asked.steps)
+    settings = read_settings(asked.set or [], asked.steps)
     out = asked.out or Path("trained")
     check_new(out)
     architecture = stack(stack_text).spec

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from separatrix.cli.commands.experiment import print_seeds
-from separatrix.cli.options import JSON, WHERE, Asked, Where, arg, command, opt, stopped
+from separatrix.cli.options import Asked, Where, command, stopped
 from separatrix.cli.printing import print_json, print_text
 from separatrix.core.errors import SizeError
 from separatrix.core.progress import bar
 
 
-@command(
-    layouts=arg(list[str], "Presets, files or specs, two or more.", metavar="A B..."),
-    task=opt(str, "A task, such as recall or seqcomp:L=2,m=4,n_1=3.", default=...),
-    hours=opt(float, "Most hours that it may take here.", default=2.0, min=0.0),
-    seeds=opt(int, "Seeds of each layout.", default=8, min=1, max=100),
-    steps=opt(int, "Most steps of a run (default: the task's).", default=0, min=0, max=10**9),
-    **WHERE,
-    out=opt(Path, "New folder for the page, its picture and the rows."),
-    as_json=JSON,
-)
+@command
 def trial(asked: Asked) -> None:
     """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +

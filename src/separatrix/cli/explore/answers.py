@@ -16,7 +16,7 @@ from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
 from separatrix.cards.facts import in_turn
 from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.short import ASKED, TOPICS, rows_of
-from separatrix.cli.report.card import growth_text, opened
+from separatrix.cli.report.card import opened
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import COSTS, separated
 from separatrix.core.document import Document
@@ -117,7 +117,7 @@ def _card(stack: Architecture, context: int, cards: list[CardFacts]) -> Iterator
             "title": row.title,
             "bytes": bytes_of(row.bits),
             "said": format_bytes(row.bits),
-            "grows": "" if row.limit is not None else growth_text(row),
+            "grows": "" if row.limit is not None else row.growth,
         }
         for row in facts.memory
     ]

@@ -12,7 +12,7 @@ from separatrix.cli.report.costs import cost_rows, costs_explained, costs_notes
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
-from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
+from separatrix.core.numbers.amounts import format_bytes, format_count
 from separatrix.stacks.architecture.spec import fold
 from separatrix.theory.fits import in_construct
 from separatrix.theory.judge import THEOREMS
@@ -121,15 +121,6 @@ def _recorded(record: Verdict) -> Iterator[tuple[str, str]]:
         yield "" if i else "assumes", text
 
 
-def growth_text(row: Row) -> str:
-    """What a kind of memory becomes: its size at any length, or by how much it grows."""
-    if row.limit is not None:
-        return format_bytes(row.limit)
-    if row.per_token:
-        return f"{bytes_of(row.per_token):,} bytes per token"
-    return f"{format_bytes(row.per_doubling)} more per doubling"
-
-
 def tokens(number: int) -> str:
     """So many of them, in words."""
     return f"{number:,} token{'s' if number > 1 else ''}"
@@ -175,7 +166,7 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
 
 
 def _grows(row: Row) -> str:
-    return "" if row.limit is not None else f" ({growth_text(row)})"
+    return "" if row.limit is not None else f" ({row.growth})"
 
 
 def _memory(facts: CardFacts) -> list[Part]:
@@ -184,7 +175,7 @@ def _memory(facts: CardFacts) -> list[Part]:
     if len(limits) == len(facts.memory):
         grows = f"{format_bytes(sum(limits))}, does not grow"
     rows = [
-        *((f"  {row.title}", format_bytes(row.bits), growth_text(row)) for row in facts.memory),
+        *((f"  {row.title}", format_bytes(row.bits), row.growth) for row in facts.memory),
         ("  together", format_bytes(facts.bits), grows),
         # theorems count in bits
         ("", f"{facts.bits:,} bits", ""),

@@ -11,7 +11,7 @@ from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import asked_of_all
 from separatrix.cards.costs import MEASURES
 from separatrix.cards.short import ALL
-from separatrix.cli.report.card import growth_text, opened, tokens
+from separatrix.cli.report.card import opened, tokens
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.costs import (
     Pair,
@@ -150,7 +150,7 @@ def _table(cards: Sequence[CardFacts], rows: Sequence[Aligned]) -> Table:
 def _priced(cards: Sequence[CardFacts]) -> Iterator[Aligned]:
     """What serving costs, in short: the cache, what a token adds to it, reads and takes."""
     yield Aligned(COSTS, "cache", tuple(format_bytes(facts.bits) for facts in cards))
-    grows = [", ".join(growth_text(r) for r in f.memory if r.limit is None) for f in cards]
+    grows = [", ".join(r.growth for r in f.memory if r.limit is None) for f in cards]
     yield Aligned(COSTS, "cache grows by", tuple(text or "nothing" for text in grows))
     context = cards[0].context
     written = [dict(cost_rows(facts.costs)) for facts in cards]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.models import DEFAULT_MODELS
-from separatrix.cli.report import charts, evidence
+from separatrix.cli.report import charts, evidence, plots
 from separatrix.cli.report.notation import formula, label, number
 from separatrix.cli.report.statuses import FACES, theorem_name
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
@@ -66,7 +66,7 @@ def render_html(bundle_body: Mapping[str, Any]) -> str:
         *(_panel(seen, cell) for cell in seen.cells.values()),
     ]
     if seen.models:
-        parts.append(_section("models", "Real models", *map(_model, seen.models)))
+        parts.append(_section("models", "Real models", *_models(seen.models)))
     settings = [(label(key), number(value)) for key, value in seen.settings.items()]
     rows = [*_CHECK, *settings, ("records", number(len(seen.records)))]
     said = "One command derives every claim again without the code that found it:"
@@ -277,23 +277,30 @@ def _scrolled(parts: Iterable[Part]) -> str:
     return f'<div class="scroll">{_html(*parts)}</div>'
 
 
+def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What a context needs and what their states hold, and a card for each."""
+    stacks = {model["name"]: model["stack"] for model in models}
+    said = (
+        "<b>Bits a context needs, bits each model keeps of it.</b> The context holds facts of one"
+        " token; above all that a model keeps, no weights recall every one of them."
+    )
+    yield _figure(plots.states(stacks), plots.states_words(stacks), said)
+    yield from map(_model, models)
+
+
 def _model(model: Mapping[str, Any]) -> str:
-    """A released model: what it carries, what is asked of it, and the numbers behind each line."""
-    context = f"{model['context']:,} tokens"
-    memory = Table([(name, amount) for name, amount in model["memory"]], labels=True)
-    asked = Table([_answer(line) for line in model["lines"]], labels=True)
+    """A released model: what it carries, what is asked of it, and the numbers behind answers."""
+    memory = Table(model["memory"], labels=True)
+    asked = Table(
+        [(line["question"], line["status"], line["text"]) for line in model["lines"]], labels=True
+    )
     more: list[Part] = []
     for line in model["lines"]:
-        if isinstance(line["evidence"], Verdict):
-            more += [Heading(line["question"]), *evidence.verdict_parts(line["evidence"])]
+        for record in line["evidence"]:
+            if isinstance(record, Verdict):
+                more += [Heading(line["question"]), *evidence.verdict_parts(record)]
     more += [Heading("Assumptions"), *map(Line, model["assumptions"])]
-    head = Heading(model["name"], f"{model['spec']}, context {context}")
+    head = Heading(model["name"], f"{model['context']:,} tokens")
     drawn = Line(fold(model["pattern"].split()))
     opened = f"<details><summary>exact numbers, assumptions</summary>{_scrolled(more)}</details>"
     return f'<article class="model">{_scrolled([head, drawn, memory, asked])}{opened}</article>'
-
-
-def _answer(line: Mapping[str, Any]) -> tuple[str, str, str]:
-    by = theorem_name(line["theorem"]) if line["theorem"] not in ("", "none") else ""
-    said = ", ".join(filter(None, (line["n"], line["text"])))
-    return line["question"], line["status"], f"{said} ({by})" if by else said

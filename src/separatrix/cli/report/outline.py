@@ -4,9 +4,11 @@ not known is named, nothing is guessed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from separatrix.cards.memory import FAR, largest_numbers, layer_counts, rows, symbols
+from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import tokens
 from separatrix.core.document import Document, Heading, Line
 from separatrix.core.numbers.amounts import bytes_of, check_context
@@ -20,6 +22,20 @@ _HOLDS: dict[str, set[LayerKind]] = {
     "window_bytes": {"windowed"},
     "kv_bytes_per_token": _GROWING,
 }
+
+
+@dataclass(frozen=True)
+class Outlined(Answer):
+    """The outline of a model at a context. Raises SizeError for one that is not positive."""
+
+    outline: Outline
+    context: int
+
+    def to_json(self) -> dict[str, Any]:
+        return outline_json(self.outline, self.context)
+
+    def document(self) -> Document:
+        return outline_document(self.outline, self.context)
 
 
 def outline_json(outline: Outline, context: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ of a construction's precision.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from separatrix.core.document.plot import (
@@ -25,11 +26,14 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
+from separatrix.tasks import Eva
+from separatrix.theory.base import counted
 
 if TYPE_CHECKING:
     from separatrix.cards.apart import Curve
     from separatrix.cards.design import Cost, DesignResult
     from separatrix.constructions.precision import Family, Line
+    from separatrix.stacks.architecture import Architecture
 
 PROVED, OPEN, EXCLUDED, DEARER = (
     "proved sufficient",
@@ -38,6 +42,7 @@ PROVED, OPEN, EXCLUDED, DEARER = (
     "proved sufficient, dearer",
 )
 _COLOURS = (FAILS, SOLVES, INK, "#6a3d9a", "#2e7d32", MUTED)
+_LINES = (SOLVES, INK, "#6a3d9a", "#2e7d32", "#b98312", "#b05aa0", MUTED)
 _LONGEST_NAME = 24
 
 
@@ -125,23 +130,19 @@ def curves(by_name: Mapping[str, Curve]) -> Drawing:
     contexts = [point.context for point in next(iter(by_name.values()))]
     title = "tokens of context, all but the question facts (k is 1,024)"
     x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
-    y = share_axis()
     marks: list[Mark] = []
     ends: list[tuple[float, str, str]] = []
-    for place, (name, curve) in enumerate(by_name.items()):
-        colour = _COLOURS[place % len(_COLOURS)]
+    for (name, curve), colour in zip(by_name.items(), cycle(_COLOURS), strict=False):
         most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
         kept = [(p.context, p.stored / WHOLE) for p in curve]
         marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
         marks.append(Stroke(kept, colour, DASHED, told=f"{name}: storing facts reaches"))
-        short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
         # clear of the axis
-        ends.append((max(most[-1][1], 0.03), short, colour))
-    marks += [Words(x.high, *label) for label in spread(ends, gap=0.05)]
+        ends.append((max(most[-1][1], 0.03), _shortened(name), colour))
     return Drawing(
         x=x,
-        y=y,
-        marks=marks,
+        y=share_axis(),
+        marks=[*marks, *(Words(x.high, *label) for label in spread(ends, gap=0.05))],
         room=170,
         title="Random facts recalled",
         below=[
@@ -150,6 +151,65 @@ def curves(by_name: Mapping[str, Curve]) -> Drawing:
             " reaches",
         ],
     )
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+
+
+CONTEXTS = tuple(1 << power for power in range(10, 31))
+"""At which `states` is drawn: 1k to 1G tokens."""
+VALUES = 50_000
+"""Of the facts that `states` is about, whatever a model's own vocabulary."""
+
+
+def states(
+    models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, *, title: str = ""
+) -> Drawing:
+    """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
+    that each model keeps of it, over contexts; a cross at the first where a cache is too small.
+    """
+    need = [(float(n), float(counted(Eva(n=n, V=VALUES)).log2_str(6))) for n in contexts]
+    kept = {
+        name: [(n, float(model.cache_bits(n))) for n, _ in need] for name, model in models.items()
+    }
+    every = [bits for line in (need, *kept.values()) for _, bits in line if bits]
+    said = "tokens of context, each a fact (k is 1,024)"
+    x = log_axis(said, contexts[0], contexts[-1], _thousands, base=2, most=8)
+    y = log_axis("kept", min(every) / 2, max(every) * 2, _bits, base=2, grid=True)
+    marks: list[Mark] = [
+        Stroke([*need, (x.high, y.low), (x.low, y.low)], FAILS, fill=True),
+        Stroke(need, FAILS, width=3, told="bits that the context needs"),
+    ]
+    ends = [(y.share(need[-1][1]), "the context needs", FAILS)]
+    for (name, line), colour in zip(kept.items(), cycle(_LINES), strict=False):
+        drawn = [(n, max(bits, y.low)) for n, bits in line]
+        marks.append(Stroke(drawn, colour, told=name))
+        short = (at for at, (_, asked) in zip(drawn, need, strict=True) if at[1] < asked)
+        if at := next(short, None):
+            told = f"{name}: too small at {at[0]:,.0f} tokens"
+            marks.append(Dot(at[0], at[1], colour, told, "cross"))
+        ends.append((y.share(drawn[-1][1]), _shortened(name), colour))
+    labels = (
+        Words(x.high, y.low * (y.high / y.low) ** at, *rest) for at, *rest in spread(ends, gap=0.05)
+    )
+    return Drawing(x=x, y=y, marks=[*marks, *labels], room=190, title=title)
+
+
+def states_words(models: Mapping[str, Architecture]) -> str:
+    """The same in words, at 1,048,576 tokens."""
+    n = 1 << 20
+    need = int(counted(Eva(n=n, V=VALUES)).log2_ball().floor().unique_fmpz() or 0)
+    kept = (f"{name} keeps {format_bytes(one.cache_bits(n))}" for name, one in models.items())
+    return (
+        f"Bits against the context: at {n:,} tokens it needs {format_bytes(need)};"
+        f" {'; '.join(kept)}."
+    )
+
+
+def _bits(bits: float) -> str:
+    """An amount on an axis, in round units."""
+    return format_bytes(round(bits), decimals=0)
 
 
 def _thousands(context: float) -> str:

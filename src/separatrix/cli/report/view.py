@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from separatrix.cli.report.statuses import FACES
-from separatrix.core.errors import EvidenceError
+from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import (
     Certificate,
@@ -23,6 +23,7 @@ from separatrix.core.evidence.records import (
     from_envelope,
     to_plain,
 )
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
 R = TypeVar("R", bound=Evidence)
@@ -226,7 +227,7 @@ def view(body: Mapping[str, Any]) -> View:
             for kind, text in source.items()
         ]
         return View(body["title"], settings, chosen, rows, columns, cells, models, records)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, SpecError) as error:
         raise EvidenceError(
             f"the bundle is damaged: {type(error).__name__} at {error}; write it again with"
             " `separatrix reproduce`"
@@ -244,7 +245,7 @@ def _record(records: Mapping[str, Evidence], digest: str, where: str) -> Evidenc
 
 def _model(model: Mapping[str, Any], records: Mapping[str, Evidence]) -> dict[str, Any]:
     lines = [
-        {**line, "evidence": line["record"] and _record(records, line["record"], model["name"])}
+        {**line, "evidence": [_record(records, one, model["name"]) for one in line["records"]]}
         for line in model["lines"]
     ]
-    return {**model, "lines": lines}
+    return {**model, "lines": lines, "stack": Architecture.parse(model["spec"])}

@@ -1,0 +1,34 @@
+"""The chart of bits that a context needs beside bits that models keep of it."""
+
+from __future__ import annotations
+
+from separatrix.cli.report.plots import states, states_words
+from separatrix.core.document.plot import Dot
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.resolve import preset
+
+
+def test_a_cross_stands_where_a_cache_is_the_first_to_be_too_small() -> None:
+    """By hand: RecurrentGemma keeps 1,474,560 + 2,211,840 + 134,217,728 bits, and a fact of 50,000
+    values takes 15.61: 8.8 million facts, so that of powers of two 2^24 is the first.
+    """
+    models = {"r": preset("recurrentgemma-2b"), "q": preset("qwen3-8b")}
+    crosses = [mark for mark in states(models).marks if isinstance(mark, Dot)]
+    assert [(dot.x, dot.y) for dot in crosses] == [(1 << 24, 137_904_128)]
+    assert "too small at 16,777,216 tokens" in crosses[0].told
+
+
+def test_the_same_in_words() -> None:
+    """By hand: 2^20 facts of log2(50,000) bits are 16.4 Mbit; one head of 64 x 64 in fp32 keeps
+    131,072 bits.
+    """
+    model = Architecture.parse("gla @ heads=1, head_dim=64")
+    assert states_words({"g": model}) == (
+        "Bits against the context: at 1,048,576 tokens it needs 2.0 MiB; g keeps 16.0 KiB."
+    )
+
+
+def test_a_model_that_keeps_nothing_lies_at_the_foot() -> None:
+    drawing = states({"none": Architecture.parse("shortconv @ conv=1, width=4")}, [1024, 2048])
+    (cross,) = (mark for mark in drawing.marks if isinstance(mark, Dot))
+    assert cross.y == drawing.y.low
