@@ -101,7 +101,8 @@ def page(cards: Mapping[str, CardFacts]) -> str:
             " contexts: what does not grow lies below what is needed from some context on]"
             "(images/states.svg)",
             "Bits that a context of facts needs to be told apart, and bits that models keep of it:"
-            " in the shaded part, no weights recall every fact (Theorem I). `make figures` draws it.",
+            " in the shaded part, no weights recall every fact (Theorem I). `make figures` draws"
+            " it.",
             table(["model", *most, "pattern"], rows),
             "Yes: some weights do it. No: none do, by a theorem. ?: neither is known here; *from n*"
             " on it fails, beyond the context, in the n of the question. -: no layers that wait"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from types import SimpleNamespace
+from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -58,10 +58,10 @@ class Declared(NamedTuple):
     def of(cls, name: str, row: Any) -> Declared:
         """From a row of the table."""
         text, said, *others = TABLE["shared"][name] if row is True else row
-        more = dict(*others)
+        more: dict[str, Any] = dict(*others)
         match = _TYPE.fullmatch(text)
         assert match is not None, text
-        kind = _KINDS[match["kind"]]
+        kind: Any = _KINDS[match["kind"]]
         help = " ".join(said.format_map(TABLE["texts"]).split())
         for end, given in (("min", match["low"]), ("max", match["high"])):
             if given:
@@ -70,7 +70,7 @@ class Declared(NamedTuple):
             more["autocompletion"] = getattr(complete, done)
         if name == "import":
             more["callback"] = _import_all
-        whole = list[kind] if match["many"] else kind
+        whole: Any = GenericAlias(list, kind) if match["many"] else kind
         if match["word"]:
             if match["needed"]:
                 return cls(whole | None, None, typer.Argument(help=help, **more))

@@ -171,7 +171,8 @@ def states(
     """
     need = [(float(n), float(counted(Eva(n=n, V=VALUES)).log2_str(6))) for n in contexts]
     kept = {
-        name: [(n, float(model.cache_bits(n))) for n, _ in need] for name, model in models.items()
+        name: [(float(n), float(model.cache_bits(n))) for n in contexts]
+        for name, model in models.items()
     }
     every = [bits for line in (need, *kept.values()) for _, bits in line if bits]
     said = "tokens of context, each a fact (k is 1,024)"
@@ -190,10 +191,9 @@ def states(
             told = f"{name}: too small at {at[0]:,.0f} tokens"
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
         ends.append((y.share(drawn[-1][1]), _shortened(name), colour))
-    labels = (
-        Words(x.high, y.low * (y.high / y.low) ** at, *rest) for at, *rest in spread(ends, gap=0.05)
-    )
-    return Drawing(x=x, y=y, marks=[*marks, *labels], room=190, title=title)
+    for share, label, colour in spread(ends, gap=0.05):
+        marks.append(Words(x.high, y.low * (y.high / y.low) ** share, label, colour))
+    return Drawing(x=x, y=y, marks=marks, room=190, title=title)
 
 
 def states_words(models: Mapping[str, Architecture]) -> str:
