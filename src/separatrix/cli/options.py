@@ -102,7 +102,8 @@ def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
     takes = COMMANDS[name]["takes"].items()
     declared = {_NAMES.get(option, option): Declared.of(option, row) for option, row in takes}
     kinds: dict[str, Any] = {"ctx": typer.Context}
-    kinds |= {option: Annotated[one.kind, one.info] for option, one in declared.items()}
+    for option, one in declared.items():
+        kinds[option] = Annotated[one.kind, one.info]
     defaults = {n: one.default for n, one in declared.items() if one.default is not ...}
 
     @wraps(body)
