@@ -10,22 +10,26 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from separatrix.cards.measured.table import Table, read, result_file
+from separatrix.cards.measured.table import Provenance, Table, read, read_file, result_file
 from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS
 from separatrix.findings import experiment as named
-from separatrix.findings.base import Experiment
+from separatrix.findings.base import SCALE, Experiment
+from separatrix.findings.own import STUDY
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_pictures
 from separatrix.findings.provenance import check_clean, check_recordable
 from separatrix.findings.recorded import ASKED
-from separatrix.findings.results import Results, of_lines, of_table
-from separatrix.findings.running import run
+from separatrix.findings.results import Results, checked_lines, of_lines, of_table
+from separatrix.findings.running import run, tabled_row
+from separatrix.training.run import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "experiments.md"
@@ -56,10 +60,14 @@ def page(text: str, *, anew: bool = False) -> str:
     """
     if BEGIN not in text:
         raise SystemExit(f"error: {PAGE.name} lacks the line {BEGIN.strip()}")
-    said = None if anew else FIRST.search(text)
-    return (
-        text.partition(BEGIN)[0] + BEGIN + "\n" + generated(said and int(said[1].replace(",", "")))
-    )
+    most = None if anew else said_lines(text)
+    return text.partition(BEGIN)[0] + BEGIN + "\n" + generated(most)
+
+
+def said_lines(text: str) -> int | None:
+    """From how many lines of the study a page says that it is; None where it does not."""
+    said = FIRST.search(text)
+    return said and int(said[1].replace(",", ""))
 
 
 def generated(most: int | None) -> str:
@@ -106,6 +114,38 @@ def _row(name: str, table: Table) -> tuple[str, ...]:
     )
 
 
+def study(most: int | None, date: str) -> Table:
+    """The study's rows as the package keeps them: every seed of what is compared, without curves;
+    runs that choose a rate only are left out.
+    """
+    rows = list(checked_lines(ROWS, most))
+    own = [row for row in rows if not row["cell"].startswith("scout-")]
+    kept: dict[str, list[tuple[Run, Outcome]]] = {}
+    for row in own:
+        if not row["cell"].endswith("-rates"):
+            pair = (Run.from_json(row["run"]), Outcome.from_json(row["outcome"]))
+            kept.setdefault(row["cell"], []).append(pair)
+    commits = {row["commit"] for row in rows}
+    versions = {row["version"] for row in rows}
+    return Table(
+        experiment=STUDY,
+        scale=SCALE,
+        provenance=Provenance(
+            commit=", ".join(sorted(commits)),
+            version=", ".join(sorted(versions)),
+            command=f"research/study/run.py, the first {len(rows):,} lines",
+            date=date,
+            seconds=round(sum(row["seconds"] for row in rows), 1),
+            cores=1,
+            device="cpu",
+        ),
+        rows=tuple(
+            tabled_row({"cell": name, "stack": pairs[0][0].architecture}, pairs)
+            for name, pairs in kept.items()
+        ),
+    )
+
+
 def draw() -> list[Path]:
     """Every picture anew; those of no page are removed."""
     written: list[Path] = []
@@ -140,8 +180,11 @@ def main() -> int:
         if asked.record:
             record(asked.record)
         text = PAGE.read_text(encoding="utf-8")
+        old = result_file(STUDY)
         if asked.check:
-            if text == page(text):
+            lines, date = said_lines(text), read_file(old).provenance.date
+            held = old.read_text(encoding="utf-8") == study(lines, date).text()
+            if text == page(text) and held:
                 return 0
             print(
                 f"error: docs/{PAGE.name} is not what the recorded results give; run `make"
@@ -149,6 +192,7 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
+        write_atomic(old, study(None, f"{datetime.now(UTC):%Y-%m-%d}").text())
         wanted = page(text, anew=True)
         for path in draw():
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")

@@ -24,8 +24,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_399, 6_200),
     "checks": (3397, 2_600),
     "training": (8_040, 3_800),
-    "findings": (2_068, 1_800),
-    "cli": (9_532, 4_000),
+    "findings": (2_326, 1_800),
+    "cli": (9_621, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

@@ -96,5 +96,7 @@ def test_old_results_say_nothing() -> None:
     assert all(not EXPERIMENTS[name].text and not EXPERIMENTS[name].contrasts for name in ASKED)
     for table in tables:
         results = of_table(table)
-        for cell, row in zip(results.cells.values(), table.rows, strict=True):
-            assert results.grey(cell) or cell.solved == len(row.trials), cell.name
+        for cell in results.cells.values():
+            # a seed that stopped as solved and fails on fresh prompts has not run out of steps
+            ended = all(one.solved or one.stopped == "solved" for one in cell.seeds)
+            assert results.grey(cell) or ended, cell.name

@@ -90,6 +90,8 @@ class Cards(Shown):
     """The question or topic that is opened in place of the screen; "" for none."""
     drawn: str = ""
     """The file with the curves; "" for none."""
+    measured: bool = False
+    """Whether what training found of these very layouts is told as well."""
 
     @classmethod
     def of(
@@ -125,11 +127,15 @@ class Cards(Shown):
 
         one, *others = self.facts
         if not others:
-            return why_document(one, self.why) if self.why else card_document(one)
-        if self.why:
+            shown = why_document(one, self.why) if self.why else card_document(one)
+        elif self.why:
             shown = compared_why_document(self.facts, self._curves(), self._pairs(), self.why)
         else:
             shown = comparison_document(self.facts, self._pairs())
+        if self.measured:
+            from separatrix.cli.report.tried import measured_document
+
+            shown += measured_document(self.stacks, one.context)
         return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
 
     def to_json(self) -> dict[str, Any]:
@@ -137,9 +143,14 @@ class Cards(Shown):
         from separatrix.cli.report.compare import compare_json
 
         one, *others = self.facts
-        if not others:
-            return card_json(one)
-        return compare_json(self.facts, self._curves(), self._pairs())
+        found = (
+            compare_json(self.facts, self._curves(), self._pairs()) if others else card_json(one)
+        )
+        if self.measured:
+            from separatrix.cli.report.tried import measured_json
+
+            found |= measured_json(self.stacks, one.context)
+        return found
 
     def _curves(self) -> list[Curve]:
         """What each recalls at the most, over contexts."""

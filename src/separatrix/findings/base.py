@@ -91,11 +91,9 @@ class Experiment:
         """
         if self.layouts:
             return tuple(one for name in self.layouts for one in self._cells(name))
-        table = None if self.lines else read(self.name)
+        table = read(self.name)
         if table is None:
-            raise SpecError(
-                f"{self.name} has no runs of its own: give their lines with --rows FILE"
-            )
+            raise SpecError(f"{self.name}: the package holds no results that name its runs")
         return tuple(
             Planned(
                 dict(row.labels),

@@ -16,13 +16,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 from statistics import median
 from typing import Any
 
 from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
-from separatrix.core.numbers.amounts import format_share
-from separatrix.findings.results import Cell, Results, middle
+from separatrix.findings.results import Cell, Results, middle, shown
 
 CLAIM = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -186,10 +184,3 @@ class _Claim:
             cell.to_solve if self._timed else cell.accuracies for cell in self.cells.values()
         )
         return max(one) < min(other) or max(other) < min(one)
-
-
-def shown(value: float | Fraction) -> str:
-    """A share in percent, rounded down; a count or steps as a whole number."""
-    if isinstance(value, Fraction):
-        return format_share(value.numerator, value.denominator)
-    return "more than all" if value == inf else f"{value:,.0f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, inf
+from math import ceil, floor
 from statistics import median
 from typing import Any
 
@@ -13,9 +13,9 @@ from separatrix.cards.measured.table import Table
 from separatrix.core.document.cells import duration
 from separatrix.core.document.markdown import plain
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
-from separatrix.findings.claims import CLAIM, Claims, shown
+from separatrix.findings.claims import CLAIM, Claims
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
-from separatrix.findings.results import Cell, Results, middle
+from separatrix.findings.results import Cell, Results, middle, shown
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
@@ -38,10 +38,6 @@ class Found:
 
 def line(cell: Cell, grey: str) -> tuple[str, ...]:
     """A cell as a line of the table."""
-    limit = f"not in {cell.steps:,}"
-    every = [f"{one.steps:,}" if one.solved else limit for one in cell.seeds]
-    if len(set(every)) == 1 and len(every) > 1:
-        every = [f"{every[0]} (all {len(cell.seeds)})"]
     many = f"{cell.solved} of {len(cell.seeds)}"
     low, high = interval(cell.solved, len(cell.seeds))
     answers = shown(Fraction(median(cell.accuracies)))
@@ -52,21 +48,11 @@ def line(cell: Cell, grey: str) -> tuple[str, ...]:
         f"not solved in {cell.steps:,} steps ({many})"
         if grey
         else f"{many} seeds ({floor(100 * low)} to {ceil(100 * high)} %)",
-        "" if grey or not cell.solved else _steps(cell),
-        ", ".join(every),
+        "" if grey else cell.spread,
+        ", ".join(cell.ends),
         answers,
         f"{cell.rate:g}",
     )
-
-
-def _steps(cell: Cell) -> str:
-    """The median with the range."""
-    found = [_step(value, cell) for value in (min(cell.to_solve), max(cell.to_solve))]
-    return f"{_step(middle(cell.to_solve), cell)} ({found[0]} to {found[1]})"
-
-
-def _step(value: float, cell: Cell) -> str:
-    return f"more than {cell.steps:,}" if value == inf else f"{value:,.0f}"
 
 
 def lines(results: Results) -> list[tuple[tuple[str, ...], str]]:
@@ -222,7 +208,20 @@ def notes(results: Results) -> list[str]:
             f"Grey, {grey} of {len(told)}: not trained to the end, so that nothing"
             " follows. Not solved is a finding about training, never about weights."
         )
-    return [*found, _proved(results)]
+    return [*found, *_commits(results), _proved(results)]
+
+
+def _commits(results: Results) -> list[str]:
+    """Which cells of one comparison other code has trained."""
+    of: dict[str, dict[str, list[str]]] = {}
+    for cell in _kept(results):
+        for commit in cell.commits:
+            of.setdefault(cell.comparison, {}).setdefault(commit[:10], []).append(cell.name)
+    said: list[str] = []
+    for cells in (cells for cells in of.values() if len(cells) > 1):
+        told = (f"{commit} trained {', '.join(names)}" for commit, names in cells.items())
+        said.append(f"Compared, and of {len(cells)} commits: {'; '.join(told)}.")
+    return said
 
 
 def _proved(results: Results) -> str:
@@ -250,12 +249,4 @@ def data(experiment: Experiment, table: Table, results: Results) -> dict[str, An
 
 def cells_data(results: Results) -> list[dict[str, Any]]:
     """Cells as JSON has them, with why they are grey and every seed."""
-    return [
-        {
-            **{name: value for name, value in vars(cell).items() if name != "comparison"},
-            "solved": cell.solved,
-            "grey": results.grey(cell),
-            "seeds": [{**x._asdict(), "accuracy": float(x.accuracy)} for x in cell.seeds],
-        }
-        for cell in results.cells.values()
-    ]
+    return [{**cell.to_json(), "grey": results.grey(cell)} for cell in results.cells.values()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +22,9 @@ from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed, solved
 from separatrix.core.evidence.strict import parse_json
+from separatrix.core.numbers.amounts import format_share
+
+ENDED = ("solved", "diverged")
 
 
 class Seed(NamedTuple):
@@ -33,6 +36,8 @@ class Seed(NamedTuple):
     """Done: where it is solved, those that it took."""
     accuracy: Fraction
     """Of answers of fresh prompts."""
+    stopped: str = "steps"
+    """What ended it: one that stopped as solved may still fail on fresh prompts."""
     curve: tuple[tuple[int, float], ...] = ()
     """Running accuracy by step, where the rows keep it."""
 
@@ -46,11 +51,14 @@ class Cell:
     task: str
     comparison: str
     """Cells with the same one are compared: all fields of their runs but those of `OWN`."""
+    width: int
     steps: int
     """N: at most so many steps a seed."""
     stop_at: float
     rate: float
     seeds: tuple[Seed, ...]
+    commits: tuple[str, ...] = ()
+    """Of the code that trained it, where its rows say."""
 
     @property
     def solved(self) -> int:
@@ -64,6 +72,35 @@ class Cell:
     @property
     def accuracies(self) -> tuple[Fraction, ...]:
         return tuple(seed.accuracy for seed in self.seeds)
+
+    @property
+    def ends(self) -> list[str]:
+        """How each seed ended, in words; once where all ended alike."""
+        found = [self._end(seed) for seed in self.seeds]
+        alike = len(found) > 1 and len(set(found)) == 1
+        return [f"{found[0]} (all {len(found)})"] if alike else found
+
+    def _end(self, seed: Seed) -> str:
+        if seed.solved:
+            return f"{seed.steps:,}"
+        if seed.stopped == "solved":
+            return f"{shown(seed.accuracy)} of fresh answers at {seed.steps:,}"
+        return f"{'diverged at' if seed.stopped == 'diverged' else 'not in'} {seed.steps:,}"
+
+    @property
+    def spread(self) -> str:
+        """Steps to solve it: the median seed's, with the first and the last; "" where none did."""
+        if not self.solved:
+            return ""
+        first, half, last = min(self.to_solve), middle(self.to_solve), max(self.to_solve)
+        told = "not by half" if half == inf else f"{half:,.0f}"
+        return f"{told} ({f'from {first:,} on' if last == inf else f'{first:,} to {last:,}'})"
+
+    def to_json(self) -> dict[str, Any]:
+        """With every seed; a share as a number."""
+        kept = {name: value for name, value in vars(self).items() if name != "comparison"}
+        seeds = [{**one._asdict(), "accuracy": float(one.accuracy)} for one in self.seeds]
+        return {**kept, "solved": self.solved, "seeds": seeds}
 
 
 @dataclass(frozen=True)
@@ -102,7 +139,9 @@ class Results:
         slowest = self._slowest.get(cell.comparison)
         if slowest is None:
             return "nothing in its comparison is solved"
-        if cell.solved < len(cell.seeds) and cell.steps < LONGER * slowest:
+        # one that ended by itself has not run out of steps
+        short = any(not one.solved and one.stopped not in ENDED for one in cell.seeds)
+        if short and cell.steps < LONGER * slowest:
             return f"{cell.steps:,} steps are less than {LONGER} times {slowest:,}"
         return ""
 
@@ -143,6 +182,7 @@ def _cell(name: str, row: Row, rate: Rate) -> Cell:
                 solved(one.stopped, one.accuracy),
                 one.steps,
                 one.accuracy,
+                one.stopped,
             )
             for one in rate.trials
         ),
@@ -154,6 +194,7 @@ def _common(run: Mapping[str, Any]) -> dict[str, Any]:
         "stack": run["architecture"],
         "task": run["task"],
         "comparison": comparison(run),
+        "width": run.get("width", 0),
         "steps": run["steps"],
         "stop_at": run.get("stop_at", 0.0),
     }
@@ -161,15 +202,10 @@ def _common(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_lines(path: Path, most: int | None = None) -> Results:
     """The cells of a file with a run a line (of its first `most` lines); one for each learning rate
-    where a cell has several. Raises SpecError that names the line where a hash is wrong.
+    where a cell has several. Raises what `checked_lines` raises.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}") from None
     found: dict[str, dict[float, list[dict[str, Any]]]] = {}
-    for number, line in enumerate(lines[:most], 1):
-        row = _checked(line, f"{path.name}, line {number}")
+    for row in checked_lines(path, most):
         rates = found.setdefault(str(row["cell"]), {})
         rates.setdefault(float(row["run"]["learning_rate"]), []).append(row)
     return Results.of(
@@ -177,6 +213,16 @@ def of_lines(path: Path, most: int | None = None) -> Results:
         for name, rates in found.items()
         for rate, rows in sorted(rates.items())
     )
+
+
+def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of such a file. Raises SpecError that names the line where a hash is wrong."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from None
+    for number, line in enumerate(lines[:most], 1):
+        yield _checked(line, f"{path.name}, line {number}")
 
 
 def _checked(line: str, where: str) -> dict[str, Any]:
@@ -207,6 +253,7 @@ def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
         **common,
         rate=rate,
         seeds=tuple(_seed(row) for row in sorted(rows, key=lambda row: row["run"]["seed"])),
+        commits=tuple(sorted({row.get("commit", "") for row in rows} - {""})),
     )
 
 
@@ -215,9 +262,16 @@ def _seed(row: Mapping[str, Any]) -> Seed:
     accuracy = share(came["right"], came["due"])
     curve = tuple((step, share) for step, share in row.get("curve", ()))
     ended = solved(came["stopped"], accuracy)
-    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, curve)
+    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, came["stopped"], curve)
 
 
 def middle(values: Iterable[float]) -> float:
     """The median, infinite ones among them: of two in the middle the mean, which may be too."""
     return float(median(values))
+
+
+def shown(value: float | Fraction) -> str:
+    """A share in percent, rounded down; a count or steps as a whole number."""
+    if isinstance(value, Fraction):
+        return format_share(value.numerator, value.denominator)
+    return "more than all" if value == inf else f"{value:,.0f}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from separatrix.cards.measured.table import Longer, Rate, Rounded, Row, Table, Trial
+from separatrix.cards.measured.table import Label, Longer, Rate, Rounded, Row, Table, Trial
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import SCALE, Experiment, Planned
@@ -130,19 +130,24 @@ def tabled(
 
 
 def _row(cell: Planned, stored: Mapping[str, Stored]) -> Row | None:
+    pairs = [
+        (run, outcome)
+        for run in cell.runs
+        if run.key in stored and (outcome := stored[run.key].outcome) is not None
+    ]
+    return tabled_row(cell.labels, pairs) if pairs else None
+
+
+def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]) -> Row:
+    """A cell's row, of its runs that have ended, one at least."""
     rates: dict[float, list[Trial]] = {}
-    for run in cell.runs:
-        outcome = stored[run.key].outcome if run.key in stored else None
-        if outcome is not None:
-            rates.setdefault(run.learning_rate, []).append(trial(run, outcome))
-    if not rates:
-        return None
-    first = cell.runs[0].canonical()
-    parameters = next(one.parameters for trials in rates.values() for one in trials)
+    for run, outcome in pairs:
+        rates.setdefault(run.learning_rate, []).append(trial(run, outcome))
+    first = pairs[0][0].canonical()
     # the start token is one more
     tokens = first.trained.length + 1
     return Row(
-        labels=dict(cell.labels),
+        labels=dict(labels),
         run={name: value for name, value in first.to_json().items() if name not in BESIDE},
         rates=tuple(
             Rate(
@@ -151,7 +156,7 @@ def _row(cell: Planned, stored: Mapping[str, Stored]) -> Row | None:
             )
             for rate in sorted(rates)
         ),
-        flops_per_token=forward_flops(first, parameters).total // tokens,
+        flops_per_token=forward_flops(first, pairs[0][1].parameters).total // tokens,
         cache_bits=first.stack.cache_bits(tokens),
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from separatrix.cli.options import Asked, chosen_sizes, command, stack, tokens
 from separatrix.cli.printing import Answer
+from separatrix.core.errors import SpecError
 
 LONGEST = "the longest it was made for"
 
@@ -28,8 +31,13 @@ def analyze(asked: Asked) -> Answer:
     except UnknownSizes as error:
         from separatrix.cli.report.outline import Outlined
 
+        if asked.measured:
+            raise SpecError(
+                "--measured takes a layout whose sizes are all known; give them with --set"
+            ) from None
         return Outlined(error.outline, tokens(asked.context, error.outline.context, whose="")[0])
     from separatrix.cli.asked import Cards
 
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
-    return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
+    found = Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
+    return replace(found, measured=asked.measured)

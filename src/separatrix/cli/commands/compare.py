@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,8 @@ def compare(asked: Asked) -> Answer:
     if plot is not None:
         _draw(stacks, plot)
     drawn = "" if plot is None else str(plot)
-    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
+    found = Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
+    return replace(found, measured=asked.measured)
 
 
 def _draw(stacks: Sequence[Architecture], path: Path) -> None:

@@ -99,12 +99,10 @@ def _recorded(wanted: Experiment) -> Table:
 
     table = read(wanted.name)
     if table is None:
-        how = (
-            f"list experiments {wanted.name} --rows FILE` shows them"
-            if wanted.lines
-            else f"train {wanted.name}` makes them"
+        raise SpecError(
+            f"the package holds no results of {wanted.name}; `separatrix train {wanted.name}` makes"
+            " them"
         )
-        raise SpecError(f"the package holds no results of {wanted.name}; `separatrix {how}")
     return table
 
 

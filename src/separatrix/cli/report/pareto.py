@@ -11,16 +11,12 @@ from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
 from separatrix.cards.design.space import NAMED
 from separatrix.cli.report.plots import OPEN, PROVED
 from separatrix.cli.report.statuses import theorem_name, where
-from separatrix.cli.report.tried import trial_command
+from separatrix.cli.report.tried import designed, measured_parts, tried
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_bytes_apart, format_count
 
 _SHOWN = 12
-_TRIED = (
-    "no recorded run is of these layouts (the study's have 8 layers and at most 48 tokens); this"
-    " trains small ones beside each other:"
-)
 
 
 def design_json(result: DesignResult) -> dict[str, Any]:
@@ -44,6 +40,8 @@ def design_json(result: DesignResult) -> dict[str, Any]:
         "smallest_not_excluded_beyond_budget": result.beyond and _point_json(result.beyond),
         "smallest_proved_beyond_budget": result.beyond_proved and _point_json(result.beyond_proved),
         "assumptions": assumptions(result),
+        "measured": [one.to_json() for one in designed(result)],
+        "trial": tried(result).command,
     }
 
 
@@ -104,16 +102,11 @@ def design_document(result: DesignResult, *, context_from: str = "") -> Document
         ),
         _front(left) if left else Line("  nothing that costs less than what is proved"),
     )
-    command = trial_command(result)
-    tried = [_TRIED, f"  {command}"] if command else []
-    sections = {
-        "Excluded": excluded(result),
-        "Not measured": tried,
-        "Assumptions": assumptions(result),
-    }
-    for heading, lines in sections.items():
-        if lines:
-            found += Document(Heading(heading), *_lines(lines))
+    if lines := excluded(result):
+        found += Document(Heading("Excluded"), *_lines(lines))
+    found += Document(*measured_parts(designed(result), tried(result)))
+    if lines := assumptions(result):
+        found += Document(Heading("Assumptions"), *_lines(lines))
     return found
 
 

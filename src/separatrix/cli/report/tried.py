@@ -1,13 +1,17 @@
-"""The trial that measures what `design` leaves open: a command for two or three of its layouts."""
+"""What is measured of layouts, and the trial that measures what is not."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
-from separatrix.cards.design import DesignResult, Layout
+from separatrix.cards.design import DesignResult, Layout, Point
+from separatrix.cards.question import failure
+from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import SeparatrixError
+from separatrix.findings.own import Measured, measured, recorded
 from separatrix.findings.trial import trial
 from separatrix.stacks.architecture import Architecture, mechanism
 from separatrix.stacks.mechanisms import Mechanism
@@ -15,42 +19,113 @@ from separatrix.stacks.mechanisms import Mechanism
 MOST = 3
 ALIKE = {"eva": "recall"}
 """Task -> the one that a trial trains in its place."""
+TRIED = ("recall", "seqcomp")
+"""Tasks of a trial where none is asked for."""
 _PLACEMENTS = 3
+_FIRST = 8
 
 
-def trial_command(result: DesignResult) -> str:
-    """The command, for layouts that no theorem forbids and a task that a trial trains: the cheapest
-    proved one, cheaper ones that are open, other placements. "" where there are not two of them.
+class Tried(NamedTuple):
+    """A trial that can be run, or why there is none of these layouts ("" where there is one)."""
+
+    command: str
+    why: str
+
+
+def measured_parts(found: Sequence[Measured], small: Tried) -> list[Part]:
+    """What there is of some layouts, every seed; then what there is not, and the command that would
+    measure it.
     """
-    for task in dict.fromkeys(ALIKE.get(task.name, task.name) for task in result.tasks):
-        found: dict[str, Architecture] = {}
-        for text, one in _candidates(result):
-            if len(found) < MOST and (not found or _trains({**found, text: one}, task)):
-                found[text] = one
-        if len(found) > 1:
-            return shlex.join(["separatrix", "trial", *found, "--task", task])
-    return ""
+    known = Heading(f"Measured: every seed, in steps to solve it (rows until {recorded()})")
+    parts: list[Part] = []
+    for heading, said in ((known, True), (Heading("Not measured"), False)):
+        of = [one for one in found if bool(one.own) is said]
+        parts += [heading] if of or (small.command and not said) else []
+        for one in of:
+            name = next(_bared([one.layout]), one.layout).spec
+            first, *more = one.lines()
+            parts += [Line(f"  {name}: {first}"), *(Line(f"  {name}: {line}") for line in more)]
+    if small.command:
+        told = "this trains small ones beside each other:"
+        return [*parts, Line(f"  {told}"), Line(f"    {small.command}")]
+    return [*parts, *([Line(f"  no trial: {small.why}")] if small.why else [])]
 
 
-def _candidates(result: DesignResult) -> Iterator[tuple[str, Architecture]]:
-    proved = result.proved[:1] or ([result.beyond_proved] if result.beyond_proved else [])
-    points = [*proved, *result.not_excluded]
+def measured_document(layouts: Sequence[Architecture], tokens: int) -> Document:
+    """The same of models beside each other, whatever the task."""
+    return Document(*measured_parts(*_of(layouts, tokens)))
+
+
+def measured_json(layouts: Sequence[Architecture], tokens: int) -> dict[str, object]:
+    """The same as plain data."""
+    found, small = _of(layouts, tokens)
+    return {"measured": [one.to_json() for one in found], "trial": small.command}
+
+
+def _of(layouts: Sequence[Architecture], tokens: int) -> tuple[list[Measured], Tried]:
+    # beside one alone, full attention everywhere
+    every = [*layouts, *(Architecture.parse(f"full*{len(one)}") for one in layouts[:1])]
+    return [measured(one, tokens) for one in layouts], _command(every, TRIED)
+
+
+def designed(result: DesignResult) -> list[Measured]:
+    """What is measured of the layouts that a design names first."""
+    layouts = [point.layout.architecture for point in islice(_points(result), MOST)]
+    of = dict.fromkeys(layouts)
+    return [measured(one, result.context, result.tasks) for one in of]
+
+
+def tried(result: DesignResult) -> Tried:
+    """The command, for layouts that no theorem forbids and a task that a trial trains: the cheapest
+    proved one, cheaper ones that are open, other placements; then others of the space.
+    """
+    points = [*_points(result)]
     layouts = [point.layout for point in points]
     layouts += [layout for point in points for layout in islice(point.layouts, 1, _PLACEMENTS)]
-    for layout in layouts:
+    stacks = [layout.architecture for layout in layouts]
+    tasks = dict.fromkeys(ALIKE.get(task.name, task.name) for task in result.tasks)
+    found = _command(stacks, tasks)
+    if found.command or not stacks:
+        return found
+    # what costs more than the front was not judged
+    first = islice(result.space.arrangements(), _FIRST)
+    even = (Layout(one, next(one.placements(("even",)))).architecture for one in first)
+    left = (one for one in even if not any(failure(one, task) for task in result.tasks))
+    return _command((*stacks, *left), tasks)
+
+
+def _points(result: DesignResult) -> Iterator[Point]:
+    yield from result.proved[:1] or ([result.beyond_proved] if result.beyond_proved else [])
+    yield from result.not_excluded
+
+
+def _command(layouts: Iterable[Architecture], tasks: Iterable[str]) -> Tried:
+    why = ""
+    own = [*_bared(layouts)]
+    for task in tasks:
+        found: dict[str, Architecture] = {}
+        for one in own:
+            more = {**found, one.spec: one}
+            if len(found) == MOST or len(more) == len(found):
+                continue
+            lacks = "" if not found else _untrained(more, task)
+            why = why or lacks
+            found = found if lacks else more
+        if len(found) > 1:
+            return Tried(shlex.join(["separatrix", "trial", *found, "--task", task]), "")
+    return Tried("", why)
+
+
+def _bared(layouts: Iterable[Architecture]) -> Iterator[Architecture]:
+    """What of layouts a trial keeps: layers in order, their convolutions, and what makes another
+    recurrence.
+    """
+    for one in layouts:
         try:
-            one = _without_sizes(layout)
+            yield Architecture(tuple(tuple(map(_bare, layer)) for layer in one))
         except SeparatrixError:
             # a size that its mechanism needs: it has no rule by which a trial scales it
             continue
-        yield one.spec, one
-
-
-def _without_sizes(layout: Layout) -> Architecture:
-    """What of a layout a trial keeps: layers in order, their convolutions, and what makes another
-    recurrence.
-    """
-    return Architecture(tuple(tuple(map(_bare, layer)) for layer in layout.layers))
 
 
 def _bare(part: Mechanism) -> Mechanism:
@@ -60,10 +135,10 @@ def _bare(part: Mechanism) -> Mechanism:
     return mechanism(part.name, **kept)
 
 
-def _trains(layouts: dict[str, Architecture], task: str) -> bool:
-    """Whether a trial of these can be run."""
+def _untrained(layouts: Mapping[str, Architecture], task: str) -> str:
+    """Why there is no trial of these; "" where it can be run."""
     try:
         trial(layouts, task, seeds=1)
-    except SeparatrixError:
-        return False
-    return True
+    except SeparatrixError as error:
+        return str(error)
+    return ""

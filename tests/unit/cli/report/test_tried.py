@@ -8,7 +8,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.cards.design import DesignResult
-from separatrix.cli.report.tried import trial_command
+from separatrix.cli.report.tried import designed, tried
 from separatrix.findings.trial import trial
 from separatrix.stacks.architecture import Architecture
 
@@ -24,7 +24,7 @@ def test_the_command_names_layouts_of_the_fronts_and_can_be_run(
     tasks: tuple[str, ...], layers: int
 ) -> None:
     found = result(*tasks, layers=(layers,), bounded=("gdn(conv=4)",))
-    _, command, *words = shlex.split(trial_command(found))
+    _, command, *words = shlex.split(tried(found).command)
     specs, (option, task) = words[:-2], words[-2:]
     assert (command, option) == ("trial", "--task")
     assert 2 <= len(specs) <= 3
@@ -49,5 +49,30 @@ def test_the_command_names_layouts_of_the_fronts_and_can_be_run(
 
 def test_what_no_trial_trains_is_not_named() -> None:
     """A task without a small size, and mechanisms without a rule."""
-    assert trial_command(result("twosum:M=4096", layers=(8,))) == ""
-    assert trial_command(result("seqcomp:L=2", layers=(8,), bounded=("shortconv",))) == ""
+    assert tried(result("twosum:M=4096", layers=(8,))).command == ""
+    assert tried(result("seqcomp:L=2", layers=(8,), bounded=("shortconv",))).command == ""
+
+
+def test_at_8192_tokens_nothing_is_measured_and_at_48_the_studys_rows_are() -> None:
+    """The study's gdn has states of 4 x 4, convolutions and negative eigenvalues."""
+    own = {"heads": 2, "head_dim": 8, "states": (4,), "bounded": ("gdn(conv=4,negative=true)",)}
+    far = designed(result("seqcomp:L=2", layers=(8,), readings=(2,), **own))
+    assert all(not one.own and one.nearest for one in far)
+    near = sx.design(
+        "seqcomp:L=2",
+        context=48,
+        cache="1MiB",
+        layers=(8,),
+        readings=(2,),
+        **own,  # type: ignore[arg-type]
+    )
+    first, *_ = designed(near.result)
+    assert [cell.name for cell in first.own] == ["compose-gdn-8-2-spread-cheap"]
+    assert "'full'" not in tried(near.result).command
+
+
+def test_why_there_is_no_trial_is_said() -> None:
+    """Two full layers of 48 repeat after 24, and a trial has 16 layers."""
+    found = tried(result("seqcomp:L=2", layers=(48,), readings=(0, 2), places=("even",)))
+    assert found.command == ""
+    assert "layers" in found.why
