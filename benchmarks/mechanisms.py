@@ -3,7 +3,8 @@ recurrence, growth with t, and peak memory.
 
     python benchmarks/mechanisms.py [--only NAME ...] [--quick]
 
-`--part training` times whole training steps beside full attention's, on one thread.
+`--part training` times whole training steps beside full attention's, on one thread; `--part ratio`
+each mixer by itself, forward and backward, and a step, beside full attention in turn.
 
 Prints Markdown. Times are the best of runs that alternate between the two things compared, so that
 other work on the machine slows down both; on a busy machine OMP_WAIT_POLICY=passive helps, where
@@ -63,9 +64,11 @@ OWN: dict[str, dict[str, Any]] = {
     "rwkv": {"width": None},
     "shortconv": {"conv": 4},
     "indexed": {"block": 1, "topk": 512},
+    "dsa": {"topk": 512},
+    "mamba": {"state": 16},
 }
 """Sizes of one mechanism that differ from SIZES: RWKV's width is that of its heads, a convolution
-of 0 tokens is none, an indexer picks tokens.
+of 0 tokens is none, an indexer picks tokens, and a channel of Mamba has 16 numbers, as released.
 """
 
 FASTER = 20.0
@@ -230,6 +233,62 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print("| " + " | ".join(header) + " |\n|" + " --- |" * len(header))
     for row in rows:
         print("| " + " | ".join(row) + " |")
+
+
+def against_full(cases: Sequence[str], *, tokens: Sequence[int], kept: int, rounds: int) -> None:
+    """Processor time of forward and backward, and of one step, over full attention's."""
+    print(
+        "\n### Forward and backward against full attention's, and a step, one thread, processor"
+        " time\n"
+    )
+    torch.set_num_threads(1)
+    passes: dict[tuple[str, int], list[float]] = {}
+    steps: dict[str, list[float]] = {case: [] for case in dict.fromkeys(["full", *cases])}
+    for t in tokens:
+        runs = {case: both_passes(partial(built(case), inputs(t))) for case in steps}
+        in_turn(runs, [passes.setdefault((case, t), []) for case in runs], rounds)
+    # a step takes a thousandth of the time
+    in_turn({case: one_step(case, kept) for case in steps}, list(steps.values()), 20 * rounds)
+    torch.set_num_threads(THREADS)
+    rows = []
+    for case, times in steps.items():
+        row = [case]
+        for t in tokens:
+            best = min(passes[case, t])
+            row += [f"{1e3 * best:.1f}", f"{best / min(passes['full', t]):.2f}"]
+        rows.append((*row, f"{1e3 * min(times):.2f}"))
+    both = [name for t in tokens for name in (f"{t:,}, ms", "of full's")]
+    table(("mechanism", *both, f"step with {kept:,} tokens kept, ms"), rows)
+
+
+def in_turn(runs: dict[str, Run], times: Sequence[list[float]], rounds: int) -> None:
+    """Adds so many processor times of each run, one after the other."""
+    for run in runs.values():
+        run()
+    for _ in range(rounds):
+        for run, found in zip(runs.values(), times, strict=True):
+            # of this process: others may be on the machine
+            start = time.process_time()
+            run()
+            found.append(time.process_time() - start)
+
+
+def one_step(case: str, t: int) -> Run:
+    """A step after t tokens, without gradients."""
+    m = built(case).requires_grad_(False)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(1, WIDTH, generator=generator)
+    state = {
+        name: torch.randn(y.shape, generator=generator).to(y.dtype)
+        for name, y in empty_after(m, t).items()
+    }
+    return lambda: m.step(x, state, t)
+
+
+def empty_after(m: Mixer, t: int) -> dict[str, Tensor]:
+    """A state of the shapes that t tokens leave."""
+    kept = m.init_state(1)
+    return {name: kept[name].new_zeros(1, *shape) for name, shape in m.shapes(t).items()}
 
 
 def against_the_loop(cases: Sequence[str], *, tokens: int, rounds: int) -> None:
@@ -417,7 +476,7 @@ def main() -> None:
     parser.add_argument(
         "--part",
         nargs="+",
-        choices=("loop", "growth", "fused", "memory", "training"),
+        choices=("loop", "growth", "fused", "memory", "training", "ratio"),
         help="some of the tables",
     )
     parser.add_argument(
@@ -453,6 +512,8 @@ def main() -> None:
         against_the_fused_kernel(tokens=TOKENS // scale, budget=10 / scale)
     if "training" in parts:
         training(cases, tokens=256 // scale, rounds=2 if options.quick else 3)
+    if "ratio" in parts:
+        against_full(cases, tokens=(512, 2048), kept=4096, rounds=3 if options.quick else 6)
     if "memory" in parts:
         memory(cases, short=short, long=long)
 

@@ -82,6 +82,12 @@ def test_segments(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     close(parts[0], stream(m, x)[0], "segments and steps")
 
 
+def test_second_derivatives_are_those_of_the_first() -> None:
+    m = drawn(mixer(mechanism("mamba", width=3, state=2, rank=1), width=2))
+    x = inputs(m, 2, 5).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x, *p: m(x), (x, *m.parameters()))
+
+
 @torch.no_grad()
 def test_a_large_step_forgets() -> None:
     # D of 50 on a rate of 16 or more keeps less than e^-800, which is 0: only the token itself

@@ -8,6 +8,7 @@ become one larger batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +21,9 @@ function of the same rows of the inputs.
 
 
 def recomputed(function: Pure, *tensors: Tensor) -> Tensor:
-    """function(*tensors); its backward pass calls it again. Derivatives of derivatives are not
-    to be had.
+    """function(*tensors); its backward pass calls it again, or its `gradient(grad, *tensors)`, a
+    gradient for each tensor, where it has one. Such a function runs under autograd for second
+    derivatives alone; there are no third ones.
     """
     return _Forward.apply(function, *tensors)
 
@@ -56,31 +58,53 @@ class _Backward(torch.autograd.Function):
     def forward(
         function: Pure, wanted: tuple[bool, ...], grad: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        with torch.enable_grad():
-            inputs = [
-                x.detach().requires_grad_(need) for x, need in zip(tensors, wanted, strict=True)
-            ]
-            y = function(*inputs)
-            return torch.autograd.grad(
-                y,
-                [x for x, need in zip(inputs, wanted, strict=True) if need],
-                grad,
-                materialize_grads=True,
-            )
+        gradient = getattr(function, "gradient", None)
+        if gradient is not None:
+            return tuple(_only(wanted, gradient(grad, *tensors)))
+        return _gradients(function, wanted, grad, tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
+        ctx.function, ctx.wanted, *tensors = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        raise NotImplementedError("sparse attention has first derivatives only")
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        tensors = ctx.saved_tensors
+        wanted = [x.is_floating_point() for x in tensors]
+        first = partial(_first_gradients, ctx.function, ctx.wanted)
+        found = iter(_gradients(first, wanted, grads, tensors))
+        return None, None, *(next(found) if need else None for need in wanted)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Any, Any]:
         function, wanted, *tensors = inputs
         found = _Backward.apply(function, wanted, *_folded(info.batch_size, in_dims[2:], tensors))
         return tuple(x.unflatten(0, (info.batch_size, -1)) for x in found), (0,) * len(found)
+
+
+def _gradients(
+    function: Callable[..., Any], wanted: Sequence[bool], grads: Any, tensors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """By those of the tensors that are wanted."""
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_(need) for x, need in zip(tensors, wanted, strict=True)]
+        return torch.autograd.grad(
+            function(*inputs), _only(wanted, inputs), grads, materialize_grads=True
+        )
+
+
+def _first_gradients(
+    function: Pure, wanted: Sequence[bool], grad: Tensor, *tensors: Tensor
+) -> tuple[Tensor, ...]:
+    """The same, to be derived once more."""
+    return torch.autograd.grad(
+        function(*tensors), _only(wanted, tensors), grad, materialize_grads=True, create_graph=True
+    )
+
+
+def _only(wanted: Sequence[bool], tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [x for x, need in zip(tensors, wanted, strict=True) if need]
 
 
 def _folded(size: int, in_dims: Sequence[int | None], tensors: Sequence[Tensor]) -> list[Tensor]:
