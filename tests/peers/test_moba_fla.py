@@ -137,6 +137,7 @@ def test_moba(block: int, topk: int) -> None:
 
 def test_moba_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_choice, "SHORT", 0)
+    monkeypatch.setattr(block_choice, "DENSE", 0)
     m = mixed(8, 3)
     agree(m, lambda x: moba(m, x))
 

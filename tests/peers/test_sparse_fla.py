@@ -146,6 +146,7 @@ def native(m: Any, x: Tensor) -> Tensor:
 def test_native(tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles:
         monkeypatch.setattr(block_choice, "SHORT", 0)
+        monkeypatch.setattr(block_choice, "DENSE", 0)
     m = ours("nsa", NATIVE, width=WIDTH)
     agree(m, lambda x: native(m, x))
 
@@ -187,6 +188,7 @@ def by_level(m: Any, x: Tensor) -> Tensor:
 def test_sparse(options: dict[str, Any], tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles:
         monkeypatch.setattr(block_choice, "SHORT", 0)
+        monkeypatch.setattr(block_choice, "DENSE", 0)
     m = ours("sparse", SPARSE | options, width=WIDTH)
     agree(m, lambda x: nsa(m, x))
 

@@ -30,6 +30,7 @@ index scores take time T^2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -54,10 +55,10 @@ from separatrix.mixers.base.tensors import (
 )
 from separatrix.mixers.mla import EPS, LatentMixer, scaled
 from separatrix.mixers.ops import block_choice
-from separatrix.mixers.ops.block_choice import largest, spans
+from separatrix.mixers.ops.block_choice import among_largest, largest, spans
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.rope import rotate
-from separatrix.mixers.ops.softmax import softmax
+from separatrix.mixers.ops.softmax import chosen_softmax
 from separatrix.stacks.mechanisms import DSA, Indexed
 
 
@@ -178,12 +179,6 @@ class DSAMixer(Indexer, LatentMixer):
         }
 
 
-DENSE = 8
-"""Queries that see up to this many times k tokens take a masked softmax over all of them, which is
-faster than gathering theirs.
-"""
-
-
 def indexed_softmax(
     q: Keys,
     k: GroupKeys,
@@ -192,31 +187,48 @@ def indexed_softmax(
     topk: int,
 ) -> Values:
     """The outputs of all tokens; `index` are queries, weights and keys of the indexer."""
-    index_q, index_w, index_k = index
     batch, heads, tokens, _ = q.shape
+    index_q, index_w, index_k = (y.detach() for y in index)
+
+    def choice(choose: Callable[..., Tensor], first: int, last: int) -> Tensor:
+        run = partial(choose, topk=topk)
+        return recomputed(run, index_q[:, first:last], index_w[:, first:last], index_k[:, :last])
+
+    near = min(tokens, max(1, block_choice.DENSE) * topk)
+    copies = heads // k.shape[1]
+    outputs = [
+        chosen_softmax(
+            q[:, :, :near],
+            *(y[:, :, :near].repeat_interleave(copies, 1) for y in (k, v)),
+            partial(choice, best_tokens),
+            whole=topk,
+        )
+    ]
     # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
-    places = spans(tokens, max(64, tokens // 64, block_choice.ROOM // (batch * heads * tokens)), 1)
-    lengths = [last - first for first, last in places]
-    outputs = []
-    for (first, last), part, iq, iw in zip(
-        places,
-        q.split(lengths, 2),
-        index_q.split(lengths, 1),
-        index_w.split(lengths, 1),
-        strict=True,
-    ):
-        seen = (
-            torch.arange(last, device=q.device)
-            <= torch.arange(first, last, device=q.device)[:, None]
-        )
-        chosen = largest(
-            index_scores(iq, iw, index_k[:, :last]).masked_fill(~seen, -math.inf), topk
-        )
-        read = masked if last <= DENSE * topk else gathered
+    size = max(64, tokens // 64, block_choice.ROOM // (batch * heads * tokens))
+    for first, last in spans(tokens - near, size, 1):
+        first, last = first + near, last + near
+        chosen = choice(best_places, first, last)
         outputs.append(
-            recomputed(partial(read, start=first), part, k[:, :, :last], v[:, :, :last], chosen)
+            recomputed(gathered, q[:, :, first:last], k[:, :, :last], v[:, :, :last], chosen)
         )
-    return torch.cat(outputs, 2)
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+
+
+def best_tokens(q: Tensor, w: Tensor, k: Tensor, *, topk: int) -> Bool[Tensor, "b 1 i j"]:
+    """Which tokens the last ones choose; of later ones some too, where there are too few."""
+    return among_largest(_earlier_scores(q, w, k), topk)[:, None]
+
+
+def best_places(q: Tensor, w: Tensor, k: Tensor, *, topk: int) -> Int[Tensor, "b i k"]:
+    """Their places, for tokens that have so many before them."""
+    return largest(_earlier_scores(q, w, k), topk)
+
+
+def _earlier_scores(q: Tensor, w: Tensor, k: Tensor) -> Float[Tensor, "b i j"]:
+    """Scores of the last tokens, of later ones minus infinity."""
+    later = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool, device=q.device)
+    return index_scores(q, w, k).masked_fill(later.triu(1 + k.shape[1] - q.shape[1]), -math.inf)
 
 
 def index_scores(
@@ -233,23 +245,10 @@ def index_scores(
     return scores
 
 
-def masked(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Tensor:
-    """Softmax over the chosen tokens (b i k) for queries at `start`, ... (q b h i d; k, v b g j
-    .), all others masked.
+def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor) -> Tensor:
+    """Softmax over the chosen tokens (b i k), none of them later than the query (q b h i d; k, v b
+    g j .), of keys and values gathered for every query.
     """
-    seen = _visible(chosen, start)
-    mask = torch.zeros(*chosen.shape[:2], k.shape[2], dtype=torch.bool, device=q.device).scatter(
-        -1, chosen, seen
-    )
-    queries = q.unflatten(1, (k.shape[1], -1))  # b g r i d
-    scores = (queries @ k[:, :, None].transpose(-1, -2)).masked_fill(
-        ~mask[:, None, None], -math.inf
-    )
-    return softmax(scores.flatten(1, 2), v.repeat_interleave(queries.shape[2], 1))
-
-
-def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> Tensor:
-    """The same, of keys and values gathered for every query."""
     batch, groups, tokens, _ = k.shape
     # the rows of all sequences and heads in one list: where each of them begins
     first = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
@@ -259,14 +258,5 @@ def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, start: int) -> 
         for y in (k, v)
     )  # b g i k .
     queries = q.unflatten(1, (groups, -1)).transpose(2, 3)  # b g i r d
-    scores = (queries @ keys.transpose(-1, -2)).masked_fill(
-        ~_visible(chosen, start)[:, None, :, None], -math.inf
-    )
-    return (scores.softmax(-1) @ values).transpose(2, 3).flatten(1, 2)
-
-
-def _visible(chosen: Int[Tensor, "b i k"], start: int) -> Bool[Tensor, "b i k"]:
-    """Which of the chosen are not later than the query: a query with fewer than k earlier tokens
-    has chosen later ones too.
-    """
-    return chosen <= torch.arange(start, start + chosen.shape[1], device=chosen.device)[:, None]
+    weights = (queries @ keys.transpose(-1, -2)).softmax(-1)
+    return (weights @ values).transpose(2, 3).flatten(1, 2)

@@ -36,25 +36,24 @@ import math
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import latest
 from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneQuery, OneToken, Tokens
-from separatrix.mixers.ops.block_choice import ROOM, largest, spans
+from separatrix.mixers.ops.block_choice import among_largest, places_of
 from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
-from separatrix.mixers.ops.softmax import softmax
+from separatrix.mixers.ops.softmax import KEPT, softmax
 from separatrix.mixers.sparse import BlockMixer
 from separatrix.mixers.window import windowed
 from separatrix.stacks.mechanisms import NSA
 
-NONE = 1 << 40
-"""Stands for no block."""
-
 
 class Pool(nn.Module):
-    """phi: one vector for every block of `block` tokens, one every `stride`."""
+    """phi: one vector for every block of `block` tokens, one every `stride`. A block is its
+    stretches of `stride` tokens, of which each is mapped once.
+    """
 
     def __init__(self, kind: str, block: int, stride: int, dim: int) -> None:
         super().__init__()
@@ -67,11 +66,19 @@ class Pool(nn.Module):
     def forward(self, x: GroupKeys) -> BlockKeys:
         if x.shape[2] < self.block:
             return x[:, :, :0]
-        blocks = x.unfold(2, self.block, self.stride).transpose(-1, -2)  # b g m l d
+        per_block = self.block // self.stride
+        blocks = (x.shape[2] - self.block) // self.stride + 1
+        stretches = blocks + per_block - 1
+        x = x[:, :, : stretches * self.stride].unflatten(2, (stretches, -1))
         if self.places is None or self.inner is None or self.outer is None:
-            return blocks.mean(3)
-        rows = (blocks + wide(self.places)).flatten(3)
-        return F.linear(F.silu(F.linear(rows, wide(self.inner.weight))), wide(self.outer.weight))
+            means = x.mean(3)
+            return means.unfold(2, per_block, 1).mean(-1)
+        weight = wide(self.inner.weight)
+        # stretch n as the j-th of a block
+        parts = torch.einsum("bgnx,ojx->bgnjo", x.flatten(3), weight.unflatten(1, (per_block, -1)))
+        rows = sum(parts[:, :, j : j + blocks, j] for j in range(per_block))
+        rows = rows + F.linear(wide(self.places).flatten(), weight)
+        return F.linear(F.silu(rows), wide(self.outer.weight))
 
 
 class NSAMixer(BlockMixer):
@@ -80,6 +87,7 @@ class NSAMixer(BlockMixer):
     def __init__(self, mechanism: NSA, *, width: int) -> None:
         super().__init__(mechanism, width=width, kv_sets=mechanism.kv_sets, stride=mechanism.stride)
         self.selected = mechanism.selected
+        self.whole = self.topk * self.selected
         self.first = mechanism.first
         self.near = mechanism.near
         self.own = not mechanism.shared
@@ -131,28 +139,25 @@ class NSAMixer(BlockMixer):
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         kept = self._whole(k, v, x)
         keys, values = (kept[f"compressed_{y}"] for y in ("keys", "values"))
-        compressed = compressed_softmax(
-            q, self._shared(keys), self._shared(values), stride=self.stride, since=self.block - 1
-        )
-        chosen = self._chosen_by_all(q, keys)
-        selected = self._of_blocks(q, kept["keys"], kept["values"], chosen, self.selected)
+        shared, values = self._shared(keys), self._shared(values)
+        since = self.block - 1
+        if q[..., 0].numel() * keys.shape[2] <= KEPT:
+            weights = compressed_weights(q, shared, first=0, stride=self.stride, since=since)
+            compressed = weights @ values
+            selected = self._of_blocks(
+                q, kept["keys"], kept["values"], self._best_by_shares, weights
+            )
+        else:
+            compressed = compressed_softmax(q, shared, values, stride=self.stride, since=since)
+            best = (self._best_by_keys, q, keys)
+        selected = self._of_blocks(q, kept["keys"], kept["values"], *best)
         window = windowed(q, *self._near(kept), size=self.window, chunk=self.chunk)
         return self._gated(x, [compressed, selected, window])
 
-    def _chosen_by_all(self, q: Keys, keys: BlockKeys) -> Int[Tensor, "b g t k"]:
-        tokens = q.shape[2]
-        parts = spans(tokens, max(64, ROOM // max(1, len(q) * self.heads * keys.shape[2])), 1)
-        keys = self._shared(keys.detach())
-        chosen = []
-        for first, last in parts:
-            part = q[:, :, first:last].detach()
-            seen = keys[:, :, : self._complete(last)]
-            shares = compressed_weights(
-                part, seen, first=first, stride=self.stride, since=self.block - 1
-            )
-            chosen.append(self._chosen(shares, first))
-        # there are no more blocks to choose
-        return torch.cat(chosen, 2)[..., : tokens // self.selected]
+    def _best_by_keys(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b g i m"]:
+        seen = self._shared(keys[:, :, : self._complete(first + q.shape[2])])
+        shares = compressed_weights(q, seen, first=first, stride=self.stride, since=self.block - 1)
+        return self._best_by_shares(shares, first=first)
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
         q = wide(q)
@@ -160,7 +165,12 @@ class NSAMixer(BlockMixer):
         weights = (q @ self._shared(keys).mT).softmax(-1)
         # few blocks are read all: nothing to choose or to copy
         few = place // self.selected < self.topk
-        chosen = None if few else self._chosen(weights, place)[:, :, 0]
+        # without the own block, which is the last one
+        chosen = None
+        if not few:
+            chosen = places_of(self._best_by_shares(weights, first=place)[:, :, 0], self.topk, 0)[
+                ..., :-1
+            ]
         near_k, near_v = self._near(kept, -self.window)
         branches = [
             weights @ self._shared(values),
@@ -179,9 +189,11 @@ class NSAMixer(BlockMixer):
         return (shared.clamp(min=0) // self.stride).to(like.dtype)
 
     @torch.no_grad()
-    def _chosen(self, shares: Float[Tensor, "b h i m"], first: int) -> Int[Tensor, "b g i k"]:
-        """The blocks, in order, that the queries from token `first` on read beside their own, by
-        the shares of compressed blocks; those that are not there as NONE.
+    def _best_by_shares(
+        self, shares: Float[Tensor, "b h i m"], *, first: int
+    ) -> Bool[Tensor, "b g i n"]:
+        """The blocks that the queries from token `first` on read, by the shares of compressed
+        blocks.
         """
         last = first + shares.shape[2]
         total = (last - 1) // self.selected + 1
@@ -193,8 +205,4 @@ class NSAMixer(BlockMixer):
         always = ((block < self.first) | (block > own - self.near)).to(shares.dtype)
         rank = scores + torch.finfo(shares.dtype).max / 4 * (always + (block == own))
         rank = torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))
-        found = largest(rank, self.topk)
-        # the own one comes first and is left out: it is read beside the others
-        found = torch.where(found == own, -1, torch.where(found < own, found, NONE))
-        found = found.sort(dim=-1).values[..., 1:]
-        return F.pad(found, (0, self.topk - 1 - found.shape[-1]), value=NONE)
+        return among_largest(rank, self.topk) & (block <= own)

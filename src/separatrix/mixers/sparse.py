@@ -41,16 +41,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
+    BlockKeys,
     GroupKeys,
     GroupValues,
     Keys,
@@ -60,9 +62,17 @@ from separatrix.mixers.base.tensors import (
     Tokens,
     Values,
 )
-from separatrix.mixers.ops.block_choice import choose, is_short, largest, seen_tokens
+from separatrix.mixers.ops.block_choice import (
+    ROOM,
+    best_blocks,
+    is_dense,
+    largest,
+    places_of,
+    spans,
+)
 from separatrix.mixers.ops.block_tiles import block_softmax, compressed_softmax
-from separatrix.mixers.ops.softmax import masked_softmax, softmax
+from separatrix.mixers.ops.recompute import recomputed
+from separatrix.mixers.ops.softmax import chosen_softmax, softmax
 from separatrix.mixers.window import windowed
 from separatrix.stacks.mechanisms import NSA, MoBA, Sparse
 
@@ -85,6 +95,9 @@ class BlockMixer(SoftmaxMixer):
         self.stride = stride or self.block
         self.topk = mechanism.topk
         self.window = mechanism.sizes().get("window", 0)
+        self.selected = self.block
+        # tokens up to here have no more blocks than they may read
+        self.whole = (self.topk + 1) * self.block
 
     @abstractmethod
     def _pooled(self, kept: State) -> State:
@@ -114,21 +127,38 @@ class BlockMixer(SoftmaxMixer):
         return keys, values
 
     def _of_blocks(
-        self, q: Keys, k: GroupKeys, v: GroupValues, chosen: Int[Tensor, "b n t j"], block: int
+        self, q: Keys, k: GroupKeys, v: GroupValues, best: Callable[..., Tensor], *asked: Tensor
     ) -> Values:
-        """Softmax over the tokens of the blocks that each head, or each key-value head, has chosen
-        (no less than the number of complete ones for none), and of the own block.
+        """Softmax over the tokens of the blocks that `best(*asked, first=)` names for a part of the
+        queries `asked`, the rest of which belongs to all of them.
         """
-        if chosen.shape[1] != self.heads:
-            chosen = self._shared(chosen)
-        if is_short(q.shape[2]):
-            return masked_softmax(q, self._shared(k), self._shared(v), seen_tokens(chosen, block))
+        block = self.selected
+        tokens = q.shape[2]
+        queries, *others = (y.detach() for y in asked)
+
+        def choice(first: int, last: int) -> Bool[Tensor, "b n i m"]:
+            run = partial(best, first=first)
+            marks = recomputed(run, queries[:, :, first:last], *others)
+            return marks if marks.shape[1] in (1, self.heads) else self._shared(marks)
+
+        if is_dense(tokens, self.topk * block):
+            keys, values = self._shared(k), self._shared(v)
+            return chosen_softmax(q, keys, values, choice, block=block, whole=self.whole)
+        size = max(64, ROOM * block // (len(q) * self.heads * tokens)) // block * block
+        picks = []
+        for first, last in spans(tokens, max(block, size), block):
+            marks = choice(first, last)
+            own = torch.arange(first, last, device=q.device)[:, None] // block
+            marks = marks & (torch.arange(marks.shape[3], device=q.device) < own)
+            picks.append(places_of(marks, self.topk, tokens // block))
         queries, picks = (
-            rearrange(y, "b (g r) t d -> (b g) r t d", g=self.kv) for y in (q, chosen)
+            rearrange(y, "b (g r) t d -> (b g) r t d", g=self.kv) for y in (q, torch.cat(picks, 2))
         )
-        picks = picks.clamp(max=q.shape[2] // block)
         y = block_softmax(queries, k.flatten(0, 1), v.flatten(0, 1), picks, block)
         return rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
+
+    def _best_by_scores(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b h t n"]:
+        return best_blocks(q, keys, first=first, k=self.topk, block=self.block)
 
     def _of_chosen(
         self, q: OneQuery, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
@@ -210,7 +240,7 @@ class SparseMixer(BlockMixer):
         keys, values = (self._shared(kept[f"compressed_{y}"]) for y in ("keys", "values"))
         branches = [
             compressed_softmax(q, keys, values, stride=self.block, since=self.block),
-            self._of_blocks(q, k, v, choose(q, keys, self.topk, self.block), self.block),
+            self._of_blocks(q, k, v, self._best_by_scores, q, keys),
         ]
         if self.window:
             near = self._near(kept)
@@ -274,8 +304,7 @@ class MoBAMixer(BlockMixer):
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         means = self._shared(self._whole(k, v, x)["means"])
-        chosen = choose(q, means, self.topk, self.block)
-        return self._out(self._of_blocks(q, k, v, chosen, self.block), x)
+        return self._out(self._of_blocks(q, k, v, self._best_by_scores, q, means), x)
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
         q = wide(q)

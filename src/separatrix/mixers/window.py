@@ -26,7 +26,7 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import join_chunks, split_chunks
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import Keys, Tokens, Values
-from separatrix.mixers.ops.softmax import causal_softmax, masked_softmax
+from separatrix.mixers.ops.softmax import PARTED, causal_softmax, masked_softmax, parted_softmax
 from separatrix.stacks.mechanisms import Chunked, Window
 
 
@@ -86,22 +86,30 @@ def windowed(
     chunk: int,
     cap: int = 0,
 ) -> Values:
-    """Softmax attention to the last `size` tokens, in chunks of `chunk` tokens or more."""
+    """Softmax attention to the last `size` tokens, in chunks of half as many, or of `chunk`."""
     tokens = q.shape[2]
     if tokens <= size:
-        return causal_softmax(q, k, v, sink, cap)
-    # a chunk of at least the window sees no further than the chunk before it
-    q, k, v = (split_chunks(x, max(size, chunk)).transpose(1, 2) for x in (q, k, v))  # b n h c ...
+        parts = parted_softmax if tokens <= PARTED else causal_softmax
+        return parts(q, k, v, sink=sink, cap=cap)
+    # a chunk sees no further than the two chunks before it, or the one
+    q, k, v = (split_chunks(x, max(-(-size // 2), chunk)).transpose(1, 2) for x in (q, k, v))
     # split_chunks makes no chunk longer than the sequence
     chunk = q.shape[3]
-    place = torch.arange(chunk, device=q.device)
-    ahead = place[:, None] - place  # query minus key in one chunk
+    far = 1 if chunk + 1 >= size else 2
+    place = torch.arange((far + 1) * chunk, device=q.device)
+    ahead = place[:, None] - place  # query minus key
     seen = (ahead >= 0) & (ahead < size)
-    y = masked_softmax(q[:, 0], k[:, 0], v[:, 0], seen, sink, cap)[:, None]
-    if q.shape[1] > 1:
-        # every chunk but the first beside the one before it: (b n) h 2c ...
-        keys, values = (torch.cat([x[:, :-1], x[:, 1:]], 3).flatten(0, 1) for x in (k, v))
-        seen = torch.cat([ahead + chunk < size, (ahead >= 0) & (ahead < size)], 1)
-        later = masked_softmax(q[:, 1:].flatten(0, 1), keys, values, seen, sink, cap)
+    first, keys, values = (x[:, :far].transpose(1, 2).flatten(2, 3) for x in (q, k, v))
+    near = first.shape[2]
+    y = masked_softmax(first, keys, values, seen[:near, :near], sink, cap)
+    y = y.unflatten(2, (-1, chunk)).transpose(1, 2)
+    if q.shape[1] > far:
+        # every later chunk beside those before it: (b n) h 2c or 3c ...
+        count = q.shape[1] - far
+        keys, values = (
+            torch.cat([x[:, i : i + count] for i in range(far + 1)], 3).flatten(0, 1)
+            for x in (k, v)
+        )
+        later = masked_softmax(q[:, far:].flatten(0, 1), keys, values, seen[-chunk:], sink, cap)
         y = torch.cat([y, later.unflatten(0, (len(q), -1))], 1)
     return join_chunks(y.transpose(1, 2), tokens)

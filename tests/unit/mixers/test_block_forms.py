@@ -98,6 +98,7 @@ def test_tiled_form_equals_the_masked_one(case: str, monkeypatch: pytest.MonkeyP
     masked = m(x)
     wanted = gradients(m, x, [masked])
     monkeypatch.setattr(block_choice, "SHORT", 0)
+    monkeypatch.setattr(block_choice, "DENSE", 0)
     for room in (1 << 9, 1 << 14, 1 << 22):
         monkeypatch.setattr(block_tiles, "ROOM", room)
         monkeypatch.setattr(block_choice, "ROOM", room)
@@ -187,6 +188,7 @@ def test_nan_is_seen_by_all_who_read_it(
     The tokens of its own block after it do too.
     """
     monkeypatch.setattr(block_choice, "SHORT", short)
+    monkeypatch.setattr(block_choice, "DENSE", 0)
     m = made(name, block=4, topk=1)
     x = torch.randn(1, 40, 6, dtype=torch.float64)
     x[0, 9] = float("nan")

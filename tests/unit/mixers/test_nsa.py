@@ -105,6 +105,7 @@ def test_equals_the_definition(
 ) -> None:
     if tiles:
         monkeypatch.setattr(block_choice, "SHORT", 0)
+        monkeypatch.setattr(block_choice, "DENSE", 0)
     sizes = SIZES | more
     layer = Layer("nsa", **sizes)
     y = by_definition(layer, sizes)

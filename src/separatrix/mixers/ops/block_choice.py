@@ -1,14 +1,14 @@
 """Which blocks or tokens a query reads: those with the largest scores, the earlier of equal ones
 first. No choice has a gradient.
 
-Shapes: b batch, h heads, n groups (sequence and key-value head), r query heads of one group, t
-tokens, d key dimension, m blocks, k chosen.
+Shapes: b batch, h heads, t tokens, d key dimension, m or n blocks, k chosen.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -19,13 +19,15 @@ from separatrix.mixers.base.tensors import Keys
 ROOM = 1 << 21
 """Scores held at a time, about."""
 SHORT = 512
-"""Sequences up to this length use a masked softmax over all pairs of tokens, which is faster
-there.
+"""Sequences up to this length, and those that read a share of 1 / DENSE, use a masked softmax over
+all pairs of tokens, which is faster there.
 """
+DENSE = 8
 
 
-def is_short(tokens: int) -> bool:
-    return tokens <= SHORT
+def is_dense(tokens: int, read: int) -> bool:
+    """Whether tokens that read so many others take a masked softmax."""
+    return tokens <= max(SHORT, DENSE * read)
 
 
 def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
@@ -48,46 +50,53 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     return torch.where(larger, found, earliest.gather(-1, rank.clamp(min=0)))
 
 
-def choose(q: Keys, keys: Float[Tensor, "b h m d"], k: int, block: int) -> Int[Tensor, "b h t j"]:
-    """The blocks with the largest <q, key> of those complete before the query's own block; m
-    stands for none.
+def among_largest(scores: Float[Tensor, "*b m"], k: int) -> Bool[Tensor, "*b m"]:
+    """Which of m numbers are the k largest, as `largest` has it."""
+    places = scores.shape[-1]
+    if k >= places:
+        return torch.ones_like(scores, dtype=torch.bool)
+    scores = torch.where(scores.isnan(), math.inf, scores.detach())
+    if scores.is_cuda:
+        least = scores.topk(k).values[..., -1:]
+    else:
+        # 4 ms of 2,048 times 2,048 numbers, where topk takes 68
+        parted = np.partition(scores.numpy(), places - k, -1)
+        least = torch.from_numpy(parted[..., places - k : places - k + 1])
+    equal = scores == least
+    larger = scores > least
+    return larger | (
+        equal & (equal.cumsum(-1, dtype=torch.int32) <= k - larger.sum(-1, keepdim=True))
+    )
+
+
+def best_blocks(
+    q: Keys, keys: Float[Tensor, "b h m d"], *, first: int, k: int, block: int
+) -> Bool[Tensor, "b h t n"]:
+    """The blocks that queries from token `first` on read: the k with the largest <q, key> of those
+    complete before the query's own block, and that one.
     """
-    blocks = keys.shape[2]
-    q = q.detach()
-    keys = keys.detach()
-    chosen = []
-    # scores of a part of the queries at a time: memory stays linear in t
-    for first, last in spans(q.shape[2], ROOM // max(1, q.shape[0] * q.shape[1] * blocks), block):
-        own = torch.arange(first, last, device=q.device)[:, None] // block
-        seen = min(blocks, (last - 1) // block)
-        scores = q[:, :, first:last] @ keys[:, :, :seen].mT
-        # NaN first: where the block is not complete, NaN is hidden like any other score
-        scores = torch.where(
-            torch.arange(seen, device=q.device) < own,
-            torch.where(scores.isnan(), math.inf, scores),
-            -math.inf,
-        )
-        found = largest(scores, k)
-        # early queries have fewer complete blocks than choices
-        found = torch.where(found < own, found, blocks)
-        chosen.append(F.pad(found, (0, min(k, blocks) - found.shape[-1]), value=blocks))
-    return torch.cat(chosen, 2)
+    last = first + q.shape[2]
+    every = torch.arange((last - 1) // block + 1, device=q.device)
+    own = torch.arange(first, last, device=q.device)[:, None] // block
+    # NaN first: where the block is not complete, NaN is hidden like any other score
+    scores = q @ keys[:, :, : len(every) - 1].mT
+    scores = torch.where(scores.isnan(), math.inf, scores)
+    scores = scores.masked_fill(every[:-1] >= own, -math.inf)
+    # early queries have fewer complete blocks than choices
+    best = among_largest(scores, k) & (every[:-1] < own)
+    return F.pad(best, (0, 1)) | (every == own)
+
+
+def places_of(marks: Bool[Tensor, "*b m"], k: int, none: int) -> Int[Tensor, "*b j"]:
+    """The places of at most k marks, in order, filled up with `none`."""
+    places = marks.shape[-1]
+    left = torch.arange(places, 0, -1, dtype=torch.int32, device=marks.device)
+    found = torch.where(marks, left, 0).topk(min(k, places)).values.long()
+    found = torch.where(found > 0, places - found, none)
+    return F.pad(found, (0, k - found.shape[-1]), value=none)
 
 
 def spans(tokens: int, size: int, multiple: int) -> list[tuple[int, int]]:
     """Cuts `tokens` places into consecutive spans of about `size`, a multiple of `multiple`."""
     size = max(1, size // multiple) * multiple
     return [(first, min(tokens, first + size)) for first in range(0, tokens, size)]
-
-
-def seen_tokens(chosen: Int[Tensor, "b h t j"], block: int) -> Bool[Tensor, "b h t t"]:
-    """The tokens that each token reads: those of the chosen complete blocks (no less than their
-    number stands for none) and those of its own up to it.
-    """
-    tokens = chosen.shape[2]
-    blocks = tokens // block
-    marks = torch.zeros(*chosen.shape[:3], blocks + 1, dtype=torch.bool, device=chosen.device)
-    marks = marks.scatter(-1, chosen.clamp(max=blocks), True)[..., :blocks]
-    seen = F.pad(marks.repeat_interleave(block, -1), (0, tokens - blocks * block))
-    place = torch.arange(tokens, device=chosen.device)
-    return seen | (place[:, None] // block == place // block).tril()

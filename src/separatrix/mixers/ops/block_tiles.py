@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from separatrix.mixers.base.tensors import BlockKeys, BlockValues, Keys, Values
-from separatrix.mixers.ops.block_choice import is_short, spans
+from separatrix.mixers.ops.block_choice import SHORT, spans
 from separatrix.mixers.ops.recompute import recomputed
 
 ROOM = 1 << 22
@@ -45,7 +45,7 @@ def compressed_softmax(
         seen = min(keys.shape[2], max(0, (last - 1 - since) // stride + 1))
         run = partial(_compressed, first=first, stride=stride, since=since)
         inputs = (q[:, :, first:last], keys[:, :, :seen], values[:, :, :seen])
-        outputs.append(run(*inputs) if is_short(tokens) else recomputed(run, *inputs))
+        outputs.append(run(*inputs) if tokens <= SHORT else recomputed(run, *inputs))
     return torch.cat(outputs, 2)
 
 
@@ -61,10 +61,12 @@ def compressed_weights(
     """What the queries from token `first` on weigh each block with."""
     place = torch.arange(first, first + q.shape[2], device=q.device)[:, None]
     later = torch.arange(keys.shape[2], device=q.device) * stride + since > place
-    none = (place < since).expand_as(later)
-    scores = (q @ keys.mT).masked_fill(later, -math.inf)
-    # where there is no block, scores of 0 keep the softmax and its gradient finite
-    return scores.masked_fill(none, 0.0).softmax(-1).masked_fill(none, 0.0)
+    none = place < since
+    # where there is no block, scores stay as they are: the softmax and its gradient are finite
+    hidden = torch.zeros_like(later, dtype=q.dtype).masked_fill(later & ~none, -math.inf)
+    scores = torch.baddbmm(hidden, q.flatten(0, 1), keys.flatten(0, 1).mT)
+    weights = scores.unflatten(0, q.shape[:2]).softmax(-1)
+    return weights.masked_fill(none, 0.0) if first < since else weights
 
 
 def block_softmax(
