@@ -144,13 +144,11 @@ class NSAMixer(BlockMixer):
         if q[..., 0].numel() * keys.shape[2] <= KEPT:
             weights = compressed_weights(q, shared, first=0, stride=self.stride, since=since)
             compressed = weights @ values
-            selected = self._of_blocks(
-                q, kept["keys"], kept["values"], self._best_by_shares, weights
-            )
+            best, asked = self._best_by_shares, (weights,)
         else:
             compressed = compressed_softmax(q, shared, values, stride=self.stride, since=since)
-            best = (self._best_by_keys, q, keys)
-        selected = self._of_blocks(q, kept["keys"], kept["values"], *best)
+            best, asked = self._best_by_keys, (q, keys)
+        selected = self._of_blocks(q, kept["keys"], kept["values"], best, *asked)
         window = windowed(q, *self._near(kept), size=self.window, chunk=self.chunk)
         return self._gated(x, [compressed, selected, window])
 
