@@ -14,7 +14,7 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.base import Theorem, at_most
+from separatrix.theory.base import Theorem
 from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
@@ -180,7 +180,7 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     )
     words = theorem.told(record or first, asked if task is None else task, architecture)
     title = f"composition, {counted_as(steps, 'step')}"
-    explain = f"{_wrong(steps, at_most(first.n))} {words.why}"
+    explain = f"{_wrong(steps, theorem.n_shown(first.n))} {words.why}"
     if first.n <= context:
         return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
     here = judge(architecture, filling(context, steps), among=quick)

@@ -14,7 +14,7 @@ from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_times
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.base import at_most, number, size_in_words
+from separatrix.theory.base import Theorem, number, size_in_words
 from separatrix.theory.judge import THEOREMS, graded, judge
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.words import Words
@@ -179,10 +179,12 @@ class Question:
         """The n at the context."""
         return size_in_words(self.task)[1] if self.n is None else self.n
 
-    def fails(self, n: int) -> str:
+    def fails(self, n: int, theorem: Theorem) -> str:
         """What FAILS from n on means."""
         plural = "" if n == 1 else "s"
-        return self.failed.format(n=number(n), s=plural, half=number(n // 2), most=at_most(n))
+        return self.failed.format(
+            n=number(n), s=plural, half=number(n // 2), most=theorem.n_shown(n)
+        )
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
         """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
@@ -214,7 +216,7 @@ class Question:
     ) -> list[CardLine]:
         theorem = THEOREMS[record.theorem]
         words = theorem.told(record, task, architecture)
-        line = _line(self.title, record, words.text, f"{self.fails(n)} {words.why}", n=n)
+        line = _line(self.title, record, words.text, f"{self.fails(n, theorem)} {words.why}", n=n)
         lines = [replace(line, grade=grade(architecture, self.task))]
         after = self.after_thought
         if after is not None and theorem.after_thought:
@@ -230,7 +232,7 @@ class Question:
         bound = Bound(theorem.key, n, self.size, verdict=record)
         kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
         words = theorem.told(record, self.at(n), architecture)
-        lines = [beyond(self.title, bound, kept, words, f"{self.fails(n)} {words.why}")]
+        lines = [beyond(self.title, bound, kept, words, f"{self.fails(n, theorem)} {words.why}")]
         after = self.after_thought
         if after is not None and theorem.after_thought:
             words = theorem.told(record, self.at(n), architecture, thought=True)

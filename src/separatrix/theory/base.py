@@ -131,7 +131,9 @@ class Theorem(ABC):
         """Where this theorem shows failure, given the n of a verdict: "from n = 58 on", or "at n =
         282" where larger sizes may be open. Every text that names such an n has it from here.
         """
-        return f"from {sized(n, of)} on" if self.larger_fail_too else f"at {sized(n, of)}"
+        if self.larger_fail_too:
+            return f"from {sized(n, of)} on"
+        return f"at {sized(n, of, found=True)}"
 
     def since(self, task: Task, least: Task | None) -> tuple[int | None, str]:
         """The n of the smallest task of a family that fails, and how it is told."""
@@ -141,9 +143,13 @@ class Theorem(ABC):
         of = "n" if what.endswith(" n") else what
         return n, f"it fails {self.failing(n, of=of)} ({task.family().described})"
 
+    def n_shown(self, n: int) -> str:
+        """The n of a verdict by itself: "7,675,932", "at most 5.97e23"."""
+        return at_most(n, found=not self.larger_fail_too)
+
     def failing_briefly(self, n: int) -> str:
         """The same for the cell of a table: "n >= 58", "n = 282" or "n <= 5.97e23"."""
-        shown = at_most(n)
+        shown = self.n_shown(n)
         if shown.startswith("at most"):
             return f"n {'>=' if self.larger_fail_too else '<='} {shown.removeprefix('at most ')}"
         return f"n {'>=' if self.larger_fail_too else '='} {shown}"
@@ -169,7 +175,7 @@ class Theorem(ABC):
         if verdict.n is not None:
             numbers |= {"fewer": verdict.n - 1}
         told = {name: number(value) for name, value in numbers.items() if type(value) is int}
-        return told if verdict.n is None else told | {"n": at_most(verdict.n)}
+        return told if verdict.n is None else told | {"n": self.n_shown(verdict.n)}
 
     def again(
         self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
@@ -218,8 +224,10 @@ class Theorem(ABC):
 
 
 _MOST_JUMPS = 500
-_LONG = 10**15
-"""Sizes of more digits are shortened."""
+_LONG, _FOUND_LONG = 10**15, 10**9
+"""Sizes from which on a size is shortened: the smallest one that fails, and one that a search has
+found, of which another search finds other digits.
+"""
 
 
 def counted(task: Task) -> Count:
@@ -288,9 +296,9 @@ def first_failing(
     return None if found is None else tasks.at(found)
 
 
-def sized(n: int, of: str = "n") -> str:
+def sized(n: int, of: str = "n", *, found: bool = False) -> str:
     """A size by its name: "n = 7,675,932", "n of at most 5.97e23"."""
-    shown = at_most(n)
+    shown = at_most(n, found=found)
     return f"{of} of {shown}" if shown.startswith("at most") else f"{of} = {shown}"
 
 
@@ -316,9 +324,17 @@ def number(value: int) -> str:
     return f"about {near}"
 
 
-def at_most(n: int) -> str:
+def at_most(n: int, *, found: bool = False) -> str:
     """A size of a failing prompt for people: with separators, or three digits rounded up where it
-    is long ("at most 5.97e23"), for a search finds no more than a bound of the smallest.
+    is long ("at most 5.97e23"). One that a search has found is long from ten digits on, for it is
+    no more than a bound of the smallest.
     """
-    text = f"{n:,}" if n < _LONG else ""
-    return text or f"at most {rounded_up(n)}"
+    return f"{n:,}" if n < (_FOUND_LONG if found else _LONG) else f"at most {rounded_up(n)}"
+
+
+def listed(numbers: Mapping[str, int]) -> str:
+    """Sizes that a search has found, by their names: "m = 241, X <= 9.28e13"."""
+    return ", ".join(
+        f"{name} = {value:,}" if value < _FOUND_LONG else f"{name} <= {rounded_up(value)}"
+        for name, value in numbers.items()
+    )

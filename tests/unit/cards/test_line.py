@@ -28,7 +28,7 @@ from separatrix.tasks import Equality, SeqComp, parse_task
         (
             Bound("IV", 10**12 + 1, 10**11),
             "the bound is out of reach",
-            "at n = 1,000,000,000,001",
+            "at n of at most 1.01e12",
         ),
         (Bound("V", 5 * 10**25, 8192), "the bound is out of reach", "at n of at most 5.00e25"),
         (Bound("CPW-1.1", None, 8192, log2_n="4096"), "the bound is out of reach", ""),

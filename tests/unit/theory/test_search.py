@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from separatrix.tasks import SeqComp
-from separatrix.theory.base import number
+from separatrix.theory.base import at_most, listed, number
+from separatrix.theory.fails import i_bounded_caches as i
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
@@ -88,6 +89,20 @@ def test_numbers_that_are_shortened_claim_no_more_than_about() -> None:
     assert number(10**15 - 1) == "999,999,999,999,999"
     assert number(2_384_185_791_015_625) == "about 2.384e+15"
     assert number(1 << 1200) == "about 2^1200"
+
+
+def test_a_size_that_a_search_found_is_rounded_up_from_ten_digits_on() -> None:
+    n = 5_970_000_001
+    assert at_most(10**9 - 1, found=True) == "999,999,999"
+    assert at_most(n, found=True) == "at most 5.98e9"
+    assert at_most(n) == "5,970,000,001"
+    assert listed({"m": 241, "X": n}) == "m = 241, X <= 5.98e9"
+    # III has its n from a search, I the smallest there is
+    found, least = iii.TheoremIII(), i.TheoremI()
+    assert found.failing(n) == "at n of at most 5.98e9"
+    assert found.failing_briefly(n) == "n <= 5.98e9"
+    assert least.failing(n) == f"from n = {n:,} on"
+    assert least.failing_briefly(n) == f"n >= {n:,}"
 
 
 def test_settling_finds_the_smallest_from_below_and_above() -> None:

@@ -18,7 +18,8 @@ from separatrix.core.evidence.records import (
     Verdict,
 )
 from separatrix.tasks import parse_task
-from separatrix.theory.base import number, size_in_words
+from separatrix.theory.base import number, size_in_words, sized
+from separatrix.theory.judge import THEOREMS
 
 R = TypeVar("R", bound=Evidence)
 
@@ -114,11 +115,12 @@ def _reach(main: Verdict, measured: Sequence[Measurement]) -> str:
     if main.status != "FAILS" or main.n is None:
         return ""
     largest = max(map(_n, measured))
+    size = sized(main.n, found=not THEOREMS[main.theorem].larger_fail_too)
     if main.n <= largest:
-        return f"Among the sizes trained lies the one proved to fail, n = {number(main.n)}."
+        return f"Among the sizes trained lies the one proved to fail, {size}."
     return (
-        f"Training here reached n = {number(largest)}; the size at which it is proved to fail, n ="
-        f" {number(main.n)}, lies beyond that: what was trained shows what gradient descent finds"
+        f"Training here reached n = {number(largest)}; the size at which it is proved to fail,"
+        f" {size}, lies beyond that: what was trained shows what gradient descent finds"
         " at this size, and proves nothing."
     )
 

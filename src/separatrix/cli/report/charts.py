@@ -36,6 +36,7 @@ from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
+from separatrix.theory import THEOREMS
 from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
@@ -340,8 +341,9 @@ def _highest(cell: Cell) -> str:
 
 
 def _bound(cell: Cell) -> str:
-    if cell.failing is not None:
-        return f"Dashed upright: the size at which failure is proved, n = {cell.failing.n:,}."
+    if cell.failing is not None and cell.failing.n is not None:
+        size = THEOREMS[cell.failing.theorem].n_shown(cell.failing.n)
+        return f"Dashed upright: the size at which failure is proved, n = {size}."
     if cell.status == "SOLVABLE":
         return "Dashed on top: some weights answer everything, up to the size they are built for."
     return "No size is known at which it fails."

@@ -11,7 +11,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.base import REAL_NUMBERS, readers
+from separatrix.theory.base import REAL_NUMBERS, listed, readers
 from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
 from separatrix.theory.fails.many_search import (
     ManyLayersSearch,
@@ -104,7 +104,7 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
     def listed(self, parameters: Parameters) -> str:
         task = {"m": parameters.m}
         task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
-        return ", ".join(f"{name} = {value:,}" for name, value in task.items())
+        return listed(task)
 
 
 def sizes_of(architecture: Architecture, n: int) -> Sizes:

@@ -16,7 +16,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.base import FAILS, NEITHER, Theorem, sized
+from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, sized
 from separatrix.theory.search.driver import CountingSearch, P, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
@@ -297,7 +297,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         if least is not None:
             numbers |= {_FROM + name: value for name, value in self._numbers(least).items()}
             failing_size = (
-                f"for L = {task.L} a failing size: {sized(least.n)} tokens"
+                f"for L = {task.L} a failing size: {sized(least.n, found=True)} tokens"
                 f" ({self.listed(least.parameters)})"
             )
         if here is None:
@@ -323,11 +323,11 @@ class DepthTheorem(Theorem, Generic[S, P]):
         """What a verdict's sentence says of the sizes."""
         # open blocks are named only where there are any
         bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
-        return f"{_listed(bits)} bits"
+        return f"{_exactly(bits)} bits"
 
     def listed(self, parameters: P) -> str:
         """What a verdict's sentence says of the parameters."""
-        return _listed(parameters.numbers)
+        return listed(parameters.numbers)
 
     def _numbers(self, found: Found[S, P]) -> dict[str, int]:
         return found.numbers | self.sides(found.parameters, found.sizes)
@@ -364,7 +364,7 @@ def open_bits(architecture: Architecture, index: int, t: int) -> int:
     return sum(part.open_bits(t) for part in architecture.layers[index])
 
 
-def _listed(numbers: Mapping[str, int]) -> str:
+def _exactly(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
 
 
