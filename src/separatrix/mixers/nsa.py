@@ -35,14 +35,13 @@ import math
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, linear, wide
 from separatrix.mixers.base.softmax import latest
 from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneQuery, OneToken, Tokens
-from separatrix.mixers.ops.block_choice import among_largest, places_of
+from separatrix.mixers.ops.block_choice import among_largest, largest
 from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
 from separatrix.mixers.ops.softmax import KEPT, softmax
 from separatrix.mixers.sparse import BlockMixer
@@ -163,12 +162,11 @@ class NSAMixer(BlockMixer):
         weights = (q @ self._shared(keys).mT).softmax(-1)
         # few blocks are read all: nothing to choose or to copy
         few = place // self.selected < self.topk
-        # without the own block, which is the last one
         chosen = None
         if not few:
-            chosen = places_of(self._best_by_shares(weights, first=place)[:, :, 0], self.topk, 0)[
-                ..., :-1
-            ]
+            rank = self._rank(weights, place)[:, :, 0, :-1]
+            # the own block, the last one, is read beside them
+            chosen = largest(rank, self.topk - 1)
         near_k, near_v = self._near(kept, -self.window)
         branches = [
             weights @ self._shared(values),
@@ -177,15 +175,6 @@ class NSAMixer(BlockMixer):
         ]
         return self._gated(x, branches)
 
-    def _common(self, blocks: int, selected: int, like: Tensor) -> Float[Tensor, "m j"]:
-        """o: stretches of `stride` tokens that compressed and selected blocks have in common."""
-        starts = torch.arange(blocks, device=like.device)[:, None] * self.stride
-        others = torch.arange(selected, device=like.device) * self.selected
-        shared = torch.minimum(starts + self.block, others + self.selected) - torch.maximum(
-            starts, others
-        )
-        return (shared.clamp(min=0) // self.stride).to(like.dtype)
-
     @torch.no_grad()
     def _best_by_shares(
         self, shares: Float[Tensor, "b h i m"], *, first: int
@@ -193,14 +182,24 @@ class NSAMixer(BlockMixer):
         """The blocks that the queries from token `first` on read, by the shares of compressed
         blocks.
         """
+        rank = self._rank(shares, first)
+        return among_largest(rank, self.topk) & (rank > -math.inf)
+
+    def _rank(self, shares: Float[Tensor, "b h i m"], first: int) -> Float[Tensor, "b g i n"]:
+        """P of every block up to the last query's own, and above it those that are always read; of
+        later blocks minus infinity.
+        """
         last = first + shares.shape[2]
-        total = (last - 1) // self.selected + 1
-        grouped = rearrange(shares, "b (g r) i m -> b g r i m", g=self.kv).sum(2)
-        scores = grouped @ self._common(shares.shape[3], total, shares)
+        block = torch.arange((last - 1) // self.selected + 1, device=shares.device)
         own = torch.arange(first, last, device=shares.device)[:, None] // self.selected
-        block = torch.arange(total, device=shares.device)
-        # above every share: those that are always read, the own one before all others
+        grouped = shares.unflatten(1, (self.kv, -1)).sum(2)
+        # of a stretch of `stride` tokens: those of the compressed blocks that hold it
+        held = self.block // self.stride
+        stretches = self.selected // self.stride
+        more = len(block) * stretches - grouped.shape[3]
+        scores = F.pad(grouped, (held - 1, max(0, more))).unfold(3, held, 1).sum(4)
+        scores = scores[..., : len(block) * stretches].unflatten(3, (-1, stretches)).sum(4)
+        # the own one before all others
         always = ((block < self.first) | (block > own - self.near)).to(shares.dtype)
         rank = scores + torch.finfo(shares.dtype).max / 4 * (always + (block == own))
-        rank = torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))
-        return among_largest(rank, self.topk) & (block <= own)
+        return torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))

@@ -39,7 +39,6 @@ ones; its memory is linear in T.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -163,28 +162,26 @@ class BlockMixer(SoftmaxMixer):
     def _of_chosen(
         self, q: OneQuery, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
     ) -> OneRead:
-        """The same for the token at a place; all tokens where none are chosen."""
-        k = kept["keys"]
-        v = kept["values"]
-        hidden = None
+        """The same for the token at a place, of complete blocks before its own; of all tokens where
+        none are chosen.
+        """
+        k, v = (kept[name] for name in ("keys", "values"))
         if chosen is not None:
-            chosen = torch.cat([chosen, torch.full_like(chosen[..., :1], place // block)], -1)
-            rows = chosen[..., None] * block + torch.arange(block, device=q.device)
-            rows = rows.flatten(2)  # b n s
-            hidden = rows > place
-            batch, groups = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
-            groups = groups * self.kv // chosen.shape[1]
-            at = (batch[:, None, None], groups[:, None], rows.clamp(max=place))
-            k = k[at]
-            v = v[at]
-        if k.shape[1] != self.heads:
-            k = self._shared(k)
-            v = self._shared(v)
-        scores = q @ wide(k).mT
-        if hidden is not None:
-            hidden = hidden if hidden.shape[1] == self.heads else self._shared(hidden)
-            scores = scores.masked_fill(hidden[:, :, None], -math.inf)
-        return softmax(scores, wide(v))
+            batch, heads = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
+            at = (batch[:, None, None], (heads * self.kv // chosen.shape[1])[:, None], chosen)
+            own = place // block * block
+            k, v = (
+                torch.cat(
+                    [
+                        y[:, :, :own].unflatten(2, (-1, block))[at].flatten(2, 3),
+                        y[:, :, own:] if len(heads) == self.kv else self._shared(y[:, :, own:]),
+                    ],
+                    2,
+                )
+                for y in (k, v)
+            )
+        k, v = (wide(y if y.shape[1] == self.heads else self._shared(y)) for y in (k, v))
+        return softmax(q @ k.mT, v)
 
     def _gated(
         self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None

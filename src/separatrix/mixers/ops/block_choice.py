@@ -25,6 +25,10 @@ all pairs of tokens, which is faster there.
 DENSE = 8
 
 
+SORTED = 256
+"""So few numbers are sorted, which is one operation."""
+
+
 def is_dense(tokens: int, read: int) -> bool:
     """Whether tokens that read so many others take a masked softmax."""
     return tokens <= max(SHORT, DENSE * read)
@@ -39,6 +43,8 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
         return torch.arange(places, device=scores.device).expand(scores.shape)
     # NaN is largest for topk, too, but equals nothing: ties would not be found below
     scores = torch.where(scores.isnan(), math.inf, scores.detach())
+    if places <= SORTED:
+        return scores.sort(descending=True, stable=True).indices[..., :k]
     values, found = scores.topk(k)
     # topk takes any of several equal to the k-th largest: those that are not larger are taken
     # again, earliest first
