@@ -131,12 +131,10 @@ class IndexedMixer(Indexer, SoftmaxMixer):
         return {"keys": k, "values": v, "index_keys": self._index_keys(x, start)}
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
-        chosen = self._chosen(x, kept, place)[:, None, :, None]  # b 1 k 1
-        k, v = (
-            y.gather(2, chosen.expand(-1, y.shape[1], -1, y.shape[3]))
-            for y in (kept["keys"], kept["values"])
-        )
-        return self._out(self._attend(q, k, v), x)
+        chosen = self._chosen(x, kept, place)
+        batch, heads = (torch.arange(n, device=q.device) for n in (len(q), self.kv))
+        at = (batch[:, None, None], heads[:, None], chosen[:, None])
+        return self._out(self._attend(q, kept["keys"][at], kept["values"][at]), x)
 
 
 class DSAMixer(Indexer, LatentMixer):
@@ -171,12 +169,9 @@ class DSAMixer(Indexer, LatentMixer):
         return {"index_keys": self._index_keys(x, start)}
 
     def _picked(self, x: OneToken, kept: State, place: int) -> State:
-        chosen = self._chosen(x, kept, place)[..., None]
-        return {
-            name: kept[name].gather(1, chosen.expand(-1, -1, kept[name].shape[2]))
-            for name in ("latents", "rotated")
-            if name in kept
-        }
+        chosen = self._chosen(x, kept, place)
+        at = (torch.arange(len(x), device=x.device)[:, None], chosen)
+        return {name: kept[name][at] for name in ("latents", "rotated") if name in kept}
 
 
 def indexed_softmax(
