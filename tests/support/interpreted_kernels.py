@@ -48,6 +48,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "rwkv6": ("rwkv", SIZES | {"width": WIDTH, "version": 6}),
     "rglru": ("rglru", {"width": 40}),
     "loglinear": ("loglinear", SIZES),
+    "fox": ("fox", SIZES),
+    "fox GQA": ("fox", SIZES | {"heads": 4, "kv_heads": 2}),
+    "gla of 272": ("gla", {"heads": 1, "head_dim": 272, "value_dim": 16}),
+    "retnet of 272": ("retnet", {"heads": 1, "head_dim": 272, "value_dim": 16}),
 }
 LENGTHS = (1, 70)
 RELATIVE = {torch.float32: 5e-5, torch.float16: 1e-2}

@@ -34,6 +34,7 @@ from separatrix.mixers.base.tensors import (
     Reads,
     Tokens,
 )
+from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.decay import after, after_at
 from separatrix.mixers.ops.softmax import parted_softmax, softmax
 from separatrix.stacks.mechanisms import Fox
@@ -74,9 +75,12 @@ class FoxMixer(SoftmaxMixer):
 
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = self._qkv(self._project(x))
-        log_f = wide(self._gates(x))
-        y = parted_softmax(q, self._shared(k), self._shared(v), log_f=log_f, cap=self.cap)
-        return self._out(y, x)
+        k, v, log_f = self._shared(k), self._shared(v), wide(self._gates(x))
+        # the kernel caps no scores
+        kernel = None if self.cap else chosen("forgetting_attn", k, v, x.dtype)
+        if kernel is not None:
+            return self._out(kernel(q, k, v, log_f[..., None]), x)
+        return self._out(parted_softmax(q, k, v, log_f=log_f, cap=self.cap), x)
 
     def _masked(
         self, q: Queries, k: GroupKeys, v: GroupValues, seen: Tensor, x: Tokens, places: Places

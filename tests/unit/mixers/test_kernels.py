@@ -45,6 +45,9 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "rwkv": ("rwkv", SIZES | {"width": WIDTH}, "rwkv7"),
     "rwkv6": ("rwkv", SIZES | {"width": WIDTH, "version": 6}, "gla"),
     "rglru": ("rglru", {"width": 300}, "hgrn"),
+    "fox": ("fox", SIZES | {"heads": 4, "kv_heads": 2}, "forgetting_attn"),
+    "gla 272": ("gla", {"heads": 1, "head_dim": 272, "value_dim": 4}, "gla"),
+    "retnet 272": ("retnet", {"heads": 1, "head_dim": 272, "value_dim": 4}, "simple_gla"),
     "loglinear": ("loglinear", SIZES, "log_linear"),
 }
 HALVES = ("rwkv7", "log_linear")
@@ -108,6 +111,22 @@ def chunk_gla(
     assert q.shape == k.shape == g.shape
     assert g.dtype == torch.float32
     return scanned(q, lambda s, i: g[:, i].exp()[..., None] * s + outer(k[:, i], v[:, i]), v), None
+
+
+def parallel_forgetting_attn(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float | None = None
+) -> Tensor:
+    """fla.ops.forgetting_attn: g (b t h), log gates; outputs alone."""
+    called.append("forgetting_attn")
+    aligned(q, k, v)
+    assert scale == 1.0
+    assert g.shape == q.shape[:3]
+    assert g.dtype == torch.float32
+    total = g.cumsum(1).transpose(1, 2)
+    q, k, v = (x.float().transpose(1, 2) for x in (q, k, v))
+    scores = q @ k.mT + total[..., None] - total[..., None, :]
+    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return (scores.masked_fill(later, -torch.inf).softmax(-1) @ v).transpose(1, 2)
 
 
 def chunk_gated_delta_rule(
@@ -215,6 +234,7 @@ OPERATORS = (
     chunk_rwkv7,
     chunk_log_linear_attn,
     chunk_hgrn,
+    parallel_forgetting_attn,
 )
 
 
@@ -335,6 +355,12 @@ def test_autocast_names_the_format(installed: pytest.MonkeyPatch) -> None:
     installed.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
     installed.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
     assert chosen("kda", *keys()) is not None
+
+
+def test_capped_scores_of_fox_are_ours() -> None:
+    m = drawn(mixer(mechanism("fox", **SIZES, softcap=5), width=WIDTH)).to(torch.bfloat16)
+    m(inputs(torch.bfloat16))
+    assert called == []
 
 
 def test_on_a_cpu_nothing_is_asked(installed: pytest.MonkeyPatch) -> None:

@@ -106,10 +106,13 @@ GATED = ("q", "k", "v", "g")
 DELTA = (*GATED, "beta")
 KERNELS = {
     # R_i = a_i R_{i-1} + k_i v_i^T, y_i = R_i^T q_i; without decay where log a is None
-    "linear": Kernel("fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED),
-    "simple_gla": Kernel("fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED, gated=True),
+    # key dimensions are read block by block: any number of them
+    "linear": Kernel("fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED, keys=None),
+    "simple_gla": Kernel(
+        "fla.ops.simple_gla", "chunk_simple_gla", FULL, GATED, keys=None, gated=True
+    ),
     # the same with a decay for each key dimension
-    "gla": Kernel("fla.ops.gla", "chunk_gla", FULL, GATED),
+    "gla": Kernel("fla.ops.gla", "chunk_gla", FULL, GATED, keys=None),
     # R_i = (I - b_i k_i k_i^T) diag(a_i) R_{i-1} + b_i k_i v_i^T, one decay or one for each key
     # dimension
     "gated_delta_rule": Kernel(
@@ -136,6 +139,8 @@ KERNELS = {
         values=64,
         tokens=1 << 17,
     ),
+    # softmax attention with scores <q_i, k_j> + f_{j+1} + ... + f_i, f as g
+    "forgetting_attn": Kernel("fla.ops.forgetting_attn", "parallel_forgetting_attn", FULL, GATED),
     "hgrn": Kernel("fla.ops.hgrn", "chunk_hgrn", SINGLE, call=hgrn, tf32=False, keys=None),
 }
 
@@ -156,5 +161,8 @@ def _theirs(x: Keys, dtype: torch.dtype, multiple: int = MULTIPLE) -> Tensor:
 
 
 def _ours(outputs: Any, v: Values) -> Values:
-    """The first of an operator's outputs, in the layout, size and format of our values."""
-    return outputs[0].transpose(1, 2)[..., : v.shape[-1]].to(v.dtype)
+    """An operator's output, or the first of several, in the layout, size and format of our
+    values.
+    """
+    first = outputs if isinstance(outputs, Tensor) else outputs[0]
+    return first.transpose(1, 2)[..., : v.shape[-1]].to(v.dtype)
