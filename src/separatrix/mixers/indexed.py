@@ -190,15 +190,9 @@ def indexed_softmax(
         return recomputed(run, index_q[:, first:last], index_w[:, first:last], index_k[:, :last])
 
     near = min(tokens, max(1, block_choice.DENSE) * topk)
-    copies = heads // k.shape[1]
-    outputs = [
-        chosen_softmax(
-            q[:, :, :near],
-            *(y[:, :, :near].repeat_interleave(copies, 1) for y in (k, v)),
-            partial(choice, best_tokens),
-            whole=topk,
-        )
-    ]
+    keys, values = (y[:, :, :near].repeat_interleave(heads // k.shape[1], 1) for y in (k, v))
+    read = partial(choice, best_tokens)
+    outputs = [chosen_softmax(q[:, :, :near], keys, values, read, whole=topk)]
     # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
     size = max(64, tokens // 64, block_choice.ROOM // (batch * heads * tokens))
     for first, last in spans(tokens - near, size, 1):
