@@ -218,6 +218,6 @@ def loads(package: str, code: str) -> bool:
     }
     told = f"{code}\nimport sys\nprint({package!r} in sys.modules)"
     ran = subprocess.run(
-        [sys.executable, "-c", told], env=environment, timeout=60, check=True, capture_output=True
+        [sys.executable, "-c", told], env=environment, timeout=600, check=True, capture_output=True
     )
     return ran.stdout.strip() == b"True"

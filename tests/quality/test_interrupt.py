@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.interrupts import heeds_interrupts
+from support.waiting import SAFETY, until
 
 
 def _start(out: Path) -> subprocess.Popen[str]:
@@ -25,15 +25,6 @@ def _start(out: Path) -> subprocess.Popen[str]:
         start_new_session=True,
         preexec_fn=heeds_interrupts,
     )
-
-
-def _wait(condition, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def _alive(session: int) -> bool:
@@ -54,12 +45,12 @@ def _alive(session: int) -> bool:
 def test_stopping_the_main_job(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     process = _start(tmp_path)
     try:
-        assert _wait(lambda: any((tmp_path / ".saved").glob("*.json")), 120)
+        until(lambda: any((tmp_path / ".saved").glob("*.json")) or process.poll() is not None)
         os.kill(process.pid, sent)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SAFETY)
         assert process.returncode == code
         assert "Traceback" not in errors
-        assert _wait(lambda: not _alive(process.pid), 15)
+        until(lambda: not _alive(process.pid))
     finally:
         if _alive(process.pid):
             os.killpg(process.pid, signal.SIGKILL)

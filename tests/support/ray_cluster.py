@@ -11,13 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import separatrix
 from separatrix.training.packs import Slice, Update
+from support.waiting import until
 
 MARK = "SEPARATRIX_TEST_NODE"
 """In the environment of every process of a node: Ray's own change their names and sessions."""
@@ -69,7 +69,7 @@ class Node:
     def address(self) -> str:
         """Where a head listens, once it does."""
         note = self.folder / "ray_current_cluster"
-        until(note.exists, 60, lambda: f"no head: {self.log()}")
+        until(note.exists, lambda: f"no head: {self.log()}")
         return note.read_text().strip()
 
     def log(self) -> str:
@@ -113,16 +113,6 @@ def by_processor_time(piece: Slice) -> Update:
     begin = time.process_time()
     update = work(piece)
     return replace(update, seconds=time.process_time() - begin)
-
-
-def until(
-    true: Callable[[], object], seconds: float = 120.0, otherwise: Callable[[], str] | None = None
-) -> None:
-    """Waits for something to become true. Raises AssertionError with the text of `otherwise`."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, otherwise() if otherwise else "not within the time"
-        time.sleep(0.05)
 
 
 def _name(process: int) -> str:

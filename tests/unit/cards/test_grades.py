@@ -26,10 +26,7 @@ def test_recall_and_composition_are_graded_at_the_context() -> None:
     recalled = -(-(reach * 10**6 + far * recalled) // n)
     composed = highest_accuracy(Power(m, farther), farther, m, bits)
     composed = -(-(reach * 10**6 + farther * composed) // m)
-    assert {question: grade.ceiling for question, grade in graded.items()} == {
-        "recall of one of n facts (vocabulary 256,000)": recalled,
-        "composition, 2 steps": composed,
-    }
+    assert [grade.ceiling for grade in graded.values()] == [recalled, composed]
     for grade in graded.values():
         recheck(grade.verdict)
         assert grade.why.startswith("All layers together reach back 16,430 tokens")

@@ -28,7 +28,7 @@ def test_what_is_asked_fits_in_the_context(stack: str, context: int) -> None:
 def test_a_token_has_room_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert card_facts(resolve("full*2"), 1).table == rows_of(resolve("full*2"), [])
     assert run(["analyze", "full*2", "--context", "1"]) == 0
-    assert "Nothing that is asked here has room in 1 token." in capsys.readouterr().out
+    assert "room in 1 token." in capsys.readouterr().out
     assert run(["compare", "full*2", "gdn", "--context", "1"]) == 0
     assert run(["analyze", "full*2", "--context", "1", "--why", "recall"]) == 2
 
@@ -46,6 +46,6 @@ def test_what_is_missing_is_named() -> None:
     for stack, context in (("qwen3-next-80b", 10**12), ("full @ positions=alibi", 64)):
         rows = {row.key: row for row in card_facts(resolve(stack), context).table}
         assert rows["recall"].status == "OPEN"
-        assert rows["recall"].decides != "no bound and no construction here"
+        assert "no bound" not in rows["recall"].decides
     sparse = {row.key: row for row in card_facts(resolve("sparse"), 4096).table}
     assert len(sparse["recall"].said) <= 80

@@ -128,7 +128,7 @@ def test_edited_weights_are_refused(
 
 
 def test_what_does_not_fit_is_said() -> None:
-    with pytest.raises(SizeError, match="the automaton is found from all inputs"):
+    with pytest.raises(SizeError, match="from all inputs"):
         construct(Eva(n=16, V=16), kind="automaton")
     with pytest.raises(SizeError, match="rules >= 12"):
         construct(Eva(n=3, V=3), Architecture.parse("automaton(bits=8, rules=11)"), "automaton")

@@ -157,7 +157,7 @@ def test_a_weight_that_is_a_difference_of_two_numbers_is_refused() -> None:
     output[:, 1 - row] = -output[:, row]
     prompts = (np.arange(task.n) < np.arange(task.n + 1)[:, None]).astype(np.int64)
     assert wrong(built, prompts, np.arange(task.n + 1))
-    with pytest.raises(CheckFailed, match="the weight is not one number"):
+    with pytest.raises(CheckFailed, match="not one number"):
         DERIVATIONS["counting"].proved(task, model, FP32)
 
 
@@ -168,7 +168,7 @@ def test_a_weight_that_the_format_may_flush_is_refused() -> None:
     DERIVATIONS["counting"].proved(task, model, fp16)
     model.get_parameter("blocks.0.mixers.0.v.weight").mul_(2.0**-13)
     model.get_parameter("blocks.0.mixers.0.o.weight").mul_(2.0**13)
-    with pytest.raises(CheckFailed, match="may be flushed to zero in fp16"):
+    with pytest.raises(CheckFailed, match="to zero in fp16"):
         DERIVATIONS["counting"].proved(task, model, fp16)
 
 

@@ -52,8 +52,8 @@ def test_a_record_tells_its_formats_and_is_derived_again(name: str, tmp_path: Pa
     record, _ = load(tmp_path)
     assert record == built.record
     checked = " ".join(verify(record, folder=tmp_path).checks)
-    assert "the proof in float16 derived again" in checked
-    assert ("not run: nothing here computes in p20" in checked) == (name == "p20")
+    assert "proof in float16" in checked
+    assert ("in p20" in checked) == (name == "p20")
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_forged_proofs_of_other_formats_are_refused(tmp_path: Path) -> None:
 def test_weights_that_a_format_has_not_break_its_proof() -> None:
     """The circle of 7 values on the grid of float32: cosines with 24 digits."""
     built = proved_in(construct(parse_task("twosum:n=3,M=7"), kind="match2"), ["bf16", "fp64"])
-    assert "holds a number that bfloat16 has not" in built.record.proofs["bf16"]["breaks"]
+    assert "bfloat16" in built.record.proofs["bf16"]["breaks"]
     assert "final_margin" in built.record.proofs["fp64"]
 
 
 def test_weights_without_a_proof_say_so(tmp_path: Path) -> None:
     built = construct(parse_task("eva:n=4,V=4"), arithmetic=arithmetic("fp32").unproved)
     built.save(tmp_path)
-    with pytest.raises(CannotCheck, match="nothing is proved of these weights"):
+    with pytest.raises(CannotCheck, match="nothing is proved"):
         verify(built.record, folder=tmp_path)
     claims = dataclasses.replace(built.record, statement="it is right")
     with pytest.raises(CheckFailed, match="says no more than"):

@@ -78,7 +78,7 @@ def test_other_counts(right: int, expected: str, by_luck: bool) -> None:
     """
     found = compared(trial(0, right))
     assert (found.found, found.by_luck) == (expected, by_luck)
-    assert ("as another seed would" in said(found)) == (expected == "agrees" and not by_luck)
+    assert ("another seed" in said(found)) == (expected == "agrees" and not by_luck)
 
 
 def test_bits_that_were_changed_are_seen() -> None:
@@ -86,7 +86,7 @@ def test_bits_that_were_changed_are_seen() -> None:
     assert compared(replace(trial(0, 500), bits=1.4)).found == "agrees"
     found = compared(trial(0, 500, bits=1.0))
     assert found.found == "differs"
-    assert "bits per answer 1, recorded: 1.5" in said(found)
+    assert "answer 1, recorded: 1.5" in said(found)
     assert compared(trial(0, 500, bits=1.64)).found == "agrees"
     assert compared(trial(0, 500, bits=1.66)).found == "differs"
 

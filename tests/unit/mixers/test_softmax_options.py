@@ -84,7 +84,7 @@ def test_long_sequences_are_capped_in_parts(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sparse", "moba", "indexed", "chunked"])
 def test_others_do_not_cap(name: str) -> None:
-    with pytest.raises(SizeError, match=f"no mixer here caps scores of '{name}'"):
+    with pytest.raises(SizeError, match=f"caps scores of '{name}'"):
         mixer(mechanism(name, softcap=5), width=8)
 
 

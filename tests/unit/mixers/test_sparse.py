@@ -293,7 +293,7 @@ def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
         is not None
     )
     assert BlockRetrieval().judge(spec, task) is None
-    with pytest.raises(SizeError, match="no conv, rope, window or gates"):
+    with pytest.raises(SizeError, match="window or gates"):
         sparse_retrieval.build(task, spec)
 
 
@@ -305,16 +305,16 @@ def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
     spec = Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3")
     task = TwoSum(n=12, M=32)
     model = build(spec, task)
-    with pytest.raises(SizeError, match="without conv, rope, window and gates"):
+    with pytest.raises(SizeError, match="window and gates"):
         swap_blocks(model, task, grid=Grid(3, -1))
-    with pytest.raises(SizeError, match="without conv, rope, window and gates"):
+    with pytest.raises(SizeError, match="window and gates"):
         refute(spec, task, method="block_swap")
     found = refute(spec, task, budget=5, tries=64)
     assert (
         isinstance(found, NotFound) or found.form == "wrong_answer"
     )  # what is searched without being told
     copy = exact(model)
-    with pytest.raises(SizeError, match="only plain ones can be judged"):
+    with pytest.raises(SizeError, match="only plain ones"):
         selection_gap(copy, 1, copy.init_cache(1), 12)
 
 
@@ -335,7 +335,7 @@ def test_a_certificate_of_a_block_swap_is_about_plain_heads(option: str) -> None
         output=0,
         details={},
     )
-    with pytest.raises(EvidenceError, match="a block swap is about plain ones"):
+    with pytest.raises(EvidenceError, match="plain ones"):
         verify_certificate(record)
 
 

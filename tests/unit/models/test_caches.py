@@ -194,5 +194,5 @@ def test_selection_gap_by_hand(topk: int, gap: float) -> None:
 
 
 def test_selection_gap_needs_one_sparse_layer() -> None:
-    with pytest.raises(SizeError, match="one layer of sparse heads"):
+    with pytest.raises(SizeError, match="one layer of sparse"):
         selection_gap(_model("gdn"), 0, [[{}]], 0)

@@ -145,7 +145,7 @@ def test_less_than_a_solver_of_iv_needs(
     r, q, g = sizes.failing() or (0, 0, 0)
     line = two_readings_solver(sizes, way)
     confirm(line, sizes.task, adversary_iv(line, r=r, q=q, g=g))
-    with pytest.raises(AdversaryFailed, match="which does not hold at these sizes") as failed:
+    with pytest.raises(AdversaryFailed, match="does not hold") as failed:
         adversary_iv(two_readings_solver(full, way), r=r, q=q, g=g)
     assert failed.value.step == ("a" if way in ("carried", "gathered") else "b")
 
@@ -198,7 +198,7 @@ def test_tampered_collisions_are_refused(collision: tuple[OneReading[int], Colli
             check_collision(line, bad)
     with pytest.raises(SizeError, match="they must lie in"):
         check_collision(line, replace(good, second=(9, *good.second[1:])))
-    with pytest.raises(CheckFailed, match="does not get the same"):  # another protocol
+    with pytest.raises(CheckFailed, match="not get the same"):  # another protocol
         check_collision(OneReading(line.sizes, random_tables(6)), good)
 
 

@@ -56,7 +56,7 @@ def test_one_argument_is_enough() -> None:
 
 
 def test_one_value_is_no_task() -> None:
-    with pytest.raises(SizeError, match="n is 1; it must be an integer from 2"):
+    with pytest.raises(SizeError, match=r"n is 1; .* from 2"):
         Eva(n=1)
 
 

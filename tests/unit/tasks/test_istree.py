@@ -113,9 +113,9 @@ def test_a_number_of_partitions_that_cannot_be_written() -> None:
     count = Partitions(task.n, task.groups)
     assert count.exceeds_bits(4 * 10**12)
     assert not count.exceeds_bits(36 * 10**12)
-    with pytest.raises(Undecided, match="too large to be written"):
+    with pytest.raises(Undecided, match="too large"):
         count.exact()
-    with pytest.raises(SizeError, match="at most as many as things"):
+    with pytest.raises(SizeError, match="as many as things"):
         Partitions(3, 4)
 
 

@@ -170,7 +170,7 @@ def test_a_place_twice_in_a_set_is_refused() -> None:
     task = QSA(n=4, q=2, V=2, sets=2)
     with pytest.raises(SizeError, match="a set holds a place twice"):
         task.answer(np.array([[0, 1, 0, 1, 2, 3, 5, 5]]))
-    with pytest.raises(SizeError, match=r"a set holds 1; it must lie in \[2, 6\)"):
+    with pytest.raises(SizeError, match=r"holds 1; .*\[2, 6\)"):
         task.answer(np.array([[0, 1, 0, 1, 2, 3, 5, 1]]))
     assert task.answer(np.array([[0, 1, 0, 1, 2, 3, 3, 2]])).tolist() == [
         [-1, -1, -1, -1, -1, 1, -1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -28,7 +29,7 @@ def test_the_issue_in_one_sentence() -> None:
     task = Eva(n=10_000_000, V=256_000)
     (verdict,) = judge(model, task, among=lambda theorem: theorem is A)
     assert "at 10,000,000 facts" in verdict.statement
-    assert "no weights answer more than 80.7 % of random questions" in verdict.statement
+    assert "more than 80.7 %" in verdict.statement
     assert verdict.numbers["cache_bits"] == 137_904_128  # ux.md
     assert (verdict.status, verdict.theorem, verdict.n) == ("FAILS", "A", task.n)
     # from which n it fails comes first, how badly second
@@ -41,9 +42,7 @@ def test_the_issue_in_one_sentence() -> None:
     recheck(verdict)
     assert from_envelope(verdict.envelope()) == verdict
     words = A.told(verdict, task, model)
-    assert words.text == (
-        "at 10,000,000 facts no weights answer more than 80.7 % of random questions"
-    )
+    assert re.findall(r"\d[\d,.]*", words.text) == ["10,000,000", "80.7"]
     # 7,675,931 facts fit (ux.md), and of 256,000 values one is guessed
     assert "reaches 76.7 %" in words.why
 
@@ -99,8 +98,8 @@ def test_of_absent_keys_only_questions_whose_key_is_there_are_graded() -> None:
     absent = parse_task("recall:n=64,K=65,V=99,form=absent")
     ask = [v for task in (here, absent) for v in judge(TINY, task) if v.theorem == "A"]
     assert [v.numbers for v in ask] == [ask[0].numbers] * 2
-    assert "of random questions whose key is there, with or without" in ask[1].statement
-    assert "of random questions, with or without" in ask[0].statement
+    assert "key is there" in ask[1].statement
+    assert "random questions, with" in ask[0].statement
     recheck(ask[1])
     assert (graded(TINY, here), graded(TINY, absent)) == (ask[0], None)
     assert trained_ceiling(TINY, absent) is None

@@ -96,11 +96,11 @@ def test_silent_with_positions_which_is_what_a_spec_means_by_default() -> None:
     assert TheoremP().judge(Architecture.parse("gla @ bf16, positions=embedded"), task) is None
     (silent,) = judge(Architecture.parse("gla @ bf16"), task)
     assert silent.status == "OPEN"
-    assert "positions=embedded; a spec means embedded unless it says otherwise" in silent.statement
+    assert "positions=embedded" in silent.statement
     recheck(silent)
     (found,) = judge(Architecture.parse("gla @ bf16, positions=none"), task)
     assert (found.status, found.theorem, found.n) == ("FAILS", "P", 131_073)
-    assert "tokens enter the stack without their places (positions=none)" in found.assumptions
+    assert any("(positions=none)" in said for said in found.assumptions)
     assert any(said.startswith("token by token, as in decoding") for said in found.assumptions)
 
 

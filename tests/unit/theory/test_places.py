@@ -48,11 +48,8 @@ def test_rotations_alone_find_places(task: Task) -> None:
 @pytest.mark.parametrize("task", [PAIRS, QUERY], ids=lambda task: task.form)
 def test_contents_do_not_compare_under_rotation(task: Task) -> None:
     status, sentence, _ = decided(f"full*3 @ {LLAMA}", task)
-    assert (status, sentence) == (
-        "OPEN",
-        "no theorem here decides it: rotations turn every key dimension of its full layers with the"
-        " distance, so that the bits of two values do not compare",
-    )
+    assert status == "OPEN"
+    assert "rotations turn every" in sentence
     # 16 bits and two tags
     assert decided(f"full*3 @ {LLAMA}, rope_dim=110", task)[0] == "SOLVABLE"
     status, sentence, _ = decided(f"full*3 @ {LLAMA}, rope_dim=112", task)
@@ -65,12 +62,11 @@ def test_contents_do_not_compare_under_rotation(task: Task) -> None:
 def test_layers_without_positions_see_a_multiset(task: Task) -> None:
     status, sentence, _ = decided("full*3 @ positions=none", task)
     assert status == "OPEN"
-    assert "see no places (no embeddings, no rotation)" in sentence
+    assert "no embeddings, no" in sentence
     # what is asked of a multiset needs no places
     assert decided("full*3 @ positions=none", PAIRS)[0] == "SOLVABLE"
-    assert decided("full*3", task)[2] == (
-        "positions: learned or free embeddings give every token its place",
-    )
+    (assumed,) = decided("full*3", task)[2]
+    assert assumed.startswith("positions: ")
 
 
 @pytest.mark.parametrize("task", [EVA, STEPS, EQUAL, PAIRS, QUERY], ids=lambda task: task.spec)
@@ -96,7 +92,7 @@ def test_capped_scores_leave_it_open() -> None:
         for task in (EVA, EQUAL, PAIRS):
             status, sentence, _ = decided(f"full*2 @ {sizes}", task)
             assert status == "OPEN"
-            assert "scores of its full layers are capped, bounded, or" in sentence
+            assert "capped, bounded, or" in sentence
 
 
 @pytest.mark.parametrize("task", [EVA, STEPS, EQUAL], ids=lambda task: task.name)
@@ -129,7 +125,7 @@ def test_rounding_may_hide_neighbouring_places() -> None:
     sizes = f"{ROTATED}, rope_base=1000000, rope_scaling=linear_8, head_dim=128"
     status, sentence, _ = decided(f"full*3 @ {sizes}, bf16", EVA)
     assert status == "OPEN"
-    assert "not shown to tell 4,001 places apart in bf16" in sentence
+    assert "4,001 places apart in bf16" in sentence
     assert decided(f"full*3 @ {sizes}, fp32", EVA)[0] == "SOLVABLE"
 
 
@@ -236,7 +232,7 @@ def test_a_start_token_beside_the_offset_asked_for() -> None:
     assert decided(f"full*2 @ {sizes}, rope_dim=64", half)[0] == "SOLVABLE"
     status, sentence, _ = decided(f"full*2 @ {sizes.replace('256', '64')}", half)
     assert status == "OPEN"
-    assert "no room for a start token" in sentence
+    assert "start token" in sentence
 
 
 @pytest.mark.parametrize("n", [3, 24])

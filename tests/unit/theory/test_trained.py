@@ -67,7 +67,7 @@ def test_what_luck_explains_passes_and_more_does_not() -> None:
         # a hundredth more is luck, a quarter more is not
         check_trained(TINY, EVA, [most + total // 100] * seeds, total)
         if total > 100:
-            with pytest.raises(CheckFailed, match=r"no weights answer more than 48\.8 %"):
+            with pytest.raises(CheckFailed, match=r"than 48\.8 %"):
                 check_trained(TINY, EVA, [*[0] * (seeds - 1), most + total // 4], total)
     # what three seeds cannot have together, though each alone could
     each = next(k for k in range(1001, 2048) if _refused([k] * 12, 2048))
@@ -103,7 +103,7 @@ def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -
     assert train(RUN).correct < 512 * 0.488
     every = Tally(512, 512, 512, bits=0.0, bits_squares=0.0, close=0, close_answers=0)
     monkeypatch.setattr(engine, "tally", lambda *_, **__: every)
-    with pytest.raises(CheckFailed, match="512 of 512 answers are said to be right"):
+    with pytest.raises(CheckFailed, match="512 of 512 answers"):
         train(RUN)
     outcome = Outcome(seed=0, correct=512, tested=512, steps_done=2, parameters=1)
     with pytest.raises(CheckFailed, match="please report this"):
@@ -120,7 +120,7 @@ def test_single_answers_cross_no_ceiling_either() -> None:
     for percent, refused in ((48, False), (55, False), (70, True)):
         told = replace(outcome, right=512 * 64 * percent // 100)
         if refused:
-            with pytest.raises(CheckFailed, match=r"no weights answer more than 48\.8 %"):
+            with pytest.raises(CheckFailed, match=r"than 48\.8 %"):
                 measurement(run, [told])
         else:
             assert measurement(run, [told]).answers
@@ -132,7 +132,7 @@ def test_verify_refuses_what_no_weights_can_have() -> None:
     record = measurement(RUN, [outcome])
     assert any("Theorem A allows 48.8 %" in said for said in verify_measurement(record))
     forged = replace(record, correct=(400,), intervals=(wilson(400, 512),))
-    with pytest.raises(CheckFailed, match="no weights answer more than"):
+    with pytest.raises(CheckFailed, match="no weights"):
         verify_measurement(forged)
 
 

@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support.interrupts import heeds_interrupts
+from support.waiting import SAFETY, until
 
 SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "environment.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
@@ -96,7 +96,7 @@ def command(root: Path, need: str = "run") -> subprocess.Popen[str]:
 
 def bring(root: Path, need: str = "run") -> tuple[int, str, str]:
     process = command(root, need)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=SAFETY)
     return process.returncode, out, err
 
 
@@ -131,7 +131,8 @@ def test_a_failure_says_why_and_leaves_no_stamp_and_what_worked_still_works(proj
     assert bring(project)[0] == 0
     code, out, err = bring(project, "test")
     assert code == 1
-    assert out == "setting up .venv for `make test` (once; it can take minutes)\n"
+    assert out.count("\n") == 1
+    assert "make test" in out
     assert "missing-from-every-index" in err  # pip's own reason
     assert err.endswith(
         "error: set-up failed: the packages could not be installed; pip's own words are above. The"
@@ -171,7 +172,7 @@ def test_an_interrupted_set_up_starts_again(project: Path, sent: signal.Signals)
     process = command(project)
     wait(project / "building")
     os.killpg(process.pid, sent)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=SAFETY)
     assert process.returncode == (130 if sent == signal.SIGINT else -9)
     assert sent == signal.SIGKILL or err.endswith(
         "set-up interrupted; the same command starts again\n"
@@ -191,10 +192,10 @@ def test_two_at_once(project: Path) -> None:
     (project / "slow").unlink()
     second = command(project)
     assert second.stdout is not None
-    assert second.stdout.readline() == "waiting for another set-up of this folder\n"
+    assert second.stdout.readline().startswith("waiting")
     os.killpg(first.pid, signal.SIGKILL)  # the lock goes with its process
     first.communicate()
-    out, err = second.communicate(timeout=60)
+    out, err = second.communicate(timeout=SAFETY)
     assert (second.returncode, out, err) == (0, SETTING_UP, "")
 
 
@@ -210,11 +211,8 @@ def test_a_need_includes_those_before_it_and_a_damaged_file_or_a_lost_python_is_
         )
     )
     assert "needs = ''" in (project / "backend.py").read_text()
-    assert bring(project, "test") == (
-        0,
-        "setting up .venv for `make test` (once; it can take minutes)\n",
-        "",
-    )
+    code, out, err = bring(project, "test")
+    assert (code, out.count("\n"), err) == (0, 1, "")
     assert bring(project) == (0, "", "")
     for damaged in ("[]", "null", '{"met": 5}', '{"inputs": 1}', "{"):
         (project / ".venv" / ".needs").write_text(damaged)
@@ -233,7 +231,7 @@ def test_an_ended_set_up_ends_pip_and_settings_that_lead_elsewhere_are_ignored(
     process = command(project)
     wait(project / "building")
     process.terminate()  # this process alone, not its group
-    process.communicate(timeout=60)
+    process.communicate(timeout=SAFETY)
     assert process.returncode == 143
     (project / "slow").unlink()
     for name, value in {
@@ -254,14 +252,12 @@ def test_something_else_called_venv(project: Path, link: bool) -> None:
     venv.symlink_to("nowhere") if link else venv.write_text("")
     code, out, err = bring(project)
     assert (code, out) == (1, "")
-    assert err == f"error: set-up failed: {venv} is no folder of its own; remove it\n"
+    assert err.startswith("error: ")
+    assert f"{venv} is no folder" in err
 
 
 def wait(file: Path) -> None:
-    end = time.monotonic() + 60
-    while not file.exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(file.exists)
 
 
 def test_an_unknown_need(project: Path) -> None:

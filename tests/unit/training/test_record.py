@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -91,7 +92,7 @@ def test_the_record_holds_every_seed() -> None:
     assert [one["correct"] for one in record.longer] == [[110, 110, 0], [100, 100, 0]]
     assert record.longer[1]["intervals"] == [list(wilson(n, 200)) for n in (100, 100, 0)]
     said = verify_measurement(record)
-    assert "1 of 3 seeds diverged and count with no answer right: 2" in said
+    assert any("1 of 3 seeds diverged" in one for one in said)
     assert from_envelope(json.loads(json.dumps(record.envelope()))) == record
 
 
@@ -99,10 +100,8 @@ def test_test_prompts_that_were_trained_on() -> None:
     """256 prompts of 8 bits; the task itself was drawn in 25 steps at least, after 30 of n = 4."""
     record = measurement(RUN, SEEDS)
     # at most 256/(2 * 401) = 0.319... of the tests are new
-    assert record.repeats == (
-        "parity:n=8 has at most 256 prompts, and training drew 400 times: on average at least"
-        " 68.0 % of the test prompts had been trained on"
-    )
+    assert record.repeats.startswith("parity:n=8 ")
+    assert re.findall(r" (\d[\d.]*)", record.repeats) == ["256", "400", "68.0"]
     assert record.repeats in verify_measurement(record)
     # after 2^8/2 prompts it cannot be said of half of them any more
     fewer = replace(RUN, batch=5)
@@ -241,7 +240,7 @@ def test_what_is_said_of_answers(place: int, change: dict[str, Any]) -> None:
     ],
 )
 def test_an_outcome_with_answers_of_another_run(change: dict[str, Any]) -> None:
-    with pytest.raises(SizeError, match="seed 0 is none of this run"):
+    with pytest.raises(SizeError, match="seed 0 is none"):
         measurement(SEVERAL, [answered(**change)])
 
 
@@ -268,7 +267,7 @@ def test_a_seed_counts_once() -> None:
     ],
 )
 def test_an_outcome_of_another_run(change: dict[str, Any]) -> None:
-    with pytest.raises(SizeError, match="seed 1 is none of this run"):
+    with pytest.raises(SizeError, match="seed 1 is none"):
         measurement(RUN, [outcome(0), outcome(1, **change)])
 
 
@@ -308,7 +307,7 @@ def test_an_outcome_of_an_earlier_version_lacks_single_answers() -> None:
     assert Outcome.from_json(data) == outcome(0)
     # all of what is new, or nothing
     for name in Outcome.later:
-        with pytest.raises(SpecError, match="with the fields seed, status"):
+        with pytest.raises(SpecError, match="fields seed, status"):
             Outcome.from_json(data | {name: COUNTED.to_json()[name]})
 
 
@@ -366,9 +365,9 @@ def test_a_hostile_outcome(name: str) -> None:
         elif not any(value == one for one in fits.get(name, ())) and value != data[name]:
             with pytest.raises(SpecError, match="an outcome"):
                 Outcome.from_json(data | {name: value})
-    with pytest.raises(SpecError, match="with the fields seed, status"):
+    with pytest.raises(SpecError, match="fields seed, status"):
         Outcome.from_json({key: value for key, value in data.items() if key != name})
-    with pytest.raises(SpecError, match="with the fields seed, status"):
+    with pytest.raises(SpecError, match="fields seed, status"):
         Outcome.from_json(data | {"more": 1})
     with pytest.raises(SpecError, match="another type or range"):
         Outcome.from_json(data | {"seconds": 10**400})

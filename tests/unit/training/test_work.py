@@ -93,5 +93,5 @@ def test_halves_at_the_start_and_a_model_too_large(monkeypatch: pytest.MonkeyPat
     update = work(Slice(pack=PACK, checkpoint=None, seconds=0.0))
     assert update.halves is not None
     assert update.half_checkpoints == (None, None)
-    with pytest.raises(SizeError, match="not enough memory to train one model"):
+    with pytest.raises(SizeError, match="not enough memory"):
         work(Slice(pack=Pack((RUN,)), checkpoint=None, seconds=0.0))

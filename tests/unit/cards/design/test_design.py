@@ -250,7 +250,7 @@ def test_nothing_fits_and_what_would_do() -> None:
     assert found.beyond.cost.cache_bits == 64 * 32 * 16 + 4 * 16
     assert found.beyond_proved is not None
     said = obstacles(found)
-    assert said[0] == "Theorem I says FAILS on eva:n=64,V=64 for 1 layout within the budget"
+    assert "FAILS on eva:n=64,V=64 for 1 " in said[0]
     assert any("--cache 4104bytes" in line for line in said)  # (32,768 + 64) / 8
     nothing = design(
         [parse_task("eva:n=64,V=64")],
@@ -259,7 +259,7 @@ def test_nothing_fits_and_what_would_do() -> None:
         space=Space((2,), (), space.fills),
     )
     assert nothing.beyond is None
-    assert "no budget would do" in " ".join(obstacles(nothing))
+    assert "no budget" in " ".join(obstacles(nothing))
 
 
 @pytest.mark.parametrize(
@@ -510,9 +510,9 @@ def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
     assert budget == 7 * 2**29 * 8
     found = design([task], context=131_072, cache_bits=budget, space=space)
     said = " ".join(obstacles(found))
-    assert "every layout carries more than 3.5000 GiB" in said
-    assert "no theorem excludes is 3.5005 GiB (--cache 3758620672bytes)" in said
-    assert "at most 3.5000 GiB for one sequence" in design_document(found).text(100)
+    assert "more than 3.5000 GiB" in said
+    assert "3.5005 GiB (--cache 3758620672bytes)" in said
+    assert "at most 3.5000 GiB" in design_document(found).text(100)
 
 
 @pytest.mark.parametrize(
@@ -562,10 +562,9 @@ def test_a_design_names_the_positions_that_its_proofs_rest_on() -> None:
     space = Space((3,), FULL, (GDN,), (1,))
     result = design([parse_task("eva:n=16,V=8")], context=64, cache_bits=1 << 30, space=space)
     assert result.proved
-    assert result.rests_on == (
-        "positions: learned or free embeddings give every token its place",
-        "one token per value: prompts are written in 16 token ids",
-    )
+    places, tokens = result.rests_on
+    assert places.startswith("positions: ")
+    assert "16 token ids" in tokens
     assert set(result.rests_on) <= set(assumptions(result))
 
 
@@ -604,4 +603,4 @@ def test_a_layout_that_fails_says_how_badly(capsys: pytest.CaptureFixture[str]) 
     assert fewer["accuracy_at_most"] == at_most / 10**6
     assert run(arguments) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"; at most {percent(at_most)} of random questions answered" in said
+    assert f"at most {percent(at_most)}" in said

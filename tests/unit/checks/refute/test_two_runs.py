@@ -102,10 +102,10 @@ def test_states_stand_still_far_before_the_bound(task: str) -> None:
     assert found.details["first"] == "1 x 24, 0 x 24"
     assert found.details["second"] == "1 x 25, 0 x 23"
     assert found.answers == asked.answer(torch.tensor(found.inputs).numpy()).tolist()
-    assert "leave one state behind" in " ".join(verify_certificate(found))
+    assert "one state behind" in " ".join(verify_certificate(found))
     said = "\n".join(line.text for line in shown(certificate_parts(found), 200))
     assert "1 x 25, 0 x 23" in said
-    assert "both leave the same state behind" in said
+    assert "the same state" in said
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_forged_certificates_are_refused(
 def test_bad_input() -> None:
     task = Parity(n=12)
     model = drawn("gdn @ heads=1, head_dim=4", task)
-    with pytest.raises(SizeError, match="no two prompts of two runs"):
+    with pytest.raises(SizeError, match="two prompts"):
         two_runs(drawn("gdn @ heads=1, head_dim=4", other := parse_task("istree:n=64")), other)
     with pytest.raises(SizeError, match="does not fit"):
         two_runs(model, Parity(n=13))

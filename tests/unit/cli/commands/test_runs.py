@@ -98,7 +98,7 @@ def test_a_list(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["waiting", "0/1000", "-"],
         ["done", "40/1000", "50.0 %"],
     ]
-    assert lines[-1] == "6 runs: 2 waiting, 2 done, 1 diverged, 1 failed"
+    assert lines[-1].endswith(": 2 waiting, 2 done, 1 diverged, 1 failed")
 
 
 def test_what_is_cut_says_so(
@@ -147,7 +147,7 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert said in out
     out = printed(capsys, "show", run(0).key, "--store", str(path))
     assert "ceiling" not in out
-    assert "accuracy in training (dots: chance)" in out
+    assert "(dots: chance)" in out
     assert "failed: RuntimeError: no luck" in printed(
         capsys, "show", run(2).key, "--store", str(path)
     )
@@ -235,9 +235,9 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     assert seeds[0]["formats"][0]["right"] == 1450
     printed(capsys, "export", str(several.with_name("page.md")), "--store", str(several))
     page = several.with_name("page.md").read_text()
-    assert "| cell | rate | median | whole prompts |" in page
-    assert "Accuracies are of single answers" in page
-    assert "- Of 1 run, which an earlier version ended, whole prompts alone were counted" in page
+    assert "| cell | rate | median |" in page
+    assert "single answers" in page
+    assert "- Of 1 run, " in page
 
 
 def test_single_answers_in_files(
@@ -259,7 +259,7 @@ def test_single_answers_in_files(
 def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, "summary", "--store", str(path), "--sweep", "first")
     assert "99.9 %" in out
-    assert "1 diverged, 1 failed, 2 waiting. A diverged seed counts as 0 %" in out
+    assert "1 diverged, 1 failed, 2 waiting" in out
     page = path.with_name("page.md")
     printed(capsys, "export", str(page), "--store", str(path), "--sweep", "second")
     assert page.read_text().startswith("## second\n\n| cell | rate | median")
@@ -267,7 +267,7 @@ def test_a_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         printed(capsys, "summary", "--store", str(path), "--sweep", "second", "--json")
     )
     assert [cell["run"]["task"] for cell in found["cells"]] == [LONG.task, run(0).task]
-    assert "has the sweeps first, second" in fails(capsys, "summary", "--store", str(path))
+    assert "sweeps first, second" in fails(capsys, "summary", "--store", str(path))
 
 
 @pytest.mark.slow
@@ -278,10 +278,7 @@ def test_tables_in_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
             capsys, "export", str(tmp_path / f"runs.{kind}"), str(tmp_path / f"metrics.{kind}"),
             "--store", str(path),
         )  # fmt: skip
-        assert out == (
-            f"6 runs written to {tmp_path}/runs.{kind}\n"
-            f"4 metrics written to {tmp_path}/metrics.{kind}\n"
-        )
+        assert re.findall(r"^(\d+) (\w+) ", out, re.MULTILINE) == [("6", "runs"), ("4", "metrics")]
     table = parquet.read_table(tmp_path / "runs.parquet")
     types = {field.name: str(field.type) for field in table.schema}
     assert types["seed"] == types["correct"] == "int64"
@@ -315,9 +312,7 @@ def test_without_pyarrow(
 ) -> None:
     monkeypatch.setattr("separatrix.training.sweeps.exporting.find_spec", lambda name: None)
     said = fails(capsys, "export", str(tmp_path / "a.parquet"), "--store", str(path))
-    assert said == (
-        "error: exporting to parquet needs the extra 'export': pip install 'separatrix[export]'\n"
-    )
+    assert "pip install 'separatrix[export]'" in said
     printed(capsys, "export", str(tmp_path / "a.csv"), "--store", str(path))
 
 

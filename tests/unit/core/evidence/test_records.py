@@ -262,7 +262,7 @@ def test_values_of_the_wrong_type(index: int, name: str, value: Any) -> None:
 
 def test_a_wrong_hash_and_a_hash_of_no_hash() -> None:
     for wrong in ("0" * 64, "", None, 3, RECORDS[1].digest, RECORDS[0].digest.upper()):
-        assert "does not match its content" in refusal(RECORDS[0].envelope() | {"sha256": wrong})
+        assert "not match" in refusal(RECORDS[0].envelope() | {"sha256": wrong})
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=IDS)
@@ -377,5 +377,5 @@ def test_a_record_filed_under_another_digest_is_refused_even_with_a_fresh_hash()
     with pytest.raises(EvidenceError, match="filed under"):
         from_bundle(bundle_envelope({"records": {first.digest: second.envelope()}}))
     bad = second.envelope() | {"sha256": "0" * 64}
-    with pytest.raises(EvidenceError, match="content hash of this verdict"):
+    with pytest.raises(EvidenceError, match="content hash"):
         from_bundle(bundle_envelope({"records": {second.digest: bad}}))

@@ -251,9 +251,8 @@ def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) ->
     mixer, _ = find("mine:MyMixer", width=4)
     card = checking.check(mixer)
     assert card.broken == []
-    assert card.notes == (
-        "in train mode outputs are random, as with dropout: the laws are about eval mode",
-    )
+    (note,) = card.notes
+    assert "train mode" in note
 
 
 def test_a_module_that_cannot_be_copied_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -321,7 +320,7 @@ def test_an_exception_everywhere_still_prints_a_card(capsys: pytest.CaptureFixtu
     printed = capsys.readouterr()
     assert "Traceback" not in printed.out + printed.err
     assert "KeyError: 'weights' (mine.py:" in printed.out
-    assert "the speed was not measured" in printed.out
+    assert "not measured" in printed.out
     assert "laws broken: step=forward" in printed.out
 
 
@@ -340,10 +339,7 @@ def test_a_built_in_name(capsys: pytest.CaptureFixture[str]) -> None:
         "model_width=2",
     ]
     assert run(["check-mechanism", "gdn", *arguments]) == 0
-    assert (
-        "gdn\nbuilt in   model width 2   format=fp64, heads=1, head_dim=2"
-        in capsys.readouterr().out
-    )
+    assert "width 2   format=fp64, heads=1, head_dim=2" in capsys.readouterr().out
 
 
 def test_imports(capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,10 +197,7 @@ def test_more_than_was_measured_is_refused_when_it_is_seen() -> None:
         _, state = made.step(torch.zeros(1, 4), state, t)
     with pytest.raises(
         SizeError,
-        match=(
-            r"state\['S'\] has shape \(1, 16\); after t=301 tokens it must be \(1, 8\) \(as step"
-            r" returned it\)"
-        ),
+        match=(r"\['S'\] .*\(1, 16\); .*t=301 .*\(1, 8\)"),
     ):
         made.step(torch.zeros(1, 4), state, 300)
 
@@ -415,8 +412,8 @@ def test_constructions_and_their_verifier_leave_own_mixers_alone() -> None:
 def test_what_is_taken_for_granted_is_said() -> None:
     sx.register_mechanism(Sum)
     said = " ".join(sx.Architecture.parse("sum").assumptions)
-    assert "the cache of 'sum' is measured over 256 tokens and taken to stay bounded" in said
-    assert "a layer of 'sum' can write nothing" in said
+    assert "over 256 tokens" in said
+    assert "can write nothing" in said
 
 
 class StandInCache:

@@ -242,14 +242,14 @@ def test_keys_elsewhere_are_not_covered_by_the_gated_delta_rule() -> None:
     built = carried("gdn")
     used = int(built.model.get_parameter("blocks.0.mixers.0.k.weight").nonzero()[0, 1])
     built.model.position.weight[0, used] = 2.0**-60
-    with pytest.raises(CheckFailed, match="a key other than that of position"):
+    with pytest.raises(CheckFailed, match="other than that"):
         arrival(built)
 
 
 def test_full_attention_is_no_carrier() -> None:
     other = construct(TASK, Architecture.parse("linear + full*2 @ heads=1, head_dim=4"), "seqcomp")
     part = live_parts(other.model)[0]
-    with pytest.raises(CheckFailed, match="no proof is known that full carries"):
+    with pytest.raises(CheckFailed, match="full carries"):
         arrives_at(
             Stream.of(other.model, TASK.length, 1),
             part,

@@ -234,10 +234,8 @@ def test_sums_are_of_32_bits_at_least_unless_said_otherwise(name: str) -> None:
         assert isinstance(part, Accumulating)
         assert (part.accumulator_bits, part.running_max) == (32, True)
         assert part.formats == {stored, "fp32"}
-        assert part.assumptions()[0] == (
-            "softmax accumulators (numerators, denominator and running maximum) hold 32 bits per"
-            " number"
-        )
+        assert "32 bits" in part.assumptions()[0]
+        assert "running maximum" in part.assumptions()[0]
     wide = mechanism(name, format="fp64")
     assert isinstance(wide, Accumulating)
     assert wide.accumulator_bits == 64

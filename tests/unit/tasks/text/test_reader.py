@@ -203,9 +203,9 @@ def test_the_chain_left_over() -> None:
     task = MultiHop(k=2, n=5, template="places", decoys=0)
     facts = [*FACTS, "The teacher of Pod is Rig."]
     assert task.answer(prompt(facts)) == "Gan"
-    with pytest.raises(SizeError, match="the chain breaks at Rig"):
+    with pytest.raises(SizeError, match="breaks at Rig"):
         task.answer(prompt(facts, QUESTION.replace("Tor", "Pod")))
-    with pytest.raises(SizeError, match="2 facts are of hop 1; an instance has 3"):
+    with pytest.raises(SizeError, match=r"2 facts .* hop 1; .* 3"):
         task.answer(prompt([*FACTS, "Pod was born in the village of Rig."]))
 
 

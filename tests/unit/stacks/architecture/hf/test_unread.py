@@ -156,10 +156,9 @@ def test_numbers_that_nobody_knows_are_noted() -> None:
     for config in (PLAIN, LLAMA):
         read = from_config(config | {"frobnications": 3, "wibble": {"x": 2}, "fudge": 0.5})
         notes = [note for note in read.notes if "that are not known change no layer" in note]
-        assert notes == [
-            "fields that are not known change no layer (assumed): 'frobnications', 'wibble'"
-        ]
-        assert not any("that are not known change" in note for note in from_config(config).notes)
+        (note,) = notes
+        assert note.endswith("(assumed): 'frobnications', 'wibble'")
+        assert not any("change no layer" in note for note in from_config(config).notes)
 
 
 def test_what_is_harmless_around_a_language_model_is_not_inside_it() -> None:

@@ -12,19 +12,23 @@ from typing import Any
 
 import pytest
 from support.interrupts import heeds_interrupts
+from support.waiting import SAFETY, until
 
 from separatrix.core.errors import EngineError, SizeError
 from separatrix.training.sweeps.engines.base import Lost
 from separatrix.training.sweeps.engines.pool import Processes, cores
 
 
-def collected(processes: Processes, many: int, seconds: float = 20.0) -> dict[int, Any]:
-    end = time.monotonic() + seconds
+def collected(processes: Processes, many: int) -> dict[int, Any]:
     found: dict[int, Any] = {}
-    while len(found) < many and time.monotonic() < end:
+
+    def all_back() -> bool:
         for ticket, back in processes.wait(1.0):
             assert ticket not in found
             found[ticket] = back
+        return len(found) >= many
+
+    until(all_back)
     return found
 
 
@@ -182,12 +186,9 @@ def test_none_outlives_its_parent(sent: signal.Signals, tmp_path: Path) -> None:
     assert len(workers) == 2
     # Ctrl-C goes to all processes of the terminal
     os.killpg(parent.pid, sent) if sent == signal.SIGINT else parent.kill()
-    _, errors = parent.communicate(timeout=120)
+    _, errors = parent.communicate(timeout=SAFETY)
     assert errors.count("Traceback") == (1 if sent == signal.SIGINT else 0)
-    end = time.monotonic() + 60
-    while any(lives(worker) for worker in workers) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(lives(worker) for worker in workers)
+    until(lambda: not any(lives(worker) for worker in workers))
 
 
 def lives(process: int) -> bool:

