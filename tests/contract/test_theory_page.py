@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.console import ROOT
+from support.depth_sizes import five, four, three
 from support.latex import faults, formulas
 
 from separatrix.core.numbers.accuracy import highest_accuracy, percent, stored_accuracy
@@ -19,13 +20,14 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge
+from separatrix.theory.arguments import Numbers, Sizes
 from separatrix.theory.base import at_most
 from separatrix.theory.counts import KNOWN
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.fails.many_layers import closed_form
-from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
+from separatrix.theory.fails.many_proof import Parameters, conditions
 
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PARTS = ("Statement", "Intuition", "Proof", "Numbers", "Assumed", "Open")
@@ -174,7 +176,7 @@ def test_the_table_of_theorem_iii() -> None:
         before, after = (layers * state for layers in integers(groups))
         m, r, t, n_1 = integers(chosen)
         parameters = iii.Parameters(m=m, n_1=n_1, r=r, t=t)
-        assert iii.TheoremIII().holds(parameters, iii.Sizes(h=h, sigma_0=before, sigma_1=after))
+        assert iii.TheoremIII().holds(parameters, three(h=h, sigma_0=before, sigma_1=after))
         assert shown(parameters) == n
 
 
@@ -186,7 +188,7 @@ def test_the_table_of_theorem_iv() -> None:
         inside = int(heads) * state
         m, n_1, r, q, t, g = integers(chosen)
         parameters = iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
-        sizes = iv.Sizes(h_1=h, h_2=h, sigma_1=inside, sigma_2=inside)
+        sizes = four(h_1=h, h_2=h, sigma_1=inside, sigma_2=inside)
         assert iv.TheoremIV().holds(parameters, sizes)
         assert shown(parameters) == n
 
@@ -198,8 +200,9 @@ def test_the_table_of_theorem_v() -> None:
         h, state = shape(hdp)
         sigma = [layers * state for layers in integers(groups)]
         m, n_1, n_2, X, t, beta, q, r, g = integers(chosen)
-        sizes = v.Sizes(h_1=h, h_2=h, sigma_0=sigma[0], sigma_1=sigma[1], sigma_2=sigma[2])
-        u_0 = v.poor_places(sizes, n_1 * m, q, 0).certified_places() if sigma[0] else 1
+        sizes = five(h_1=h, h_2=h, sigma_0=sigma[0], sigma_1=sigma[1], sigma_2=sigma[2])
+        x = Numbers(u_0=0, N_1=n_1 * m, q=q, sigma_0=sigma[0])
+        u_0 = v.ThreeSteps().poor_places(x).certified_places() if sigma[0] else 1
         assert u_0 is not None
         named: dict[str, Any] = {"m": m, "n_1": n_1, "n_2": n_2, "X": X, "t": t, "beta": beta}
         parameters = v.Parameters(**named, q=q, r=r, g=g, u_0=u_0 - 1)

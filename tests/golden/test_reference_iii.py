@@ -5,11 +5,12 @@ d(d+1) p bits.
 from __future__ import annotations
 
 import pytest
+from support.depth_sizes import three
 
 from separatrix.tasks import SeqComp
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.iii_one_reading_layer import (
     Parameters,
-    Sizes,
     TheoremIII,
 )
 
@@ -30,7 +31,7 @@ TABLE = [
 def _sizes(hdp: tuple[int, int, int], before: int, after: int) -> Sizes:
     heads, d, p = hdp
     state = heads * d * (d + 1) * p
-    return Sizes(h=heads * (d + 1) * p, sigma_0=before * state, sigma_1=after * state)
+    return three(h=heads * (d + 1) * p, sigma_0=before * state, sigma_1=after * state)
 
 
 @pytest.mark.parametrize(("hdp", "before", "after", "n", "known"), TABLE)
@@ -61,7 +62,7 @@ def test_the_smallest_case_by_hand() -> None:
     """h = 40 and no bounded layers: m log2 m > 40 first at m = 12 (12 log2 12 = 43.02, 11 log2
     11 = 38.05), so n = 2 * 12 + 2.
     """
-    sizes = Sizes(h=40, sigma_0=0, sigma_1=0)
+    sizes = three(h=40, sigma_0=0, sigma_1=0)
     assert III.best_at(sizes, SeqComp(L=2, m=12, branching=(1,))) is not None
     assert III.best_at(sizes, SeqComp(L=2, m=11, branching=(1,))) is None
 
@@ -70,7 +71,7 @@ def test_no_smaller_prompt_by_brute_force() -> None:
     """Every (m, n_1, r, t) with a prompt shorter than the optimum, for small sizes with all
     groups in play.
     """
-    sizes = Sizes(h=6, sigma_0=4, sigma_1=3)
+    sizes = three(h=6, sigma_0=4, sigma_1=3)
     found = III.best(sizes, 2)
     assert found is not None
     n = found.length()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.depth_sizes import five, four
 
 from separatrix.tasks import SeqComp
 from separatrix.theory.fails import iv_two_reading_layers as iv
@@ -47,7 +48,7 @@ def test_the_search_of_iv(
     dp: tuple[int, int], bounded: int, n: int, place: tuple[int, int]
 ) -> None:
     h, state = _bits(*dp)
-    sizes = iv.Sizes(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
+    sizes = four(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
     assert m + n_1 * m + 2 == n
     found = IV.best(sizes, 2)
@@ -67,7 +68,7 @@ def test_the_search_of_v(
 ) -> None:
     h, state = _bits(*dp)
     before, between, after = groups
-    sizes = v.Sizes(
+    sizes = five(
         h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state
     )
     found = V.best(sizes, 3)

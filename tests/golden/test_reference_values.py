@@ -7,7 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.depth_sizes import five, four
 
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 
@@ -42,14 +44,14 @@ FIVE = [
 ]
 
 
-def _two(hdp: tuple[int, int, int], bounded: int) -> iv.Sizes:
+def _two(hdp: tuple[int, int, int], bounded: int) -> Sizes:
     h, state = _bits(*hdp)
-    return iv.Sizes(h, h, bounded * state, bounded * state)
+    return four(h, h, bounded * state, bounded * state)
 
 
-def _three(hdp: tuple[int, int, int], groups: tuple[int, int, int]) -> v.Sizes:
+def _three(hdp: tuple[int, int, int], groups: tuple[int, int, int]) -> Sizes:
     h, state = _bits(*hdp)
-    return v.Sizes(h, h, *(layers * state for layers in groups))
+    return five(h, h, *(layers * state for layers in groups))
 
 
 @pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
@@ -73,7 +75,7 @@ def test_one_step_breaks_a_condition_of_theorem_iv(hdp, bounded, n, known) -> No
     assert not IV.holds(replace(reference, n_1=reference.n_1 - 1), sizes)
 
 
-def _place(known: tuple[int, ...], sizes: v.Sizes) -> v.Parameters:
+def _place(known: tuple[int, ...], sizes: Sizes) -> v.Parameters:
     """The reference with its u_0, the smallest that its first condition allows."""
     m, n_1, n_2, X, t, beta, q, r, g = known
     for u_0 in range(beta):
@@ -104,7 +106,7 @@ def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None
     reference = _place(known, sizes)
     assert not V.signs(replace(reference, r=reference.r + 1), sizes)[2].positive
     assert not V.holds(replace(reference, n_2=reference.n_2 - 1), sizes)
-    if sizes.sigma_0:
+    if sizes.sigma[0]:
         assert not V.signs(replace(reference, t=reference.t - 2_000), sizes)[1].positive
         assert not V.signs(replace(reference, u_0=reference.u_0 - 1), sizes)[0].positive
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_layers import TheoremVII, closed_form
-from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
+from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
 
 SMALL = (1, 4, 8)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.depth_sizes import three
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import CheckFailed, SeparatrixError
@@ -15,7 +16,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails import reading_layers
-from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremIII
 from separatrix.theory.search import driver
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
@@ -125,5 +126,5 @@ def test_a_tie_is_no_proof() -> None:
     """2^25 log2(2^30 / 2^20) = 10 * 2^25 exactly: not more, however the comparison is made."""
     parameters = Parameters(m=1 << 30, n_1=100, r=(1 << 20) + 1, t=1 << 25)
     theorem = TheoremIII()
-    assert not theorem.holds(parameters, Sizes(h=1, sigma_0=10 << 25, sigma_1=0))
-    assert theorem.holds(parameters, Sizes(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))
+    assert not theorem.holds(parameters, three(h=1, sigma_0=10 << 25, sigma_1=0))
+    assert theorem.holds(parameters, three(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))

@@ -221,7 +221,3 @@ class Counting(Generic[N]):
             if before == groups:
                 break
         return x
-
-
-Inequality = Pigeonhole[int] | Counting[int]
-"""One that can be certified."""

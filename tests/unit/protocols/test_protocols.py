@@ -11,6 +11,7 @@ from adversaries.two_readings import TwoReadings, TwoReadingsSizes
 from adversaries.two_solvers import enough_two, two_readings_solver
 from hypothesis import given
 from hypothesis import strategies as st
+from support.depth_sizes import four, three
 
 from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import oracle
@@ -34,7 +35,7 @@ def test_whole_bits_give_the_inequalities_of_theorem_iii(
     t = min(t, m)
     sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=2**s0, reads=2**h, caches_1=2**s1)
     parameters = iii.Parameters(m=m, n_1=n_1, r=r, t=t)
-    signs = iii.TheoremIII().signs(parameters, iii.Sizes(h, s0, s1))
+    signs = iii.TheoremIII().signs(parameters, three(h, s0, s1))
     assert sizes.holds(r) == tuple(sign.positive for sign in signs)
 
 
@@ -61,7 +62,7 @@ def test_whole_bits_give_the_inequalities_of_theorem_iv(
         m=m, n_1=n_1, t=t, reads_1=2**h_1, reads_2=2**h_2, caches_1=2**s1, caches_2=2**s2
     )
     parameters = iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
-    signs = iv.TheoremIV().signs(parameters, iv.Sizes(h_1, h_2, s1, s2))
+    signs = iv.TheoremIV().signs(parameters, four(h_1, h_2, s1, s2))
     assert sizes.holds(r, q, g) == tuple(sign.positive for sign in signs)
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.depth_sizes import three
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
-from separatrix.theory.fails.iii_one_reading_layer import Parameters, Sizes, TheoremIII
+from separatrix.theory.arguments import Sizes
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremIII
 
 III = TheoremIII()
 
@@ -37,10 +39,10 @@ def test_the_inequalities_are_those_of_theory_md(
     first = r == 1 or m**t > (r - 1) ** t * 2**s0
     second = (n_1 * m) ** (n_1 * r) > 2**right
     a, b = III.signs(
-        Parameters(m=m, n_1=n_1, r=r, t=t), Sizes(h=h, sigma_0=s0, sigma_1=s1, open_block=o)
+        Parameters(m=m, n_1=n_1, r=r, t=t), three(h=h, sigma_0=s0, sigma_1=s1, open_block=o)
     )
     assert (a.positive, b.positive) == (first, second)
-    assert III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), Sizes(h, s0, s1, o)) is (first and second)
+    assert III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), three(h, s0, s1, o)) is (first and second)
 
 
 @pytest.mark.parametrize("wrong", [{"r": 0}, {"r": 5}, {"t": 0}, {"t": 5}, {"n_1": 0}])
@@ -53,21 +55,21 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     ("spec", "sizes"),
     [
         # h = H (d+1) p = 40; linear state H d (d+1) p = 160; gdn state H d d p = 128
-        ("full", Sizes(40, 0, 0)),
-        ("linear + full + gdn*2", Sizes(40, 160, 256)),
+        ("full", three(40, 0, 0)),
+        ("linear + full + gdn*2", three(40, 160, 256)),
         (
             "full|gdn + linear",
-            Sizes(40, 0, 288),
+            three(40, 0, 288),
         ),  # heads in the reading layer join the group after it
         (
             "full(conv=3)",
-            Sizes(40, 2 * 12 * 8, 0),
+            three(40, 2 * 12 * 8, 0),
         ),  # q, k, v of 4 channels each, two columns: a bounded layer before
-        ("mlp + full + mlp", Sizes(40, 0, 0)),
+        ("mlp + full + mlp", three(40, 0, 0)),
         # sparse, k = 1: h = ((d+1) + (d+2)) p = 88; three tokens of an open block of four hold 3 *
         # 8 numbers
-        ("sparse(block=4, topk=1)", Sizes(88, 0, 0, 192)),
-        ("sparse(block=4, topk=1)|gdn", Sizes(88, 0, 128, 192)),
+        ("sparse(block=4, topk=1)", three(88, 0, 0, 192)),
+        ("sparse(block=4, topk=1)|gdn", three(88, 0, 128, 192)),
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes) -> None:
@@ -79,8 +81,8 @@ def test_the_block_open_at_the_cut_is_owed_once() -> None:
     it holds up to h + open = 43.
     """
     p = Parameters(m=12, n_1=1, r=12, t=1)
-    assert III.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=3))
-    assert not III.holds(p, Sizes(h=40, sigma_0=0, sigma_1=0, open_block=4))
+    assert III.holds(p, three(h=40, sigma_0=0, sigma_1=0, open_block=3))
+    assert not III.holds(p, three(h=40, sigma_0=0, sigma_1=0, open_block=4))
 
 
 def test_applies_to_one_reading_layer_and_two_steps_at_least() -> None:
@@ -136,9 +138,9 @@ def test_caches_that_grow_are_taken_at_the_length_in_question() -> None:
     model = Architecture.parse(f"full + loglinear @ {paper_sizes(1, 1, 8)}")
     found = III.threshold(model, 2)
     assert found is not None
-    assert found.sizes == Sizes(h=16, sigma_0=0, sigma_1=8 * found.n.bit_length())
+    assert found.sizes == three(h=16, sigma_0=0, sigma_1=8 * found.n.bit_length())
     for n in range(6, found.n):  # a brute search over every shorter prompt
-        sizes = Sizes(h=16, sigma_0=0, sigma_1=8 * n.bit_length())
+        sizes = three(h=16, sigma_0=0, sigma_1=8 * n.bit_length())
         for m in range(2, n // 2):
             n_1, rest = divmod(n - 2 - m, m)
             if rest == 0 and n_1 >= 1:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.depth_sizes import five, four, three
 
 from separatrix.core.errors import SizeError
+from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
-from separatrix.theory.search.driver import ProofParameters
 
 BITS = st.one_of(st.just(0), st.integers(1, 60), st.integers(61, 10**6))
 
@@ -29,6 +30,12 @@ def one_of(top: int) -> st.SearchStrategy[int]:
 
 def _floats(*values: int) -> list[float]:
     return [float(value) for value in values]
+
+
+def _in_floats(argument: Argument[Any], p: ProofParameters, s: Sizes) -> list[Any]:
+    x = Numbers(**s.numbers, **{name: float(value) for name, value in p.numbers.items()})
+    argument.complete(x)
+    return [*argument.premises(x), argument.counting(x)]
 
 
 def _agree(exact: Sequence[Any], floats: Sequence[Any]) -> None:
@@ -46,26 +53,25 @@ def _agree(exact: Sequence[Any], floats: Sequence[Any]) -> None:
 
 
 @st.composite
-def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, iii.Sizes]:
+def parameters_iii(draw: st.DrawFn) -> tuple[iii.Parameters, Sizes]:
     m = draw(one_of(10**6))
     p = iii.Parameters(
         m=m, n_1=draw(one_of(10**4)), r=draw(st.integers(1, m)), t=draw(st.integers(1, m))
     )
-    return p, iii.Sizes(*draw(st.tuples(one_of(300), BITS, BITS, BITS)))
+    return p, three(*draw(st.tuples(one_of(300), BITS, BITS, BITS)))
 
 
 @given(parameters_iii())
 def test_theorem_iii_exact_and_in_floats(
-    drawn: tuple[iii.Parameters, iii.Sizes],
+    drawn: tuple[iii.Parameters, Sizes],
 ) -> None:
     p, s = drawn
-    exact = iii.OneReadingSearch(s).inequalities(p)
-    m, n_1, r, t = _floats(p.m, p.n_1, p.r, p.t)
-    _agree(exact, [iii.contents(s, m, r, t), iii.answers(s, m, n_1, r, t)])
+    exact = iii.OneReading().inequalities(s, p)
+    _agree(exact, _in_floats(iii.OneReading(), p, s))
 
 
 @st.composite
-def parameters_iv(draw: st.DrawFn) -> tuple[iv.Parameters, iv.Sizes]:
+def parameters_iv(draw: st.DrawFn) -> tuple[iv.Parameters, Sizes]:
     m = draw(st.integers(2, 10**6))
     n_1 = draw(one_of(10**6))
     q = draw(st.integers(2, m))
@@ -77,19 +83,17 @@ def parameters_iv(draw: st.DrawFn) -> tuple[iv.Parameters, iv.Sizes]:
         t=draw(st.integers(1, m)),
         g=draw(st.integers(1, n_1)),
     )
-    return p, iv.Sizes(*draw(st.tuples(one_of(300), one_of(300), BITS, BITS, BITS)))
+    return p, four(*draw(st.tuples(one_of(300), one_of(300), BITS, BITS, BITS)))
 
 
 @given(parameters_iv())
-def test_theorem_iv_exact_and_in_floats(drawn: tuple[iv.Parameters, iv.Sizes]) -> None:
+def test_theorem_iv_exact_and_in_floats(drawn: tuple[iv.Parameters, Sizes]) -> None:
     p, s = drawn
-    m, n_1, r, q, t, g = _floats(p.m, p.n_1, p.r, p.q, p.t, p.g)
-    floats = [iv.contents(s, r, q, t, g), iv.answers(s, m, n_1, r, q, t, g)]
-    _agree(iv.TwoReadingsSearch(s).inequalities(p), floats)
+    _agree(iv.TwoReadings().inequalities(s, p), _in_floats(iv.TwoReadings(), p, s))
 
 
 @st.composite
-def parameters_v(draw: st.DrawFn) -> tuple[v.Parameters, v.Sizes]:
+def parameters_v(draw: st.DrawFn) -> tuple[v.Parameters, Sizes]:
     m = draw(st.integers(2, 10**5))
     n_1 = draw(one_of(10**3))
     n_2 = draw(one_of(10**6))
@@ -111,26 +115,13 @@ def parameters_v(draw: st.DrawFn) -> tuple[v.Parameters, v.Sizes]:
     except SizeError:
         assume(False)
         raise
-    return p, v.Sizes(*draw(st.tuples(one_of(300), one_of(300), *[BITS] * 5)))
+    return p, five(*draw(st.tuples(one_of(300), one_of(300), *[BITS] * 5)))
 
 
 @given(parameters_v())
-def test_theorem_v_exact_and_in_floats(drawn: tuple[v.Parameters, v.Sizes]) -> None:
+def test_theorem_v_exact_and_in_floats(drawn: tuple[v.Parameters, Sizes]) -> None:
     p, s = drawn
-    m, n_1, n_2, X, t, beta, q, r, g, u_0 = _floats(
-        p.m, p.n_1, p.n_2, p.X, p.t, p.beta, p.q, p.r, p.g, p.u_0
-    )
-    y = v.rich_blocks(m, X, beta, u_0)
-    late = v.late_reads(m, X, t)
-    assert (y, late) == (p.y, p.late)
-    N_1 = n_1 * m
-    floats = [
-        v.poor_places(s, N_1, q, u_0),
-        v.first_contents(s, m, X, t, lost=m - X),
-        v.row_contents(s, n_1, X, late, y, q, r, g),
-        v.answers(s, N_1, n_1, n_2, late, y, beta, q, r, g),
-    ]
-    _agree(v.ThreeStepsSearch(s).inequalities(p), floats)
+    _agree(v.ThreeSteps().inequalities(s, p), _in_floats(v.ThreeSteps(), p, s))
 
 
 @pytest.mark.slow

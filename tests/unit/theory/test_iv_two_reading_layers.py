@@ -11,13 +11,15 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.depth_sizes import four
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory import judge
-from separatrix.theory.fails.iv_two_reading_layers import Parameters, Sizes, TheoremIV
+from separatrix.theory.arguments import Numbers, Sizes
+from separatrix.theory.fails.iv_two_reading_layers import Parameters, TheoremIV
 
 IV = TheoremIV()
 
@@ -43,7 +45,7 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
     r = min(r, q)
     groups = (n_1 + g - 1) // g
     right = s1 + o + n_1 * (h_1 + h_2) + (q * t + min(t, groups)) * h_1 + groups * r * s2
-    a, b = IV.signs(Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), Sizes(h_1, h_2, s1, s2, o))
+    a, b = IV.signs(Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), four(h_1, h_2, s1, s2, o))
     assert a.positive is (q**t > (r - 1) ** t * 2 ** (s1 + g * h_1))
     assert b.positive is ((n_1 * m) ** (n_1 * r) > 2**right)
 
@@ -51,11 +53,11 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
 @pytest.mark.parametrize(
     "sizes",
     [
-        Sizes(1, 1, 0, 0),
-        Sizes(2, 1, 1, 0),
-        Sizes(1, 1, 1, 1),
-        Sizes(1, 2, 0, 3, 2),
-        Sizes(3, 3, 2, 2),
+        four(1, 1, 0, 0),
+        four(2, 1, 1, 0),
+        four(1, 1, 1, 1),
+        four(1, 2, 0, 3, 2),
+        four(3, 3, 2, 2),
     ],
 )
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
@@ -64,6 +66,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     assert found is not None
     assert IV.holds(found, sizes)
     n = found.length()
+    s = Numbers(**sizes.numbers)
     for m in range(2, n // 2):
         for n_1 in range(1, (n - m - 3) // m + 1):
             for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1)):
@@ -72,18 +75,15 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
                     (
                         r
                         for r in range(2, q + 1)
-                        if q**t > (r - 1) ** t * 2 ** (sizes.sigma_1 + g * sizes.h_1)
+                        if q**t > (r - 1) ** t * 2 ** (s.sigma_1 + g * s.h_1)
                     ),
                     default=0,
                 )
                 right = (
-                    sizes.sigma_1
-                    + sizes.open_2
-                    + n_1 * (sizes.h_1 + sizes.h_2)
-                    + (q * t + min(t, groups)) * sizes.h_1
+                    s.sigma_1 + s.open_2 + n_1 * (s.h_1 + s.h_2) + (q * t + min(t, groups)) * s.h_1
                 )
                 assert not any(
-                    (n_1 * m) ** (n_1 * r) > 2 ** (right + groups * r * sizes.sigma_2)
+                    (n_1 * m) ** (n_1 * r) > 2 ** (right + groups * r * s.sigma_2)
                     for r in range(2, most + 1)
                 )
 
@@ -99,13 +99,13 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("spec", "sizes"),
     [
-        ("full*2", Sizes(40, 40, 0, 0)),
-        ("full|gdn + full|gdn + gdn", Sizes(40, 40, 128, 256)),
+        ("full*2", four(40, 40, 0, 0)),
+        ("full|gdn + full|gdn + gdn", four(40, 40, 128, 256)),
         ("gdn + full*2", None),
         ("full + gdn + full", None),
         ("full + full(conv=2)", None),  # a short convolution is a bounded layer before
-        ("sparse(block=4, topk=1) + full", Sizes(88, 40, 192, 0)),
-        ("full + sparse(block=4, topk=1)", Sizes(40, 88, 0, 0, 192)),
+        ("sparse(block=4, topk=1) + full", four(88, 40, 192, 0)),
+        ("full + sparse(block=4, topk=1)", four(40, 88, 0, 0, 192)),
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes | None) -> None:
@@ -154,7 +154,7 @@ def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
     """(4, 4, 2, 3, 4, 4): 4 log2 3 = 6.3 > 2 + 4 and 4 * 2 log2 16 = 32 > 2 + 8 + (12 + 1) + 6 =
     29; n = 4 + 16 + 2.
     """
-    sizes = Sizes(1, 1, 2, 3)
+    sizes = four(1, 1, 2, 3)
     assert IV.holds(Parameters(m=4, n_1=4, r=2, q=3, t=4, g=4), sizes)
     assert _best(sizes).length() <= 22
 
@@ -165,8 +165,8 @@ def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> Non
     """Parameters that show failure with larger caches show it with smaller ones, so the shortest
     prompt cannot fall.
     """
-    base = Sizes(4, 4, 3, 3)
-    lengths = [_best(replace(base, **{name: value})).length() for value in values]
+    base = {"h_1": 4, "h_2": 4, "sigma_1": 3, "sigma_2": 3}
+    lengths = [_best(four(**(base | {name: value}))).length() for value in values]
     assert lengths == sorted(lengths)
 
 
@@ -184,7 +184,7 @@ def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> Non
 def test_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     lengths: list[int] = []
     for sigma_1 in LARGE:
-        sizes = Sizes(h, h, sigma_1, sigma_2)
+        sizes = four(h, h, sigma_1, sigma_2)
         found = _best(sizes)
         assert IV.holds(found, sizes)
         assert not IV.holds(replace(found, n_1=found.n_1 - 1), sizes)
@@ -193,7 +193,7 @@ def test_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [pytest.param(Sizes(1, 1, 0, 0), marks=pytest.mark.slow), Sizes(1, 1, 1, 2)]
+    "sizes", [pytest.param(four(1, 1, 0, 0), marks=pytest.mark.slow), four(1, 1, 1, 2)]
 )
 def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
     for m, n_1 in product(range(2, 5), range(1, 7)):

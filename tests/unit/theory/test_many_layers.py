@@ -15,8 +15,9 @@ from separatrix.core.evidence.records import Verdict, from_envelope
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII, closed_form
-from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
+from separatrix.theory.fails.many_proof import Parameters, conditions
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
 TINY = f"@ {paper_sizes(1, 1, 1)}"

@@ -9,8 +9,8 @@ import pytest
 
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_layers import closed_form
-from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import ManyLayersSearch, least_entries, shortest_of
 from separatrix.theory.judge import THEOREMS
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import (
     Choice,
     Parameters,
-    Sizes,
     class_bits,
     conditions,
     prices,

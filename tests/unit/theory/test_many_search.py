@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
-from separatrix.theory.fails.many_proof import Sizes
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.fails.many_search import (
     MOST_READERS,

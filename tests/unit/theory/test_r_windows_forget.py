@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from support.depth_sizes import three
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
@@ -25,7 +26,7 @@ from separatrix.stacks.mechanisms import CacheItem, Mechanism
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.base import SEEN_WHOLE
-from separatrix.theory.fails.iii_one_reading_layer import Parameters, Staggered, TheoremRDepth
+from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremRDepth
 from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.judge import graded
 
@@ -201,7 +202,7 @@ def test_states_alone_before_one_reading_layer(
         and (r == 1 or m**t > (r - 1) ** t * 2**s0)
         and (n_1 * m) ** (n_1 * r) > 2**right
     )
-    sizes = Staggered(h, s0, s1, 0, lag)
+    sizes = three(h, s0, s1, 0, lag)
     assert TheoremRDepth().holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes) is holds
 
 

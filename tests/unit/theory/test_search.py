@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.depth_sizes import five, four, three
 
 from separatrix.tasks import SeqComp
 from separatrix.theory.base import at_most, listed, number
@@ -114,16 +115,16 @@ def test_settling_finds_the_smallest_from_below_and_above() -> None:
 
 
 SEARCHES: list[CountingSearch[Any]] = [
-    iii.OneReadingSearch(iii.Sizes(40, 30, 50, 6)),
-    iv.TwoReadingsSearch(iv.Sizes(3, 4, 5, 6)),
-    v.ThreeStepsSearch(v.Sizes(3, 4, 5, 6, 7)),
+    CountingSearch(iii.OneReading(), three(40, 30, 50, 6)),
+    CountingSearch(iv.TwoReadings(), four(3, 4, 5, 6)),
+    CountingSearch(v.ThreeSteps(), five(3, 4, 5, 6, 7)),
 ]
 KEYS = ["III", "IV", "V"]
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=KEYS)
 def test_the_same_search_finds_the_same_integers(search: CountingSearch[Any]) -> None:
-    steps = search.least_steps
+    steps = search.argument.least_steps
     found = shortest(search, steps)
     shortest.cache_clear()
     assert shortest(search, steps) == found
@@ -136,7 +137,7 @@ def test_the_same_search_finds_the_same_integers(search: CountingSearch[Any]) ->
 
 @pytest.mark.parametrize("search", SEARCHES, ids=KEYS)
 def test_the_last_branching_number_is_the_smallest(search: CountingSearch[Any]) -> None:
-    found = shortest(search, search.least_steps)
+    found = shortest(search, search.argument.least_steps)
     assert found is not None
     assert search.holds(found)
     if found.branching[-1] > found.least_last:
@@ -145,21 +146,21 @@ def test_the_last_branching_number_is_the_smallest(search: CountingSearch[Any]) 
 
 
 def test_tasks_below_every_theorem_get_none() -> None:
-    two = iv.TwoReadingsSearch(iv.Sizes(40, 40, 0, 0))
-    three = v.ThreeStepsSearch(v.Sizes(40, 40, 0, 0, 0))
-    assert at_size(iv.TwoReadingsSearch(two.s, (1, 5)), shortest(two, 2)) is None
-    assert at_size(v.ThreeStepsSearch(three.s, (1, 1, 5)), shortest(three, 3)) is None
-    one = iii.OneReadingSearch(iii.Sizes(10**15, 0, 0))
+    two = CountingSearch(iv.TwoReadings(), four(40, 40, 0, 0))
+    third = CountingSearch(v.ThreeSteps(), five(40, 40, 0, 0, 0))
+    assert at_size(CountingSearch(iv.TwoReadings(), two.s, (1, 5)), shortest(two, 2)) is None
+    assert at_size(CountingSearch(v.ThreeSteps(), third.s, (1, 1, 5)), shortest(third, 3)) is None
+    one = CountingSearch(iii.OneReading(), three(10**15, 0, 0))
     assert shortest(one, 2) is None
-    assert at_size(iii.OneReadingSearch(one.s, (100, 5)), None) is None
+    assert at_size(CountingSearch(iii.OneReading(), one.s, (100, 5)), None) is None
 
 
 @pytest.mark.parametrize("m", [10**20, 10**23 + 1, 2**90 - 1])
 def test_tasks_larger_than_the_integers_of_numpy(m: int) -> None:
     """m is not a float; what is found must still be about this very m."""
-    one = iii.TheoremIII().best_at(iii.Sizes(40, 128, 128), SeqComp(L=2, m=m, branching=(50,)))
-    two = iv.TheoremIV().best_at(iv.Sizes(40, 40, 0, 128), SeqComp(L=2, m=m, branching=(m,)))
-    three = v.TheoremV().best_at(v.Sizes(40, 40, 128, 0, 128), SeqComp(L=3, m=m, branching=(1, m)))
-    for found in (one, two, three):
+    first = iii.TheoremIII().best_at(three(40, 128, 128), SeqComp(L=2, m=m, branching=(50,)))
+    second = iv.TheoremIV().best_at(four(40, 40, 0, 128), SeqComp(L=2, m=m, branching=(m,)))
+    third = v.TheoremV().best_at(five(40, 40, 128, 0, 128), SeqComp(L=3, m=m, branching=(1, m)))
+    for found in (first, second, third):
         assert found is not None
         assert found.m == m

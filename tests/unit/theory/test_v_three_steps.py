@@ -12,14 +12,16 @@ from math import ceil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.depth_sizes import five
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory import recheck
+from separatrix.theory.arguments import Numbers, Sizes
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.v_three_steps import Parameters, Sizes, TheoremV
+from separatrix.theory.fails.v_three_steps import Parameters, TheoremV, rich_blocks
 
 V = TheoremV()
 
@@ -42,7 +44,7 @@ def places(draw: st.DrawFn) -> tuple[dict[str, int], Sizes]:
         "g": draw(st.integers(1, n_2)),
     }
     p |= {name: draw(st.integers(1, m)) for name in ("X", "t", "beta")}
-    sizes = Sizes(
+    sizes = five(
         *draw(
             st.tuples(
                 st.integers(0, 5), st.integers(0, 5), st.integers(0, 2), *[st.integers(0, 5)] * 4
@@ -50,18 +52,19 @@ def places(draw: st.DrawFn) -> tuple[dict[str, int], Sizes]:
         )
     )
     u_0 = 0
-    while (n_1 * m) ** (u_0 + 1) <= (q - 1) ** (u_0 + 1) * 2**sizes.sigma_0:
+    while (n_1 * m) ** (u_0 + 1) <= (q - 1) ** (u_0 + 1) * 2 ** sizes.sigma[0]:
         u_0 += 1
     p["beta"], p["X"] = (p["beta"], p["X"]) if u_0 < p["beta"] else (m, m)
     if u_0 >= p["beta"] or p["X"] <= ceil(m / p["beta"]) * u_0:
         u_0 = 0
-        sizes = replace(sizes, sigma_0=0)
+        sizes = replace(sizes, sigma=(0, *sizes.sigma[1:]))
     return p | {"u_0": u_0}, sizes
 
 
 @given(places())
 def test_the_inequalities_are_those_of_theory_md(place: tuple[dict[str, int], Sizes]) -> None:
-    p, s = place
+    p, sizes = place
+    s = Numbers(**sizes.numbers)
     m, n_1, n_2, q, r, g, X, t, beta, u_0 = p.values()
     N_1 = n_1 * m
     y = ceil((X - ceil(m / beta) * u_0) / (beta - u_0))
@@ -76,8 +79,8 @@ def test_the_inequalities_are_those_of_theory_md(place: tuple[dict[str, int], Si
     )
     right += n_2 * (s.h_1 + s.h_2) + ceil(n_2 / g) * r * s.sigma_2
     parameters = Parameters(**p)
-    assert (parameters.y, parameters.late) == (y, late)
-    blocks, a, b, c = V.signs(parameters, s)
+    assert rich_blocks(parameters) == y
+    blocks, a, b, c = V.signs(parameters, sizes)
     assert blocks.positive
     assert a.positive is (X == 1 or m**t > (X - 1) ** t * 2**s.sigma_0)
     assert b.positive is (q ** (n_1 * y) > (r - 1) ** (n_1 * y) * 2 ** (E + n_1 * g * s.h_1))
@@ -88,7 +91,7 @@ def test_u_0_may_not_be_too_small() -> None:
     """N_1 = 4, q = 3: log2(4/2) = 1, so sigma_0 = 2 makes two places of a block lose contents;
     u_0 = 1 is refused, u_0 = 2 is right.
     """
-    sizes = Sizes(0, 0, 2, 0, 0)
+    sizes = five(0, 0, 2, 0, 0)
     good, bad = (
         Parameters(m=4, n_1=1, n_2=1, X=4, t=4, beta=4, q=3, r=2, g=1, u_0=u) for u in (2, 1)
     )
@@ -99,11 +102,11 @@ def test_u_0_may_not_be_too_small() -> None:
 @pytest.mark.parametrize(
     "sizes",
     [
-        Sizes(1, 1, 0, 0, 0),
-        Sizes(1, 1, 0, 1, 0),
-        Sizes(1, 0, 0, 0, 2),
-        Sizes(1, 1, 1, 0, 0),
-        pytest.param(Sizes(2, 2, 1, 1, 1), marks=pytest.mark.slow),
+        five(1, 1, 0, 0, 0),
+        five(1, 1, 0, 1, 0),
+        five(1, 0, 0, 0, 2),
+        five(1, 1, 1, 0, 0),
+        pytest.param(five(2, 2, 1, 1, 1), marks=pytest.mark.slow),
     ],
 )
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
@@ -123,7 +126,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
             range(2, n_1 * m + 1),
             range(1, n_2 + 1),
         ):
-            if (sizes.sigma_0 == 0 and (beta > 1 or t > 1)) or (sizes.sigma_2 == 0 and g > 1):
+            if (sizes.sigma[0] == 0 and (beta > 1 or t > 1)) or (sizes.sigma[2] == 0 and g > 1):
                 continue  # these only cost
             for u_0 in range(beta):
                 try:
@@ -175,9 +178,9 @@ def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("spec", "sizes"),
     [
-        ("gdn + full|gdn + gdn + full|gdn + gdn*2", Sizes(40, 40, 128, 256, 384)),
-        ("full + full(conv=2)", Sizes(40, 40, 0, 12 * 8, 0)),
-        ("sparse(block=4, topk=1)*2 + gdn", Sizes(88, 88, 0, 0, 128, 192, 192)),
+        ("gdn + full|gdn + gdn + full|gdn + gdn*2", five(40, 40, 128, 256, 384)),
+        ("full + full(conv=2)", five(40, 40, 0, 12 * 8, 0)),
+        ("sparse(block=4, topk=1)*2 + gdn", five(88, 88, 0, 0, 128, 192, 192)),
     ],
 )
 def test_what_counts_where(spec: str, sizes: Sizes) -> None:
@@ -211,8 +214,8 @@ def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> Non
     """Parameters that show failure with larger caches show it with smaller ones, so the shortest
     prompt cannot fall.
     """
-    base = Sizes(40, 40, 3, 3, 3)
-    lengths = [_best(replace(base, **{name: value})).length() for value in values]
+    base = {"h_1": 40, "h_2": 40, "sigma_0": 3, "sigma_1": 3, "sigma_2": 3}
+    lengths = [_best(five(**(base | {name: value}))).length() for value in values]
     assert lengths == sorted(lengths)
 
 
@@ -228,7 +231,7 @@ def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> Non
     ],
 )
 def test_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) -> None:
-    sizes = Sizes(h, h, *sigma)
+    sizes = five(h, h, *sigma)
     found = _best(sizes)
     assert V.holds(found, sizes)
     assert not V.holds(replace(found, n_2=found.n_2 - 1), sizes)
@@ -239,7 +242,7 @@ def test_the_search_beats_parameters_chosen_by_hand() -> None:
     log2(10^30 / (10^9 - 1))) = floor(143,347.62); half of each block and 10^8 of 10^17 places are
     given away; g h_1 = E / n_1 = 10^11 against y log2(10/6) = 2.5 * 10^11, and n_2 outweighs 10^44.
     """
-    sizes = Sizes(10**5, 10**5, 10**7, 10**7, 10**7)
+    sizes = five(10**5, 10**5, 10**7, 10**7, 10**7)
     m = 10**17
     by_hand = Parameters(
         m=m,
@@ -258,7 +261,7 @@ def test_the_search_beats_parameters_chosen_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [pytest.param(Sizes(1, 1, 1, 0, 0), marks=pytest.mark.slow), Sizes(1, 1, 0, 1, 1)]
+    "sizes", [pytest.param(five(1, 1, 1, 0, 0), marks=pytest.mark.slow), five(1, 1, 0, 1, 1)]
 )
 def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
     for m, n_1, n_2 in product((2, 3), (1, 2), (3, 5)):
@@ -294,4 +297,4 @@ def test_one_reading_layer_where_theorem_iii_is_silent() -> None:
     assert (found.status, found.n) == ("FAILS", task.length)
     recheck(found)
     hand = Parameters(m=2, n_1=16, n_2=64, X=2, t=1, beta=1, q=32, r=17, g=1, u_0=0)
-    assert V.holds(hand, Sizes(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))
+    assert V.holds(hand, five(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))

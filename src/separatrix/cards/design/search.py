@@ -18,9 +18,9 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Layer
 from separatrix.tasks import SeqComp, Task
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem, one_token_per_value
 from separatrix.theory.fails.many_layers import ManyLayers
-from separatrix.theory.fails.many_proof import Sizes
 from separatrix.theory.fails.many_search import MOST_READERS
 from separatrix.theory.judge import THEOREMS
 from separatrix.theory.judge import judge as verdicts_on

@@ -6,6 +6,7 @@ for what fails with some sizes fails with smaller ones; all others about every s
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from operator import le
 from typing import Any, TypeVar
 
 from separatrix.cards.design.space import Arrangement, Layout
@@ -13,8 +14,9 @@ from separatrix.core.errors import Undecided
 from separatrix.core.evidence.records import Status, Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem
-from separatrix.theory.fails.reading_layers import CacheSizes, DepthTheorem
+from separatrix.theory.fails.reading_layers import DepthTheorem
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.solves.room import Construction
 
@@ -29,7 +31,7 @@ class TaskJudge:
         self._memo: dict[Hashable, Any] = {}
         self._failing: dict[tuple[str, int], list[tuple[int, ...]]] = {}
         failing = [t for t in THEOREMS.values() if t.fails_at_once()]
-        self._about_depth: list[DepthTheorem[Any, Any]] = [
+        self._about_depth: list[DepthTheorem[Any]] = [
             t for t in failing if isinstance(t, DepthTheorem)
         ]
         others = [t for t in failing if not isinstance(t, DepthTheorem)]
@@ -61,7 +63,7 @@ class TaskJudge:
                 return theorem.key
         return self._first(self._fail_somewhere, "FAILS", stack)
 
-    def _sizes_fail(self, theorem: DepthTheorem[Any, Any], sizes: CacheSizes) -> bool:
+    def _sizes_fail(self, theorem: DepthTheorem[Any], sizes: Sizes) -> bool:
         """Whether the theorem shows failure of the task with these sizes; what fails with some
         sizes fails with smaller ones.
         """
@@ -71,10 +73,7 @@ class TaskJudge:
             return self._memo[theorem.key, numbers]
         # only sizes of as many reading layers compare
         failing = self._failing.setdefault((theorem.key, len(numbers)), [])
-        fails = any(
-            all(mine <= theirs for mine, theirs in zip(numbers, larger, strict=True))
-            for larger in failing
-        )
+        fails = any(all(map(le, numbers, larger)) for larger in failing)
         if not fails and not theorem.surely_silent(sizes, theorem.size(sizes, self.task)):
             try:
                 fails = theorem.best_at(sizes, self.task) is not None

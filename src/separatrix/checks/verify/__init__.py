@@ -102,7 +102,8 @@ def _check(record: Evidence, folder: Path) -> list[str]:
         from separatrix.theory import recheck
 
         now = recheck(record)
-        opened = ", and no theorem decides it" if record.status == "OPEN" and not now else ""
+        told = ", and no theorem decides it: that is worked out again, not proved"
+        opened = told if record.status == "OPEN" and not now else ""
         return [
             f"theorem {record.theorem} evaluated again on the architecture and the task: the same"
             f" status, numbers, sentence and assumptions{opened}",

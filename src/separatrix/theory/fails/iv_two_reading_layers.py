@@ -5,136 +5,98 @@ at a finite n.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.stacks.architecture import Architecture
-from separatrix.theory.base import REAL_NUMBERS, readers
-from separatrix.theory.fails.reading_layers import IN_ORDER, CacheSizes, DrivenTheorem, open_bits
-from separatrix.theory.inequalities import Counting, Inequality, N, Pigeonhole
-from separatrix.theory.search.driver import CountingSearch, Derived, ProofParameters
-from separatrix.theory.search.evolve import Grid, Point, spread
+from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes, Solver
+from separatrix.theory.base import REAL_NUMBERS
+from separatrix.theory.fails.reading_layers import IN_ORDER, DrivenTheorem, sizes_of
+from separatrix.theory.inequalities import Counting, Pigeonhole
+from separatrix.theory.search.evolve import Grid, spread
 
 _STARTS = 1_000
 
 
 @dataclass(frozen=True)
-class Sizes(CacheSizes):
-    """Bits: what one token reads of a prefix in each reading layer (h), bounded heads and open
-    blocks inside the first (sigma_1), bounded heads inside the second and bounded layers after it
-    (sigma_2), and the open block of a sparse second layer, owed once at the cut (open_2).
-    """
-
-    h_1: int
-    h_2: int
-    sigma_1: int
-    sigma_2: int
-    open_2: int = 0
-
-
-@dataclass(frozen=True)
 class Parameters(ProofParameters):
-    """m, n_1 of the task and r, q, t, g of the proof: 2 <= r <= q <= m, 1 <= t <= m, 1 <= g <=
-    n_1. Raises SizeError outside.
-    """
+    """m, n_1 of the task and r, q, t, g of the proof. Raises SizeError out of range."""
 
     r: int
     q: int
     t: int
     g: int
+    needs: ClassVar[str] = "Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1"
 
-    def __post_init__(self) -> None:
-        places = 2 <= self.r <= self.q <= self.m and 1 <= self.t <= self.m
-        self.within(
-            places and 1 <= self.g <= self.n_1,
-            "Theorem IV needs 2 <= r <= q <= m, 1 <= t <= m and 1 <= g <= n_1",
-        )
-
-    @property
-    def least_last(self) -> int:
-        return self.g
+    @staticmethod
+    def fits(p: Any) -> bool:
+        return 2 <= p.r <= p.q <= p.m and 1 <= p.t <= p.m and 1 <= p.g <= p.n_1
 
 
-def contents(s: Sizes, r: N, q: N, t: N, g: N) -> Pigeonhole[N]:
-    """(a) t log(q/(r-1)) > sigma_1 + g h_1."""
-    # a class agrees in the layer-1 caches after B and the accumulators of a group's g queries
-    return Pigeonhole(places=t, values=q, kept=r, bits=s.sigma_1 + g * s.h_1)
-
-
-def answers(s: Sizes, m: N, n_1: N, r: N, q: N, t: N, g: N) -> Counting[N]:
-    """(b) n_1 r log N_1 > sigma_1 + open_2 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 +
-    ceil(n_1/g) r sigma_2.
-    """
-    return Counting(
-        x=n_1,
-        r=r,
-        base=m,
-        each=s.h_1 + s.h_2,
-        # layer-1 queries know token and place only: q values at each of t places
-        owed=s.sigma_1 + s.open_2 + q * t * s.h_1,
-        g=g,
-        caches=s.sigma_2,
-        # z_0 stands for one place per group, and there are t places
-        few=t,
-        more=s.h_1,
-    )
-
-
-@dataclass(frozen=True)
-class TwoReadingsSearch(CountingSearch[Parameters]):
+class TwoReadings(Argument[Parameters]):
     """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
 
-    s: Sizes
-    size: tuple[int, ...] | None = None
-    least_steps: ClassVar[int] = 2
-    rounds: ClassVar[int] = 2
+    parameters = Parameters
+    free = ("q", "t", "g")
+    rounds = 2
 
-    def grid(self) -> Grid:
-        s = self.s
-        if self.size is not None:
-            m, n_1 = self.size
+    def contents(self, x: Numbers) -> Pigeonhole[Any]:
+        """(a) t log(q/(r-1)) > sigma_1 + g h_1."""
+        # a class agrees in the layer-1 caches after B and the accumulators of a group's g queries
+        return Pigeonhole(places=x.t, values=x.q, kept=x.r, bits=x.sigma_1 + x.g * x.h_1)
+
+    def counting(self, x: Numbers) -> Counting[Any]:
+        """(b) n_1 r log N_1 > sigma_1 + open_2 + n_1 (h_1 + h_2) + (qt + min(t, ceil(n_1/g))) h_1 +
+        ceil(n_1/g) r sigma_2.
+        """
+        return Counting(
+            x=x.n_1,
+            r=x.r,
+            base=x.m,
+            each=x.h_1 + x.h_2,
+            # layer-1 queries know token and place only: q values at each of t places
+            owed=x.sigma_1 + x.open_2 + x.q * x.t * x.h_1,
+            g=x.g,
+            caches=x.sigma_2,
+            # z_0 stands for one place per group, and there are t places
+            few=x.t,
+            more=x.h_1,
+        )
+
+    def premises(self, x: Numbers) -> tuple[Pigeonhole[Any], ...]:
+        return (self.contents(x),)
+
+    def choose(self, x: Numbers, solver: Solver) -> bool:
+        if not hasattr(x, "m"):
+            x.m = max(x.q, x.t)
+        x.q = solver.at_most(x.q, x.m)
+        x.t = solver.at_most(x.t, x.m)
+        x.r = 2
+        x.r = solver.kept(self.contents(x))
+        return True
+
+    def grid(self, s: Numbers, size: tuple[int, ...] | None) -> Grid:
+        if size is not None:
+            m, n_1 = size
             return Grid((2, 1, 1), (float(m), float(m), float(n_1 if s.sigma_2 else 1)))
         groups = 1e4 + 1e3 * (s.h_1 + s.h_2 + s.sigma_1 + s.sigma_2)
         # g grows with sigma_2, and q and t with g h_1
         places = groups + 10.0 * s.h_1 * s.sigma_2
         return Grid((2, 1, 1), (places, places, groups if s.sigma_2 else 1.0))
 
-    def derive(self, point: Point) -> Derived | None:
-        q, t, g = point
-        m, n_1 = map(float, self.size) if self.size is not None else (max(q, t), 1.0)
-        r = contents(self.s, 1.0, q, t, g).most_kept()
-        return None if r < 2 else Derived(answers(self.s, m, n_1, r, q, t, g), m)
-
-    def starts(self) -> Iterable[Sequence[float]]:
+    def starts(
+        self, s: Numbers, size: tuple[int, ...] | None, grid: Grid
+    ) -> Iterable[Sequence[float]]:
         """Points spread over the box, half of them with q = t."""
         rng = Random(0)
-        grid = self.grid()
         for number in range(_STARTS):
             q, t, g = (spread(*ends, rng) for ends in zip(grid.low, grid.high, strict=True))
             # m = max(q, t): the smaller may rise to the larger without more entries in z_1
             yield q, t if number % 2 else q, g
 
-    def proof(self, point: Point) -> Parameters | None:
-        q, t, g = (int(value) for value in point)
-        m = max(q, t)
-        if self.size is not None:
-            m = self.size[0]
-            # floats next to a large m may be above it
-            q = min(q, m)
-            t = min(t, m)
-        r = contents(self.s, 2, q, t, g).certified_kept()
-        return None if r is None else Parameters(m=m, n_1=g, r=r, q=q, t=t, g=g)
 
-    def inequalities(self, parameters: Parameters) -> tuple[Inequality, ...]:
-        p = parameters
-        return (
-            contents(self.s, p.r, p.q, p.t, p.g),
-            answers(self.s, p.m, p.n_1, p.r, p.q, p.t, p.g),
-        )
-
-
-class TheoremIV(DrivenTheorem[Sizes, Parameters]):
+class TheoremIV(DrivenTheorem[Parameters]):
     key = "IV"
     title = "two reading layers fail L-SeqComp, L >= 2, at finite n"
     statement = (
@@ -159,34 +121,26 @@ class TheoremIV(DrivenTheorem[Sizes, Parameters]):
         " count as in III."
     )
     reading_layers = range(2, 3)
-    least_steps = TwoReadingsSearch.least_steps
+    argument = TwoReadings()
     parameters = Parameters
+    least_steps = TwoReadings.least_steps
+    # the open block of the first counts with the heads beside it
+    names: ClassVar = {"sigma_0": "", "open_1": ""}
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
-        before, between, after = architecture.groups(n)
-        if before.sigma or between.between:
+        before, first, _ = architecture.groups(n)
+        if before.sigma or first.between:
             return None
-        h_1, h_2 = readers(architecture)
-        opened = open_bits(architecture, architecture.reading[1], n)
-        return Sizes(
-            h_1=h_1,
-            h_2=h_2,
-            sigma_1=between.inside,
-            # the group counts the open block, which is owed once and not per content
-            sigma_2=after.sigma - opened,
-            open_2=opened,
-        )
+        s = sizes_of(architecture, n)
+        return replace(s, sigma=(0, first.inside, s.sigma[2]), opened=(0, s.opened[1]))
 
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """r <= m; and by (a) q t > c r (sigma_1 + g h_1), c = e ln(2) / 2 > 0.942, so that n_1 log
         N_1 exceeds c h_1 (sigma_1 + g h_1) + n_1 sigma_2 / g, whose least is at some g.
         """
-        s, (m, n_1) = sizes, size
+        (h_1, h_2), (_, sigma_1, sigma_2), (m, n_1) = sizes.h, sizes.sigma, size
         bits = (n_1 * m).bit_length()
-        few = max(s.sigma_2, s.h_1 * (s.sigma_1 + s.h_1) * 942 // 1000)
-        least = 3768 * n_1 * s.sigma_2 * s.h_1**2
+        few = max(sigma_2, h_1 * (sigma_1 + h_1) * 942 // 1000)
+        least = 3768 * n_1 * sigma_2 * h_1**2
         counted = n_1 * bits <= few or 1000 * (n_1 * bits) ** 2 <= least
-        return counted or m * bits <= s.h_1 + s.h_2
-
-    def search(self, sizes: Sizes, size: tuple[int, ...] | None = None) -> TwoReadingsSearch:
-        return TwoReadingsSearch(sizes, size)
+        return counted or m * bits <= h_1 + h_2

@@ -4,26 +4,26 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import ClassVar
 
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.base import REAL_NUMBERS, listed, readers
-from separatrix.theory.fails.many_proof import Parameters, Sizes, conditions
+from separatrix.theory.arguments import Sizes
+from separatrix.theory.base import REAL_NUMBERS, listed
+from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.many_search import (
     ManyLayersSearch,
     at_size_of,
     least_entries,
     shortest_of,
 )
-from separatrix.theory.fails.reading_layers import FAR, IN_ORDER, DepthTheorem, Found, open_bits
+from separatrix.theory.fails.reading_layers import FAR, IN_ORDER, DepthTheorem, Found, sizes_of
 from separatrix.theory.words import Words, WordsByTask
 
 
-class ManyLayers(DepthTheorem[Sizes, Parameters]):
+class ManyLayers(DepthTheorem[Parameters]):
     """Failure of L-SeqComp for any number of reading layers."""
 
     ahead: ClassVar[int]
@@ -31,9 +31,6 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
     least_steps = 3
     first_length = 1 << 20
     parameters = Parameters
-
-    @abstractmethod
-    def sizes(self, architecture: Architecture, n: int) -> Sizes | None: ...
 
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
         found = shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
@@ -105,15 +102,6 @@ class ManyLayers(DepthTheorem[Sizes, Parameters]):
         task = {"m": parameters.m}
         task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
         return listed(task)
-
-
-def sizes_of(architecture: Architecture, n: int) -> Sizes:
-    """The sizes of a stack with caches as large as they get in prompts of n tokens."""
-    before, *groups = architecture.groups(n)
-    opened = tuple(open_bits(architecture, index, n) for index in architecture.reading)
-    # groups count open blocks, which are owed once per cut and not per content
-    after = (group.sigma - blocks for group, blocks in zip(groups, opened, strict=True))
-    return Sizes(h=readers(architecture), sigma=(before.sigma, *after), opened=opened)
 
 
 def closed_form(h: int) -> Parameters:
@@ -226,10 +214,7 @@ class TheoremVI(ManyLayers):
     reading_layers = range(2, MOST_STEPS)
     ahead = 0
 
-    def sizes(self, architecture: Architecture, n: int) -> Sizes:
-        return sizes_of(architecture, n)
-
-    def threshold(self, architecture: Architecture, steps: int) -> Found[Sizes, Parameters] | None:
+    def threshold(self, architecture: Architecture, steps: int) -> Found[Parameters] | None:
         """As for every theorem, but where Theorem VII speaks: it names shorter failing sizes."""
         readers = len(architecture.reading)
         if readers in TheoremVII.reading_layers and TheoremVII().sizes(architecture, FAR):

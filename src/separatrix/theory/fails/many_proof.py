@@ -16,10 +16,9 @@ from typing import Generic, NamedTuple, Self
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
 from separatrix.core.numbers.occupancy import Occupancy
-from separatrix.theory.fails.reading_layers import CacheSizes
+from separatrix.theory.arguments import ProofParameters, Sizes
 from separatrix.theory.inequalities import N, smaller
 from separatrix.theory.lemmas import Asked, Class, Hit, Sides
-from separatrix.theory.search.driver import ProofParameters
 
 LARGEST = 1 << 13_000
 """No size is as large: integers of more than 4,300 digits are not written by Python, and whoever
@@ -216,25 +215,6 @@ def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
         for level in range(2, p.L)
     )
     return Conditions(first, spread, Asked(p.places(p.L), p.values(p.L - 1), owed[-1]))
-
-
-@dataclass(frozen=True)
-class Sizes(CacheSizes):
-    """Bits: what one token reads of a prefix in each reading layer (h_1..h_R), what the bounded
-    groups carry (sigma_0..sigma_R), and the open blocks of sparse reading layers (open_1..open_R),
-    owed at each cut where reads of the layer are fixed.
-    """
-
-    h: tuple[int, ...]
-    sigma: tuple[int, ...]
-    opened: tuple[int, ...]
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Every size by name."""
-        named = {f"h_{j}": bits for j, bits in enumerate(self.h, 1)}
-        named |= {f"sigma_{j}": bits for j, bits in enumerate(self.sigma)}
-        return named | {f"open_{j}": bits for j, bits in enumerate(self.opened, 1)}
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from math import floor, inf, isfinite
 from typing import ClassVar, TypeVar
 
 from separatrix.core.errors import SizeError
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import (
     Choice,
     Parameters,
-    Sizes,
     class_bits,
     conditions,
     prices,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
-from separatrix.theory.fails.many_proof import Choice, Parameters, Sizes, prices
+from separatrix.theory.arguments import Sizes
+from separatrix.theory.fails.many_proof import Choice, Parameters, prices
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
 from separatrix.theory.search.driver import at_size, nearby, shortest
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic
 
 from separatrix.core.errors import CheckFailed, SizeError, Undecided
 from separatrix.core.evidence.records import Verdict
@@ -16,8 +16,9 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, sized
-from separatrix.theory.search.driver import CountingSearch, P, at_size, shortest
+from separatrix.theory.arguments import Argument, P, Sizes
+from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, readers, sized
+from separatrix.theory.search.driver import CountingSearch, at_size, shortest
 from separatrix.theory.words import Words, WordsByTask
 
 IN_ORDER = (
@@ -33,40 +34,17 @@ _FROM = "from_"
 
 
 @dataclass(frozen=True)
-class CacheSizes:
-    """Bits that layers read and carry, by the names they have in a theorem."""
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Every size by name."""
-        return asdict(self)
-
-    @property
-    def readers(self) -> int:
-        """How many reading layers they are of: each has its h."""
-        return sum(name[0] == "h" for name in self.numbers)
-
-
-S = TypeVar("S", bound=CacheSizes)
-
-
-@dataclass(frozen=True)
-class Found(Generic[S, P]):
+class Found(Generic[P]):
     """Certified parameters: the prompt length they show failure at, and the sizes of the caches
     at that length.
     """
 
     n: int
     parameters: P
-    sizes: S
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Every parameter and size by name."""
-        return self.parameters.numbers | self.sizes.numbers
+    sizes: Sizes
 
 
-class DepthTheorem(Theorem, Generic[S, P]):
+class DepthTheorem(Theorem, Generic[P]):
     """Failure of L-SeqComp for some numbers of reading layers; sizes may grow with n (log-linear
     layers, windows not yet full).
     """
@@ -84,38 +62,40 @@ class DepthTheorem(Theorem, Generic[S, P]):
     """How many reading layers a stack may have that it is about."""
     first_length: ClassVar[int] = 4
     """Where the search for a failing size begins to ask how large caches are."""
+    names: ClassVar[Mapping[str, str]] = {}
+    """What it calls sizes that go by another name here; "" for those that it lacks."""
     parameters: type[P]
     """What the proof chooses, and the m and n_l that it is about."""
 
-    def surely_silent(self, sizes: S, size: tuple[int, ...]) -> bool:
+    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """True only where no parameters can show failure at this m and these n_l: bounds on the
         inequalities that spare a search. log N < its bits stands for every logarithm.
         """
         return False
 
-    @abstractmethod
-    def sizes(self, architecture: Architecture, n: int) -> S | None:
+    def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
         where it does not apply.
         """
+        return sizes_of(architecture, n)
 
     @abstractmethod
-    def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:
+    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> P | None:
         """Certified parameters with the shortest prompt found, or None; `quick` may look less
         far.
         """
 
     @abstractmethod
-    def best_at(self, sizes: S, task: SeqComp) -> P | None:
+    def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
         """Certified parameters at the task's own size, or None."""
 
     @abstractmethod
-    def signs(self, parameters: P, sizes: S) -> tuple[LogSign, ...]:
+    def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
         """The theorem's inequalities, certified; the counting one last. Raises Undecided where
         one stays open.
         """
 
-    def holds(self, parameters: P, sizes: S) -> bool:
+    def holds(self, parameters: P, sizes: Sizes) -> bool:
         """Whether the theorem shows failure with these parameters, certified; a tie that stays
         open counts as no.
         """
@@ -124,7 +104,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         except Undecided:
             return False
 
-    def sides(self, parameters: P, sizes: S) -> dict[str, int]:
+    def sides(self, parameters: P, sizes: Sizes) -> dict[str, int]:
         """Both sides of the inequalities, by name, where a verdict holds them."""
         return {}
 
@@ -138,7 +118,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         readers = len(architecture.reading)
         return self.functions(readers) if readers in self.reading_layers else self.least_steps
 
-    def size(self, sizes: S, task: SeqComp) -> tuple[int, ...]:
+    def size(self, sizes: Sizes, task: SeqComp) -> tuple[int, ...]:
         """The m and n_l that the proof is about, of the first functions and one of the others, that
         with most rows; the rest are fixed to identities, whatever their n_l.
         """
@@ -196,7 +176,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
         steps: int,
         numbers: Mapping[str, int],
         task: SeqComp | None = None,
-    ) -> Found[S, P] | None:
+    ) -> Found[P] | None:
         """What a verdict says was found, checked; with a task, at the size of this task."""
         if not numbers:
             return None
@@ -222,10 +202,10 @@ class DepthTheorem(Theorem, Generic[S, P]):
             )
         return found
 
-    def _shows(self, found: Found[S, P]) -> bool:
+    def _shows(self, found: Found[P]) -> bool:
         return all(sign.positive for sign in self.signs(found.parameters, found.sizes))
 
-    def _sizes_at(self, architecture: Architecture, n: int) -> S:
+    def _sizes_at(self, architecture: Architecture, n: int) -> Sizes:
         """The sizes of an architecture that the theorem applies to."""
         sizes = self.sizes(architecture, n)
         assert sizes is not None
@@ -245,7 +225,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
             return None
         return SeqComp(L=task.L, m=named["m"], branching=tuple(branching))
 
-    def threshold(self, architecture: Architecture, steps: int) -> Found[S, P] | None:
+    def threshold(self, architecture: Architecture, steps: int) -> Found[P] | None:
         """A failing size of L-SeqComp, the shortest that the search finds over all m and n_l, with
         caches sized for that prompt; None if none is found.
 
@@ -280,8 +260,8 @@ class DepthTheorem(Theorem, Generic[S, P]):
         self,
         architecture: Architecture,
         task: SeqComp,
-        here: Found[S, P] | None,
-        least: Found[S, P] | None,
+        here: Found[P] | None,
+        least: Found[P] | None,
     ) -> Verdict | None:
         """The verdict from certified parameters: at the task's size, at the failing size that the
         search found, or both; None where there are none.
@@ -291,7 +271,7 @@ class DepthTheorem(Theorem, Generic[S, P]):
             return None
         readers = len(architecture.reading)
         layers = "one reading layer" if readers == 1 else f"{readers} reading layers"
-        sizes = self._sizes_at(architecture, task.length).numbers
+        sizes = self._sizes_at(architecture, task.length)
         numbers = self._numbers(here) if here else {}
         failing_size = ""
         if least is not None:
@@ -319,35 +299,40 @@ class DepthTheorem(Theorem, Generic[S, P]):
             sign=self.signs(decided.parameters, decided.sizes)[-1],
         )
 
-    def said_of(self, sizes: Mapping[str, int]) -> str:
+    def named(self, sizes: Sizes) -> dict[str, int]:
+        """The sizes by the names that they have in the theorem."""
+        named = {self.names.get(name, name): bits for name, bits in sizes.numbers.items()}
+        return {name: bits for name, bits in named.items() if name}
+
+    def said_of(self, sizes: Sizes) -> str:
         """What a verdict's sentence says of the sizes."""
         # open blocks are named only where there are any
-        bits = {name: value for name, value in sizes.items() if value or name[0] != "o"}
+        bits = {name: value for name, value in self.named(sizes).items() if value or name[0] != "o"}
         return f"{_exactly(bits)} bits"
 
     def listed(self, parameters: P) -> str:
         """What a verdict's sentence says of the parameters."""
         return listed(parameters.numbers)
 
-    def _numbers(self, found: Found[S, P]) -> dict[str, int]:
-        return found.numbers | self.sides(found.parameters, found.sizes)
+    def _numbers(self, found: Found[P]) -> dict[str, int]:
+        numbers = found.parameters.numbers | self.named(found.sizes)
+        return numbers | self.sides(found.parameters, found.sizes)
 
 
-class DrivenTheorem(DepthTheorem[S, P]):
-    """One whose parameters the driver of `theory/search` finds."""
+class DrivenTheorem(DepthTheorem[P]):
+    """One with an argument that the driver of `theory/search` searches."""
 
-    @abstractmethod
-    def search(self, sizes: S, size: tuple[int, ...] | None = None) -> CountingSearch[P]:
-        """Where to look for parameters: for tasks of any size, or with this m and first n_l."""
+    argument: Argument[P]
 
-    def best(self, sizes: S, steps: int, *, quick: bool = False) -> P | None:
-        return shortest(self.search(sizes), steps, quick=quick)
+    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> P | None:
+        return shortest(CountingSearch(self.argument, sizes), steps, quick=quick)
 
-    def best_at(self, sizes: S, task: SeqComp) -> P | None:
-        return at_size(self.search(sizes, self.size(sizes, task)), self.best(sizes, task.L))
+    def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
+        search = CountingSearch(self.argument, sizes, self.size(sizes, task))
+        return at_size(search, self.best(sizes, task.L))
 
-    def signs(self, parameters: P, sizes: S) -> tuple[LogSign, ...]:
-        return tuple(one.sign() for one in self.search(sizes).inequalities(parameters))
+    def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
+        return tuple(one.sign() for one in self.argument.inequalities(sizes, parameters))
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
@@ -357,7 +342,16 @@ def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def open_bits(architecture: Architecture, index: int, t: int) -> int:
+def sizes_of(architecture: Architecture, n: int) -> Sizes:
+    """The sizes of a stack with caches as large as they get in prompts of n tokens."""
+    before, *groups = architecture.groups(n)
+    opened = tuple(_open_bits(architecture, index, n) for index in architecture.reading)
+    # groups count open blocks, which are owed once per cut and not per content
+    after = (group.sigma - blocks for group, blocks in zip(groups, opened, strict=True))
+    return Sizes(h=readers(architecture), sigma=(before.sigma, *after), opened=opened)
+
+
+def _open_bits(architecture: Architecture, index: int, t: int) -> int:
     """Bits of the open blocks and windows of the reading heads of layer `index`: what straddles
     a cut must be known (theory.md, section 1).
     """

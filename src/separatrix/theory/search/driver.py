@@ -7,14 +7,14 @@ inequality is certified. So a search may overlook parameters, but never invents 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import inf
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic
 
-from separatrix.core.errors import SizeError
-from separatrix.theory.inequalities import Counting, Inequality, certainly
+from separatrix.theory.arguments import Argument, Numbers, P, Sizes, Solver
+from separatrix.theory.inequalities import certainly
 from separatrix.theory.search.evolve import Grid, Point, Value, descend, evolve
 from separatrix.theory.search.reals import settle
 
@@ -25,77 +25,8 @@ _SURELY = 0.99
 """A point that owes no more for every bit that is asked for needs not be improved."""
 _APART = 0.05
 """Starts whose values differ by a smaller part are taken for neighbours."""
-
-
-@dataclass(frozen=True)
-class ProofParameters:
-    """The sizes of a task, m and its first n_l, and whatever else a proof chooses."""
-
-    m: int
-    n_1: int
-
-    @property
-    def branching(self) -> tuple[int, ...]:
-        """The n_l that the proof is about; further ones belong to functions that it fixes."""
-        return (self.n_1,)
-
-    @property
-    def least_last(self) -> int:
-        """The smallest value that the last of these n_l may take."""
-        return 1
-
-    def with_last(self, n_l: int) -> Self:
-        """The same with another last n_l. Raises SizeError below `least_last`."""
-        return replace(self, **{f"n_{len(self.branching)}": n_l})
-
-    def within(self, holds: bool, needs: str) -> None:
-        """Raises SizeError where what the theorem needs of them does not hold."""
-        if not holds:
-            raise SizeError(f"{needs}; these are {self}")
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Every parameter by name."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, numbers: Mapping[str, int]) -> Self:
-        """The parameters with these numbers. Raises KeyError where one is missing and SizeError
-        where they are out of range.
-        """
-        return cls(**{field.name: numbers[field.name] for field in fields(cls)})
-
-    @property
-    def size(self) -> tuple[int, ...]:
-        """m and the n_l that the proof is about."""
-        return self.m, *self.branching
-
-    def length(self, steps: int | None = None) -> int:
-        """Prompt tokens of the L-SeqComp, L = steps, that the argument shows failure on.
-
-        The functions have m, N_1, N_2, .. entries, and two tokens follow. Those that lifting adds
-        have as many entries as the last one; without `steps` there are none of them.
-        """
-        entries = self.m
-        tokens = 0
-        for n_l in self.branching:
-            tokens += entries
-            entries *= n_l
-        lifted = 0 if steps is None else steps - 1 - len(self.branching)
-        return tokens + (1 + lifted) * entries + 2
-
-
-P = TypeVar("P", bound=ProofParameters)
-
-
-@dataclass(frozen=True)
-class Derived:
-    """What follows from a point when everything else is chosen best: the counting inequality, and
-    the prompt tokens before the last function.
-    """
-
-    counting: Counting[float]
-    tokens: float
+_NEAR = Solver(exact=False)
+_EXACT = Solver(exact=True)
 
 
 class Search(ABC, Generic[P]):
@@ -142,71 +73,89 @@ class Search(ABC, Generic[P]):
         """Whether every inequality of the theorem certainly holds; an open tie counts as no."""
 
 
+@dataclass(frozen=True)
 class CountingSearch(Search[P]):
-    """One whose last inequality is a `Counting` that yields the last n_l."""
+    """Where the parameters of an argument are looked for whose last inequality is a `Counting` that
+    yields the last n_l.
+    """
 
-    least_steps: ClassVar[int]
-    rounds: ClassVar[int] = 1
-    """In how many rounds the groups of w's last index are counted while looking."""
+    argument: Argument[P]
+    s: Sizes
+    size: tuple[int, ...] | None = None
 
-    @abstractmethod
-    def derive(self, point: Point) -> Derived | None:
-        """What follows from a point, as floats; None where it is not allowed. The last n_l is that
-        of `size`, or any number.
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """What the coordinates of points are."""
+        task = self.argument.given(self.size)
+        return tuple(name for name in self.argument.free if name not in task)
+
+    @cached_property
+    def _known(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is known before a point: with the task's size as floats, and as integers."""
+        task = self.argument.given(self.size)
+        floats = {name: float(value) for name, value in task.items()}
+        return self.s.numbers | floats, self.s.numbers | task
+
+    def grid(self) -> Grid:
+        return self.argument.grid(Numbers(**self.s.numbers), self.size)
+
+    def starts(self) -> Iterable[Sequence[float]]:
+        return self.argument.starts(Numbers(**self.s.numbers), self.size, self.grid())
+
+    def _at(self, point: Point, solver: Solver) -> Numbers | None:
+        """Everything that follows from a point, where the last n_l is free with a whole group of
+        it; None where the point is not allowed.
         """
-
-    @abstractmethod
-    def proof(self, point: Point) -> P | None:
-        """The parameters at a point with the smallest last n_l that is in their range, everything
-        but the counting inequality certified; None where that cannot be.
-        """
-
-    @abstractmethod
-    def inequalities(self, parameters: P) -> tuple[Inequality, ...]:
-        """The theorem's inequalities; the counting one last."""
+        x = Numbers(**self._known[solver.exact])
+        values = map(int, point) if solver.exact else point
+        x.__dict__.update(zip(self._names, values, strict=True))
+        if self.size is None:
+            # points have g where there are groups
+            setattr(x, self.argument.last, getattr(x, "g", 1))
+        chosen = self.argument.choose(x, solver) and self.argument.parameters.fits(x)
+        return x if chosen else None
 
     def length(self, point: Point, steps: int) -> float:
-        derived = self.derive(point)
-        if derived is None:
+        x = self._at(point, _NEAR)
+        if x is None:
             return inf
-        counting = derived.counting
-        last = counting.least(self.rounds)
+        counting = self.argument.counting(x)
+        last = counting.least(self.argument.rounds)
         if counting.g is not None and counting.g > last:
             return inf
         # the last function's tokens, and as many for each function that lifting adds
-        functions = 1 + steps - self.least_steps
-        return derived.tokens + functions * last * counting.base + 2
+        functions = 1 + steps - self.argument.least_steps
+        return self.argument.tokens(x) + functions * last * counting.base + 2
 
     def owed(self, point: Point) -> float:
-        derived = self.derive(point)
-        asked = 0.0 if derived is None else derived.counting.left()
-        return derived.counting.right() / asked if derived is not None and asked > 0 else inf
+        x = self._at(point, _NEAR)
+        if x is None:
+            return inf
+        counting = self.argument.counting(x)
+        asked = counting.left()
+        return counting.right() / asked if asked > 0 else inf
 
     def settled(self, point: Point) -> P | None:
-        proof = self.proof(point)
-        if proof is None:
+        x = self._at(point, _EXACT)
+        if x is None:
             return None
+        proof = self.argument.parameters.of(vars(x))
         if self.size is not None:
-            last = self.size[-1]
-            if proof.least_last > last or not self.holds(proof.with_last(last)):
-                return None
-            return proof.with_last(last)
+            return proof if self.holds(proof) else None
         # of the exact numbers: a float point may promise one content more than is certified
-        counting = self.inequalities(proof)[-1]
-        assert isinstance(counting, Counting)
-        estimate = counting.in_floats().least(_ROUNDS)
+        estimate = self.argument.counting(x).in_floats().least(_ROUNDS)
 
         def counts(n_l: int) -> bool:
             # the other inequalities do not know the last n_l, and hold
             return n_l >= proof.least_last and certainly(
-                self.inequalities(proof.with_last(n_l))[-1]
+                self.argument.inequalities(self.s, proof.with_last(n_l))[-1]
             )
 
         least = settle(estimate, counts)
         return None if least is None else proof.with_last(least)
 
     def holds(self, parameters: P) -> bool:
-        return all(certainly(one) for one in self.inequalities(parameters))
+        return all(certainly(one) for one in self.argument.inequalities(self.s, parameters))
 
 
 def nearby(search: Search[P], steps: int) -> list[tuple[float, Point]]:

@@ -17,6 +17,7 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
 
@@ -291,7 +292,7 @@ H = st.integers(1, 64)
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(H, BITS, BITS, st.integers(2, 60), st.integers(1, 30))
 def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n_1) -> None:
-    sizes = iii.Sizes(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
+    sizes = three(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
     shown = any(
         iii.TheoremIII().holds(iii.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
         for r in range(1, m + 1)
@@ -311,7 +312,7 @@ def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n
     st.integers(20, 300),
 )
 def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2, m, n_1) -> None:
-    sizes = iv.Sizes(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
+    sizes = four(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
     steps = (2, 3, 5, 8, 14)
     shown = any(
         iv.TheoremIV().holds(iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
@@ -327,14 +328,14 @@ def test_what_the_table_of_theory_shows_is_not_called_silent() -> None:
     """
     layer = 16 * 17 * 16
     h = 17 * 16
-    three = iii.TheoremIII()
-    assert not three.surely_silent(iii.Sizes(h=h, sigma_0=layer, sigma_1=layer), (1101, 303))
-    four = iv.Sizes(h_1=40, h_2=40, sigma_1=0, sigma_2=0)
-    assert not iv.TheoremIV().surely_silent(four, (34, 349))
-    five = v.Sizes(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8)
-    assert not v.TheoremV().surely_silent(five, (241, 1, 6300))
+    of_one = iii.TheoremIII()
+    assert not of_one.surely_silent(three(h=h, sigma_0=layer, sigma_1=layer), (1101, 303))
+    two = four(h_1=40, h_2=40, sigma_1=0, sigma_2=0)
+    assert not iv.TheoremIV().surely_silent(two, (34, 349))
+    groups = five(h_1=40, h_2=40, sigma_0=0, sigma_1=0, sigma_2=4 * 5 * 8)
+    assert not v.TheoremV().surely_silent(groups, (241, 1, 6300))
     # 16 log2 16 < h
-    assert three.surely_silent(iii.Sizes(h=h, sigma_0=0, sigma_1=layer), (16, 1))
+    assert of_one.surely_silent(three(h=h, sigma_0=0, sigma_1=layer), (16, 1))
 
 
 def result():

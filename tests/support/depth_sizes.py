@@ -1,0 +1,22 @@
+"""Sizes of stacks as Theorems III, IV and V name them."""
+
+from __future__ import annotations
+
+from separatrix.theory.arguments import Sizes
+
+
+def three(h: int, sigma_0: int, sigma_1: int, open_block: int = 0, lag: int = 0) -> Sizes:
+    """One reading layer."""
+    return Sizes((h,), (sigma_0, sigma_1), (open_block,), lag)
+
+
+def four(h_1: int, h_2: int, sigma_1: int, sigma_2: int, open_2: int = 0) -> Sizes:
+    """Two reading layers, nothing before or between them."""
+    return Sizes((h_1, h_2), (0, sigma_1, sigma_2), (0, open_2))
+
+
+def five(
+    h_1: int, h_2: int, sigma_0: int, sigma_1: int, sigma_2: int, open_1: int = 0, open_2: int = 0
+) -> Sizes:
+    """Two reading layers."""
+    return Sizes((h_1, h_2), (sigma_0, sigma_1, sigma_2), (open_1, open_2))
