@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from separatrix.core.errors import SizeError
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails import many_proof as many_prices
 
 
@@ -54,9 +55,7 @@ def test_prices_are_those_of_the_theorems(own: Prices) -> None:
     bits = [value.bit_length() - 1 for value in (*sizes.reads, *sizes.caches)]
     theirs = many_prices.prices(
         sizes.shift,
-        many_prices.Sizes(
-            h=tuple(bits[: sizes.R]), sigma=tuple(bits[sizes.R :]), opened=(0,) * sizes.R
-        ),
+        Sizes(h=tuple(bits[: sizes.R]), sigma=tuple(bits[sizes.R :]), opened=(0,) * sizes.R),
         many_prices.Choice(
             m=sizes.m,
             n=sizes.branching,
