@@ -2,7 +2,7 @@
 that heads have; what is shown to be solvable and is not written is listed with its reason.
 
 As a script it prints the list, and the counts of each theorem: `PYTHONPATH=src:tests python
-tests/contract/test_solvable_is_built.py 500`.
+tests/contract/test_solvable_is_built.py 2000`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,30 @@ from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.fits import built_by
+from separatrix.theory.fits import TOKEN_SHIFT, built_by
 
-BUILT_AT_LEAST = 0.7
+BUILT_AT_LEAST = 0.5
 """Of the pairs of drawn stacks and tasks that are shown to be solvable, the share that is built."""
 
 
 def _check(walked: list[Walked]) -> None:
     broken = [str(one) for one in walked if one.promised and one.refused]
     assert not broken, "the card says that construct builds it:\n" + "\n".join(broken)
+    for one in walked:
+        if one.refused and not one.promised:
+            # said once: the card's reason is that of `construct`
+            assert all(why in one.refused for why in one.why if why != TOKEN_SHIFT), str(one)
     modest = [
-        f"{one.task} in {one.stack}" for one in walked if not one.promised and not one.refused
+        f"{one.task} in {one.stack}"
+        for one in walked
+        if not (one.promised or one.refused or TOKEN_SHIFT in one.why)
     ]
     # a card that does not promise what is built is a loss, and no lie
-    assert len(modest) <= len(walked) // 5 + 1, "\n".join(modest)
+    assert len(modest) <= len(walked) // 50 + 1, "\n".join(modest)
 
 
 def test_what_the_card_promises_in_drawn_stacks() -> None:
-    walked = list(walk(16, seed=20))
+    walked = list(walk(40, seed=20))
     assert len(walked) >= 4
     _check(walked)
 
@@ -59,16 +65,18 @@ def test_a_layer_between_two_full_ones_is_promised_where_it_is_written(
 
 @pytest.mark.slow
 def test_most_of_what_is_solvable_is_built() -> None:
-    walked = list(walk(150, seed=3))
+    walked = list(walk(400, seed=3))
     _check(walked)
     assert sum(not one.refused for one in walked) >= BUILT_AT_LEAST * len(walked)
 
 
 def main(number: int) -> None:
     walked = list(walk(number, seed=1))
+    _check(walked)
     for one in walked:
         if one.refused:
             print(one)
+    print(f"{sum(not one.refused for one in walked)} of {len(walked)} that are SOLVABLE are built")
     for (theorem, built), count in sorted(shares(walked).items()):
         print(f"{theorem}: {count} {'built' if built else 'not built'}")
 

@@ -33,7 +33,7 @@ import torch
 from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import empty_model, first_of, mixer_at
+from separatrix.constructions.parts.placement import empty_model, mixer_at
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
@@ -44,6 +44,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Automaton
 from separatrix.tasks import Eva, Task
 from separatrix.theory.fits import MOST_LISTED
+from separatrix.theory.written import slots
 
 Classes = NDArray[np.int64]
 
@@ -118,16 +119,7 @@ def machine(task: Task, ids: list[int], architecture: Architecture | None) -> Mo
     quotient = Quotient.of(task, ids)
     rules = sum(ids)
     architecture = architecture or stack([Automaton(bits=quotient.bits, rules=rules)])
-    place = first_of(
-        task,
-        architecture,
-        lambda part: (
-            part.machine is not None
-            and part.machine.bits >= quotient.bits
-            and part.machine.rules >= rules
-        ),
-        f"an automaton with bits >= {quotient.bits} and rules >= {rules}",
-    )
+    ((place, *_),) = slots("automaton", task, architecture)
     places_, tokens = bits_for(len(ids)), bits_for(max(ids))
     space = Spaces(place=places_, token=tokens, state=quotient.bits)
     model = empty_model(task, architecture, width=space.width, hidden=0)

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
-    cannot_hold,
     empty_model,
     mlp_after,
     recurrent_head,
@@ -40,10 +39,11 @@ from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
-from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import DeltaNet, Linear
 from separatrix.tasks import Dyck
-from separatrix.theory.solves.states import Needed, stacked
+from separatrix.theory.solves.states import Needed
+from separatrix.theory.written import slots
 
 
 @recipe(
@@ -66,7 +66,7 @@ def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmet
                 DeltaNet(heads=1, head_dim=1, value_dim=1),
             ]
         )
-    counter, holder, flag = _placed(task, architecture, needed)
+    counter, holder, flag = (slot.place for slot in slots("brackets", task, architecture))
     space = Spaces(
         kind=needed.bits,
         open=1,
@@ -92,21 +92,6 @@ def brackets(task: Dyck, architecture: Architecture | None, arithmetic: Arithmet
         model.head.weight[0, space[fault]] = 2.0
     model.head.bias[1] = 1.0
     return model
-
-
-def _placed(task: Dyck, architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place]:
-    """Counter, stack and flag. Raises SizeError, saying what is needed, where there are none."""
-    found = stacked(architecture, needed)
-    if found is None:
-        raise cannot_hold(
-            task,
-            architecture,
-            "a linear layer (identity or relu, no normaliser), behind it a deltanet or gdn layer"
-            f" with head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that"
-            " another one, without conv or gate, in formats that hold integers up to"
-            f" {4 * (task.n + 2):,}",
-        )
-    return found
 
 
 def _embed(task: Dyck, model: Model, space: Spaces) -> None:

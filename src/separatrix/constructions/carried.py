@@ -22,15 +22,12 @@ How each kind of layer hands bits on: parts/carriers.py. The threshold after it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.carriers import carrier_places, write_carrier
-from separatrix.constructions.parts.placement import SCALE, cannot_hold, fits, mlp_after
-from separatrix.constructions.parts.readers import Reader, last_readers
+from separatrix.constructions.parts.carriers import write_carrier
+from separatrix.constructions.parts.placement import SCALE, fits, mlp_after
+from separatrix.constructions.parts.readers import readers
 from separatrix.constructions.parts.spaces import Spaces, bits_for, threshold
 from separatrix.constructions.seqcomp import (
-    key_width,
     level_keys,
     model_for,
     spaces,
@@ -38,20 +35,12 @@ from separatrix.constructions.seqcomp import (
     write_embeddings,
     write_level,
 )
-from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Linear
 from separatrix.tasks import SeqComp
-
-
-@dataclass(frozen=True)
-class Placed:
-    """The bounded layer, and whether it stands behind the first full one."""
-
-    carrier: Place
-    between: bool
+from separatrix.theory.written import key_width
 
 
 @recipe(
@@ -74,13 +63,10 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         carrier = Linear(heads=1, head_dim=1, value_dim=code, feature="identity", normaliser=False)
         # keys as wide as values run in the fused kernel
         architecture = stack([carrier, *[Full(heads=1, head_dim=max(keys, values))] * task.L])
-    full = last_readers(
-        task, architecture, task.L, key_dim=keys, value_dim=values, arithmetic=arithmetic
-    )
-    placed = _placed(task, architecture, full)
-
-    step = int(placed.between)
-    early = bits_for(task.entries(1)) if placed.between else 0
+    carrier, *full = readers("carried", task, architecture, arithmetic)
+    between = carrier.place > full[0].place
+    step = int(between)
+    early = bits_for(task.entries(1)) if between else 0
     space = Spaces(
         **spaces(task, dict(enumerate(full, 1))),
         here=1,
@@ -93,7 +79,7 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     write_embeddings(task, model, space, latent=any(reader.latent for reader in full))
     mark(task, model, space)
     source = space.first("value", code)
-    if placed.between:
+    if between:
         # i_1 at the place of z_0, with the token's own bits for i_0
         full[0].write(
             model,
@@ -105,9 +91,9 @@ def carried(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         threshold(mlp_after(model, full[0].place), space["early"], space["early_1"])
         source = space["early_1"]
     fetched = space[f"fetched_{step}"]
-    centre = write_carrier(model, placed.carrier, space, source, fetched)
-    threshold(mlp_after(model, placed.carrier), fetched, space[f"i_{step}"], centre=centre)
-    before = placed.carrier
+    centre = write_carrier(model, carrier.place, space, source, fetched)
+    threshold(mlp_after(model, carrier.place), fetched, space[f"i_{step}"], centre=centre)
+    before = carrier.place
     for level, reader in enumerate(full[step:], 1 + step):
         write_level(task, model, space, level=level, reader=reader, before=before, centre=centre)
         before, centre = reader.place, 0.0
@@ -122,33 +108,3 @@ def mark(task: SeqComp, model: Model, space: Spaces) -> None:
     position[:, space["away"]] = 1.0
     position[task.position_z0, space["away"]] = 0.0
     position[task.position_w, space["last"]] = 1.0
-
-
-def _placed(task: SeqComp, architecture: Architecture, full: list[Reader]) -> Placed:
-    """The last bounded layer before the first full one that can hand on z_0, or else one between
-    the first two that can hand on i_1. Raises SizeError, saying what is needed, where there is
-    neither.
-    """
-    if architecture.positions != "embedded":
-        raise SizeError(
-            f"'{architecture.spec}': the bounded layer finds z_0 by an embedding of its place; use"
-            " positions=embedded"
-        )
-    code = bits_for(task.m)
-    first = full[0].place[0]
-    before = [place for place in carrier_places(architecture, code) if place[0] < first]
-    if before:
-        return Placed(before[-1], between=False)
-    end = full[1].place[0] if len(full) > 1 else len(architecture.layers)
-    found = carrier_places(architecture, bits_for(task.entries(1)))
-    between = [place for place in found if first < place[0] < end]
-    # by rotations alone it is the last token that asks, whose place is known
-    if between and full[0].asking is None:
-        return Placed(between[0], between=True)
-    raise cannot_hold(
-        task,
-        architecture,
-        f"besides its {task.L} full layers a bounded layer that hands on {code} bits, with numbers"
-        " of at least 32 bits, before the first or second of them: a linear, gated or delta-rule"
-        f" recurrence with value_dim >= {code}, a window, a short convolution, mamba or rglru",
-    )

@@ -25,7 +25,7 @@ numbers are 0, loses s^2 B >= 2 s^2. So j leads by 32, and its own letter is the
 
 from __future__ import annotations
 
-from separatrix.constructions.lookups import Moved, tap_and_reader, write_taps
+from separatrix.constructions.lookups import Moved, write_taps
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
@@ -40,6 +40,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import CGram
+from separatrix.theory.written import slots
 
 
 @recipe(
@@ -59,9 +60,7 @@ def cgram(task: CGram, architecture: Architecture | None, arithmetic: Arithmetic
     if architecture is None:
         taps = ShortConvolution(width=dims, conv=task.c + 1)
         architecture = stack([taps, Full(heads=1, head_dim=dims)])
-    tap, place = tap_and_reader(
-        task, architecture, width=dims, back=task.c, head_dim=dims, value_dim=bits
-    )
+    tap, place = (slot.place for slot in slots("cgram", task, architecture))
     space = Spaces(letter=bits, one=1, before=dims, fetched=bits, answer=bits)
     model = empty_model(task, architecture, width=space.width, hidden=2 * bits, placed=False)
     model.embed.weight[:, space["letter"]] = signs(task.V, bits)

@@ -39,7 +39,7 @@ import torch
 from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
-from separatrix.constructions.parts.placement import empty_model, last_full, softmax_head
+from separatrix.constructions.parts.placement import empty_model, softmax_head
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
@@ -47,6 +47,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Counting
+from separatrix.theory.written import slots
 
 SCALE = 4.0
 """s: then others weigh n 2^-46 together, less than float32 adds to 1."""
@@ -71,7 +72,7 @@ def counting(task: Counting, architecture: Architecture | None, arithmetic: Arit
         raise SizeError(f"{task.spec}: at most n = {MOST_COUNTED:,} is counted; use a smaller n")
     bits = bits_for(task.V)
     architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)])
-    (place,) = last_full(task, architecture, 1, head_dim=bits + 1, value_dim=1)
+    ((place, *_),) = slots("counting", task, architecture)
     longer = arithmetic.digits > FP32.digits
     scale = LARGER if longer else SCALE
     columns = 2 if longer else 1

@@ -43,18 +43,14 @@ of which one line is 0 and the other 0 or 2. After 1 + ceil(log2(L+1)) layers w 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
     empty_model,
     fits,
-    last_of,
     mlp_after,
     softmax_head,
-    wide_enough,
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
@@ -63,6 +59,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
+from separatrix.theory.written import slots
 
 SCALE = 8
 """s: a power of two, so that scores are exact."""
@@ -88,18 +85,7 @@ def encoder(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     if architecture is None:
         part = Full(heads=1, head_dim=max(keys, values), causal=False)
         architecture = stack([part] * (1 + rounds))
-    first, *rest = last_of(
-        task,
-        architecture,
-        lambda part: (
-            isinstance(part, Full)
-            and part.altered == {"causal"}
-            and wide_enough(replace(part, causal=True), keys, values)
-        ),
-        f"{1 + rounds} full layers with causal=false, head_dim >= {keys}, value_dim >= {values},"
-        " numbers of at least 32 bits and no other option",
-        1 + rounds,
-    )
+    first, *rest = (slot.place for slot in slots("encoder", task, architecture))
     model = empty_model(task, architecture, width=space.width, hidden=4 * values)
     write_embeddings(task, model, space)
 

@@ -62,7 +62,7 @@ import torch
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
-from separatrix.constructions.parts.readers import Reader, last_comparing, two_comparing
+from separatrix.constructions.parts.readers import Reader, readers
 from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
@@ -99,7 +99,7 @@ def match2_bits(task: TwoSum, architecture: Architecture | None, arithmetic: Ari
         raise SizeError(f"{task.spec}: one layer answers the query form; use form=query")
     keys = counting_keys(task)
     architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)])
-    reader = last_comparing(task, architecture, keys=keys, values=1)
+    (reader,) = readers("match2-bits", task, architecture)
     space = Spaces(**counting_spaces(task))
     model = empty_model(task, architecture, width=space.width, hidden=0, bos=True, placed=False)
     write_counting(task, model, space, reader)
@@ -126,7 +126,7 @@ def pairs(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmeti
         raise SizeError(f"{task.spec}: two layers decide over all pairs; use form=decision")
     keys = counting_keys(task)
     architecture = architecture or stack([Full(heads=1, head_dim=keys, value_dim=1)] * 2)
-    first, second = two_comparing(task, architecture, keys=keys)
+    first, second = readers("pairs", task, architecture)
     space = Spaces(**counting_spaces(task), flag=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=2, bos=True, placed=False)
     write_counting(task, model, space, first)
@@ -203,7 +203,7 @@ def equality(task: Equality, architecture: Architecture | None, arithmetic: Arit
     fits(task, arithmetic)
     bits = bits_for(task.n)
     architecture = architecture or stack([Full(heads=1, head_dim=bits + 1, value_dim=1)] * 2)
-    first, second = two_comparing(task, architecture, keys=bits + 1)
+    first, second = readers("equality", task, architecture)
     space = Spaces(place=bits, first=1, one=1, bit=1, fetched=1, differs=1, found=1)
     model = empty_model(task, architecture, width=space.width, hidden=4)
     _write_embeddings(task, model, space)

@@ -56,12 +56,9 @@ import numpy as np
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import (
-    cannot_hold,
     empty_model,
     mlp_after,
-    places,
     softmax_head,
-    wide_enough,
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
 from separatrix.mixers.base.softmax import SoftmaxMixer
@@ -70,6 +67,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import KHop
+from separatrix.theory.written import slots
 
 STEP = 16
 """A score rises by twice as much from place to place."""
@@ -96,7 +94,7 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     if architecture is None:
         first = Full(heads=bits, head_dim=max(keys, bits + 1))
         architecture = stack([first, *[Full(heads=1, head_dim=max(keys, values))] * (depth - 1)])
-    chosen = layers(task, architecture, depth)
+    chosen = [slot.place for slot in slots("khop", task, architecture)]
     space = spaces(task)
     # four hidden units for each bit that is cut
     hidden = 4 * max(bits * bits, values)
@@ -112,38 +110,6 @@ def khop(task: KHop, architecture: Architecture | None, arithmetic: Arithmetic) 
     model.head.weight[: task.V, space[letter]] = 2.0 * signs(task.V, letters)
     model.head.bias[task.V] = 2.0 * letters - 1.0
     return model
-
-
-def layers(task: KHop, architecture: Architecture, depth: int) -> list[Place]:
-    """The first layer with heads enough, and the last ones after it. Raises SizeError, saying what
-    is needed, where there are too few.
-    """
-    bits = bits_for(task.n + 1)
-    letters = bits_for(task.V)
-    searching = places(
-        architecture,
-        lambda part: (
-            isinstance(part, Full)
-            and part.heads >= bits
-            and part.kv == part.heads
-            and wide_enough(part, letters + bits + 1, bits + 1)
-        ),
-    )
-    asking = places(
-        architecture,
-        lambda part: isinstance(part, Full) and wide_enough(part, bits + 1, bits + letters),
-    )
-    after = [place for place in asking if searching and place[0] > searching[0][0]]
-    if len(after) < depth - 1:
-        raise cannot_hold(
-            task,
-            architecture,
-            f"{depth} full layers, numbers of at least 32 bits and no conv, rope or sink; the first"
-            f" with {bits} heads, each with keys of its own, head_dim >= {letters + bits + 1} and"
-            f" value_dim >= {bits + 1}, the others with head_dim >= {bits + 1} and value_dim >="
-            f" {bits + letters}",
-        )
-    return [searching[0], *after[len(after) - depth + 1 :]]
 
 
 def moves_letter(task: KHop, level: int) -> bool:

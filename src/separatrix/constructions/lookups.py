@@ -54,7 +54,7 @@ anything. Associative recall:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,69 +62,27 @@ import numpy as np
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.placement import (
     SCALE,
-    cannot_hold,
     empty_model,
     fits,
-    in_float32,
-    last_full,
-    last_of,
     mixer_at,
     mlp_after,
-    places,
     softmax_head,
-    wide_enough,
 )
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
-from separatrix.core.errors import SizeError
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.stacks.architecture import Architecture, Mechanism, Place, stack
+from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import MQAR, Recall, Task
-from separatrix.tasks.recall import PROMISED
+from separatrix.theory.written import Asked, asked_of, slots
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is looked up: `pairs` pairs of key and value from the first place on."""
-
-    keys: range
-    values: range
-    pairs: int
-    absent: bool = False
-    """Whether a key may be missing: one answer more."""
-    rewritten: bool = False
-    """Whether keys may be written again; the last value counts."""
-
-    @property
-    def code(self) -> int:
-        return bits_for(len(self.keys))
-
-    @property
-    def order(self) -> int:
-        return bits_for(self.pairs) if self.rewritten else 0
-
-    @property
-    def head_dim(self) -> int:
-        return self.code + 1 + self.order
-
-    @property
-    def answer(self) -> int:
-        return bits_for(len(self.values) + self.absent)
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        return {
-            "key": self.code,
-            "one": 1,
-            "shut": 1,
-            "order": self.order,
-            "value": self.answer,
-            "none": self.answer,
-            "fetched": self.answer,
-            "answer": self.answer,
-        }
+def spaces_of(asked: Asked) -> dict[str, int]:
+    """Spaces of the residual stream."""
+    answer = asked.answer
+    keyed = {"key": asked.code, "one": 1, "shut": 1, "order": asked.order}
+    return keyed | {"value": answer, "none": answer, "fetched": answer, "answer": answer}
 
 
 KEYED = ("key", "shut", "order")
@@ -141,19 +99,8 @@ def lookup(
     if architecture is None:
         dims = max(asked.head_dim, asked.answer)
         architecture = stack([Full(heads=1, head_dim=dims, conv=2)])
-    (place,) = last_of(
-        task,
-        architecture,
-        lambda part: (
-            isinstance(part, Full)
-            and part.conv >= 2
-            and wide_enough(replace(part, conv=0), asked.head_dim, asked.answer)
-        ),
-        "a convolution to join a key and its value, which are two tokens: a full layer with conv >="
-        f" 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
-        " bits and no rope or sink",
-    )
-    space = Spaces(**asked.spaces)
+    ((place, *_),) = slots("recall", task, architecture)
+    space = Spaces(**spaces_of(asked))
     model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
     write_embeddings(model, asked, space)
     write_head(model, asked, space, place, KEYED)
@@ -179,10 +126,8 @@ def carried_lookup(
         full = Full(heads=1, head_dim=max(dims, asked.answer))
         # the theorem counts one bit at least
         architecture = stack([ShortConvolution(width=max(2, dims), conv=2), full])
-    tap, place = tap_and_reader(
-        task, architecture, width=dims, back=1, head_dim=dims, value_dim=asked.answer
-    )
-    space = Spaces(**asked.spaces, before=dims, unit=1)
+    tap, place = (slot.place for slot in slots("carried-recall", task, architecture))
+    space = Spaces(**spaces_of(asked), before=dims, unit=1)
     model = empty_model(task, architecture, width=space.width, hidden=2 * asked.answer)
     write_embeddings(model, asked, space)
     model.embed.weight[:, space["unit"]] = 1.0
@@ -234,30 +179,6 @@ def write_head(
     put(mixer.o.weight, space["fetched"])
 
 
-def of_recall(task: Recall) -> Asked:
-    """What is looked up. Raises SizeError where the question stands before the pairs."""
-    if task.question == "first":
-        raise SizeError(
-            f"{task.spec}: what keeps a key and waits for it is not built yet; leave out question"
-        )
-    return Asked(
-        keys=range(task.V, task.vocabulary),
-        values=range(task.V),
-        pairs=task.n,
-        absent=task.form not in PROMISED,
-        rewritten=task.form == "last",
-    )
-
-
-def of_mqar(task: MQAR) -> Asked:
-    """What is looked up."""
-    return Asked(
-        keys=range(1, task.first_value),
-        values=range(task.first_value, task.vocabulary),
-        pairs=task.num_kv_pairs,
-    )
-
-
 _ONE = "one full layer with conv >= 2, "
 _BEHIND = (
     "one full layer behind a layer of short convolutions with conv >= 2 and a channel for each key"
@@ -276,12 +197,11 @@ _KEYS = {
 
 
 def _recipe(task: type[Recall | MQAR], *, carried: bool) -> Recipe[Any]:
-    of = of_recall if task is Recall else of_mqar
     write = carried_lookup if carried else lookup
     return Recipe(
         name=f"carried-{task.name}" if carried else task.name,
         task=task,
-        weights=lambda task, *into: write(task, of(task), *into),
+        weights=lambda task, *into: write(task, asked_of(task), *into),
         theorem="last-layer" if carried else "recall",
         takes=(_BEHIND if carried else _ONE) + _KEYS[task],
     )
@@ -294,36 +214,6 @@ class Moved:
     source: slice
     target: slice
     back: int
-
-
-def tap_and_reader(
-    task: Task,
-    architecture: Architecture,
-    *,
-    width: int,
-    back: int,
-    head_dim: int,
-    value_dim: int,
-) -> tuple[Place, Place]:
-    """The last short convolution that hands on so many numbers from so many tokens back and that
-    stands before a full layer of such heads, and the last such layer. Raises SizeError, saying what
-    is needed, where there are none.
-    """
-
-    def holds(part: Mechanism) -> bool:
-        return (
-            isinstance(part, ShortConvolution)
-            and part.conv > back
-            and part.width >= width
-            and in_float32(part)
-        )
-
-    (reader,) = last_full(task, architecture, 1, head_dim=head_dim, value_dim=value_dim)
-    found = [place for place in places(architecture, holds) if place[0] < reader[0]]
-    if not found:
-        needs = f"before its full layer a layer shortconv(conv={back + 1}, width={width}), or wider"
-        raise cannot_hold(task, architecture, needs)
-    return found[-1], reader
 
 
 def write_taps(model: Model, place: Place, one: slice, moved: Sequence[Moved]) -> None:

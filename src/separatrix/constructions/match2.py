@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model
-from separatrix.constructions.parts.readers import last_readers
+from separatrix.constructions.parts.readers import readers
 from separatrix.constructions.parts.spaces import Spaces, put
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.formats import DIGITS
@@ -87,17 +87,7 @@ def match2(task: TwoSum, architecture: Architecture | None, arithmetic: Arithmet
             " apart; use a smaller M"
         )
     architecture = architecture or stack([Full(heads=1, head_dim=3, value_dim=1)])
-    # a norm would scale cosines, and round them; an offset finds no match
-    (reader,) = last_readers(
-        task,
-        architecture,
-        1,
-        key_dim=3,
-        value_dim=1,
-        arithmetic=arithmetic,
-        norms=False,
-        rotations=False,
-    )
+    (reader,) = readers("match2", task, architecture, arithmetic)
     wide = LARGEST_MODULUS < task.M and arithmetic.digits > DIGITS["fp32"]
     # a bit less than the format has, so that 1 and all below it are held in units of the grid
     digits = arithmetic.digits - 1 if wide else min(arithmetic.digits, DIGITS["fp32"])

@@ -37,7 +37,7 @@ from separatrix.constructions.parts.placement import (
     fits,
     mlp_after,
 )
-from separatrix.constructions.parts.readers import two_comparing
+from separatrix.constructions.parts.readers import readers
 from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
@@ -67,9 +67,7 @@ def neighbour(task: Neighbour, architecture: Architecture | None, arithmetic: Ar
                 Full(heads=1, head_dim=task.d + 1, value_dim=labels),
             ]
         )
-    first, second = two_comparing(
-        task, architecture, keys=pair + 1, values=task.d, last=(task.d + 1, labels), plain=True
-    )
+    first, second = readers("neighbour", task, architecture)
     space = Spaces(
         pair=pair,
         leads=1,

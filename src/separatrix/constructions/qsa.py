@@ -43,20 +43,18 @@ from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
     fits,
-    last_full,
     mlp_after,
-    places,
     softmax_head,
-    wide_enough,
 )
 from separatrix.constructions.parts.readers import Reader
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.stacks.architecture import Architecture, Place, stack
+from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import QSA
+from separatrix.theory.written import slots
 
 MOST_READ = 1 << 24
 """Logits of all sums, which the proof compares."""
@@ -83,7 +81,7 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
     if architecture is None:
         dims = max(address + 1, number + 1, code)
         architecture = stack([Full(heads=1, head_dim=dims)] * 2)
-    first, second = looking_and_averaging(task, architecture, (address + 1, code), number + 1)
+    first, second = (slot.place for slot in slots("qsa", task, architecture))
     space = Spaces(
         address=address,
         memory=1,
@@ -120,27 +118,6 @@ def qsa(task: QSA, architecture: Architecture | None, arithmetic: Arithmetic) ->
         model.head.weight[:, space[name]] = answers.float()[:, None]
     model.head.bias.copy_((-answers * answers / 2).float())
     return model
-
-
-def looking_and_averaging(
-    task: QSA, architecture: Architecture, looking: tuple[int, int], averaging: int
-) -> tuple[Place, Place]:
-    """The last full layer with so many key dimensions, and the last one before it with the key and
-    value dimensions of `looking`. Raises SizeError, saying what is needed, where there are none.
-    """
-    (second,) = last_full(task, architecture, 1, head_dim=averaging, value_dim=1)
-    before = places(
-        architecture, lambda part: isinstance(part, Full) and wide_enough(part, *looking)
-    )
-    found = [place for place in before if place[0] < second[0]]
-    if found:
-        return found[-1], second
-    # one that is wide enough is not two: this says so
-    keys, values = looking
-    first, second = last_full(
-        task, architecture, 2, head_dim=max(keys, averaging), value_dim=values
-    )
-    return first, second
 
 
 def write_embeddings(task: QSA, model: Model, space: Spaces) -> None:

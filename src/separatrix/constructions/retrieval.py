@@ -73,12 +73,10 @@ from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
     fits,
-    last_of,
     mlp_after,
     softmax_head,
-    wide_enough,
 )
-from separatrix.constructions.parts.readers import Read, Reader, last_readers
+from separatrix.constructions.parts.readers import Read, Reader, readers
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, signs, threshold
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.sparse import SparseMixer
@@ -88,6 +86,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Indexed, Sparse
 from separatrix.tasks import Eva, Index
 from separatrix.tasks.lookups import Lookup
+from separatrix.theory.written import slots
 
 _TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions"
 SHUT_GATE = -32.0
@@ -115,9 +114,7 @@ def _retrieved(
     keys, values = _head_sizes(task)
     # keys as wide as values run in the fused kernel
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
-    (reader,) = last_readers(
-        task, architecture, 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
-    )
+    (reader,) = readers("retrieval", task, architecture, arithmetic)
     return _write(task, architecture, reader, arguments)
 
 
@@ -138,17 +135,7 @@ def sparse_retrieval(task: Eva, architecture: Architecture | None, arithmetic: A
         # about sqrt(n): as many blocks to compare as tokens to read in one
         block = 1 << (bits_for(task.n) + 1) // 2
         architecture = stack([Sparse(heads=1, head_dim=max(keys, values), block=block, topk=1)])
-    (place,) = last_of(
-        task,
-        architecture,
-        lambda part: (
-            isinstance(part, Sparse)
-            and part.block & (part.block - 1) == 0
-            and wide_enough(part, keys, values)
-        ),
-        f"a sparse layer with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
-        " tokens, numbers of at least 32 bits, and no conv, rope, window or gates",
-    )
+    ((place, *_),) = slots("sparse-retrieval", task, architecture)
     model = _write(task, architecture, Reader(place), range(task.n))
     mixer = softmax_head(model, place)
     assert isinstance(mixer, SparseMixer)
@@ -177,18 +164,7 @@ def indexed_retrieval(
     if architecture is None:
         dims = max(keys, values)
         architecture = stack([Indexed(heads=1, head_dim=dims, index_dim=keys, topk=1)])
-    (place,) = last_of(
-        task,
-        architecture,
-        lambda part: (
-            isinstance(part, Indexed)
-            and part.block == 1
-            and part.index_dim >= keys
-            and wide_enough(part, keys, values)
-        ),
-        f"an indexed layer with head_dim >= {keys}, value_dim >= {values}, index_dim >= {keys},"
-        " block=1, numbers of at least 32 bits, and no conv or rope",
-    )
+    ((place, *_),) = slots("indexed-retrieval", task, architecture)
     model = _write(task, architecture, Reader(place), range(task.n))
     mixer = softmax_head(model, place)
     assert isinstance(mixer, IndexedMixer)

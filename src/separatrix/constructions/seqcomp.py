@@ -36,13 +36,14 @@ from torch import Tensor, nn
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
-from separatrix.constructions.parts.readers import Read, Reader, last_readers
+from separatrix.constructions.parts.readers import Read, Reader, readers
 from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
+from separatrix.theory.written import address_bits, key_width
 
 
 @recipe(
@@ -62,13 +63,11 @@ def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
     values = bits_for(task.answers)
     # keys as wide as values run in the fused kernel
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))] * (task.L + 1))
-    readers = last_readers(
-        task, architecture, task.L + 1, key_dim=keys, value_dim=values, arithmetic=arithmetic
-    )
-    first, *rest = readers
-    space = Spaces(**spaces(task, dict(enumerate(readers))))
-    model = model_for(task, architecture, space, readers)
-    write_embeddings(task, model, space, latent=any(reader.latent for reader in readers))
+    heads = readers("seqcomp", task, architecture, arithmetic)
+    first, *rest = heads
+    space = Spaces(**spaces(task, dict(enumerate(heads))))
+    model = model_for(task, architecture, space, heads)
+    write_embeddings(task, model, space, latent=any(reader.latent for reader in heads))
     read: Read = {
         "value": [(space.first("value", bits_for(task.m)), 1.0)],
         "target": space["fetched_0"],
@@ -81,21 +80,9 @@ def seqcomp(task: SeqComp, architecture: Architecture | None, arithmetic: Arithm
         first.write_asking(model, asked=space["asked_0"], one=space["one"], **read)
     threshold(mlp_after(model, first.place), space["fetched_0"], space["i_0"])
     for level, reader in enumerate(rest, 1):
-        write_level(task, model, space, level=level, reader=reader, before=readers[level - 1].place)
+        write_level(task, model, space, level=level, reader=reader, before=heads[level - 1].place)
 
     return model
-
-
-def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
-    """Bits of the row and of the column of an entry of z_l, l >= 1."""
-    if level == 1:
-        return 0, bits_for(task.m)
-    return bits_for(task.branching[level - 2]), bits_for(task.N(level - 2))
-
-
-def key_width(task: SeqComp) -> int:
-    """Address bits and tag of the widest level."""
-    return max(sum(address_bits(task, level)) for level in range(1, task.L + 1)) + 1
 
 
 def spaces(task: SeqComp, readers: Mapping[int, Reader]) -> dict[str, int]:

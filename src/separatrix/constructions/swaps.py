@@ -33,7 +33,6 @@ from separatrix.constructions.tracked import (
     keep,
     nearest,
     shares,
-    turning_place,
     write_exchange,
     write_query,
 )
@@ -46,6 +45,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import DeltaNet
 from separatrix.tasks import Permutation
 from separatrix.tasks.tracking import arrangements
+from separatrix.theory.written import slots
 
 
 @recipe(
@@ -69,8 +69,7 @@ def swaps(task: Permutation, architecture: Architecture | None, arithmetic: Arit
     if architecture is None:
         part = DeltaNet(heads=2, head_dim=keys, value_dim=values, negative=True)
         architecture = stack([part])
-    needs = f"2 heads, head_dim >= {keys}, value_dim >= {values}, embeddings of positions"
-    place = turning_place(task, architecture, "swaps", needs)
+    ((place, *_),) = slots("swaps", task, architecture)
     rows = arrangements(k).rows
     one, other, N = shares((k,))
     weights = [a + b for a, b in zip(one, other, strict=True)]

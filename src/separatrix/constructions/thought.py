@@ -49,17 +49,16 @@ from separatrix.constructions.parts.placement import (
     SCALE,
     empty_model,
     fits,
-    last_full,
     mlp_after,
     softmax_head,
 )
 from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
-from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp, Thought
+from separatrix.theory.written import paired, slots
 
 
 @recipe(
@@ -73,13 +72,13 @@ from separatrix.tasks import SeqComp, Thought
 )
 def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """One full layer that writes every pair, token by token, and answers. Source: [CPW]."""
-    inner = composed(task)
+    inner = paired(task)
     fits(task, arithmetic)
     space = spaces(inner)
     keys = sum(space.widths()[name] for name in asked_with(inner))
     values = bits_for(inner.answers)
     architecture = architecture or stack([Full(heads=1, head_dim=max(keys, values))])
-    (place,) = last_full(task, architecture, 1, head_dim=keys, value_dim=values)
+    ((place, *_),) = slots("thought", task, architecture)
     model = empty_model(task, architecture, width=space.width, hidden=2 * values)
     write_positions(inner, model, space)
     write_tokens(task, inner, model, space)
@@ -94,20 +93,6 @@ def thought(task: Thought, architecture: Architecture | None, arithmetic: Arithm
     threshold(mlp_after(model, place), space["fetched"], space["next"])
     write_head(task, inner, model, space)
     return model
-
-
-def composed(task: Thought) -> SeqComp:
-    """The composition that is thought about. Raises SizeError where it is another task, or where
-    values are written without w.
-    """
-    if not isinstance(task.task, SeqComp):
-        raise SizeError(f"{task.spec}: of chains of thought, those of seqcomp are constructed")
-    if task.form != "pairs":
-        raise SizeError(
-            f"{task.spec}: one layer cannot know w from a value that was written alone; take"
-            " thought=pairs"
-        )
-    return task.task
 
 
 def columns(task: SeqComp) -> int:

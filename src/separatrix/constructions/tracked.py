@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from separatrix.constructions.parts.built import Recipe
-from separatrix.constructions.parts.placement import empty_model, first_of, recurrent_head
+from separatrix.constructions.parts.placement import empty_model, recurrent_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.recurrent import RecurrentMixer
@@ -38,12 +38,13 @@ from separatrix.mixers.delta import DeltaNetMixer, KDAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.exact import SATURATED
-from separatrix.stacks.architecture import Architecture, Place, stack
-from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct, Mechanism
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import DeltaNet, DeltaProduct
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.tracking import Tracked, tracked
-from separatrix.theory.solves.states import MOST_THINGS, room_for
+from separatrix.theory.solves.states import MOST_THINGS
+from separatrix.theory.written import slots
 
 _FEW = 6
 """Things whose shares are searched through."""
@@ -144,27 +145,6 @@ def _firsts(w: int, most: int) -> list[int]:
     return found
 
 
-def turning_place(task: Task, architecture: Architecture, form: str, needs: str) -> Place:
-    """The first layer with room for this form of the construction. Raises SizeError, saying what is
-    needed, where there is none.
-    """
-    moved = tracked(task)
-    assert moved is not None
-    placed = architecture.positions == "embedded"
-
-    def holds(part: Mechanism) -> bool:
-        room = room_for(moved, task, part, placed=placed)
-        return room is not None and room.form == form and bool(part.turning and part.turning.bare)
-
-    return first_of(
-        task,
-        architecture,
-        holds,
-        f"a deltanet, gdn, kda or deltaproduct layer with negative=true, {needs}, and no conv or"
-        " gate, in fp32, bf16 or fp16",
-    )
-
-
 def reflections(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
     """Weights that follow what `task` moves in one layer (default: a stack of just that)."""
     moved = tracked(task)
@@ -182,8 +162,7 @@ def reflections(task: Task, architecture: Architecture | None, arithmetic: Arith
             heads=1, head_dim=keys, value_dim=values, householders=moved.swaps, negative=True
         )
         architecture = stack([part])
-    needs = f"head_dim >= {keys}, value_dim >= {values}, {moved.swaps} updates per token"
-    place = turning_place(task, architecture, "reflections", needs)
+    ((place, *_),) = slots(task.name, task, architecture)
     tokens, answers = moved.tables
     changes = Exchanges.of(tokens, moved.swaps)
     space = Spaces(one=1, turns=moved.swaps, moved=moved.swaps * moved.things, read=values)
@@ -213,7 +192,7 @@ def _flip(task: Task, moved: Tracked, architecture: Architecture | None) -> Mode
     architecture = architecture or stack(
         [DeltaNet(heads=1, head_dim=1, value_dim=1, negative=True)]
     )
-    place = turning_place(task, architecture, "flip", "head_dim >= 1")
+    ((place, *_),) = slots(task.name, task, architecture)
     tokens, answers = moved.tables
     changes = Exchanges.of(tokens, 1)
     space = Spaces(one=1, turns=1, read=1)

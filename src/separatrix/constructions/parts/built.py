@@ -38,9 +38,10 @@ from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
-from separatrix.stacks.architecture import Architecture, Mechanism
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory import THEOREMS
+from separatrix.theory.written import in_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,24 +182,11 @@ def in_format(
         return build(task, architecture, arithmetic)
     if architecture is None:
         made = build(task, None, replace(arithmetic, later=True))
-        return moved(made, in_numbers(made.model.architecture, arithmetic), arithmetic)
-    made = build(task, in_numbers(architecture, FP32), replace(arithmetic, later=True))
+        kept = arithmetic.inner.name if arithmetic.narrowed else None
+        stack = in_numbers(made.model.architecture, arithmetic.name, kept)
+        return moved(made, stack, arithmetic)
+    made = build(task, in_numbers(architecture), replace(arithmetic, later=True))
     return moved(made, architecture, arithmetic)
-
-
-def in_numbers(architecture: Architecture, arithmetic: Arithmetic) -> Architecture:
-    """The same stack with every layer in one format, its states in that of sums."""
-    layers = tuple(tuple(_in(part, arithmetic) for part in layer) for layer in architecture)
-    return replace(architecture, layers=layers, name="")
-
-
-def _in(part: Mechanism, arithmetic: Arithmetic) -> Mechanism:
-    if not part.mixes_tokens:
-        return part
-    kept = arithmetic.inner.name if arithmetic.narrowed else None
-    formats = {"format": arithmetic.name, "state_format": kept, "accumulator": None}
-    sizes = part.sizes()
-    return replace(part, **{key: name for key, name in formats.items() if key in sizes})
 
 
 def moved(made: Built, architecture: Architecture, arithmetic: Arithmetic) -> Built:

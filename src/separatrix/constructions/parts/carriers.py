@@ -44,7 +44,7 @@ from math import cos, exp, log, log1p, sqrt
 import torch
 from torch import Tensor, nn
 
-from separatrix.constructions.parts.placement import mixer_at, places
+from separatrix.constructions.parts.placement import mixer_at
 from separatrix.constructions.parts.readers import settle, write_norms
 from separatrix.constructions.parts.spaces import Spaces, pick, put
 from separatrix.core.numbers.rotary import Rotation
@@ -57,8 +57,7 @@ from separatrix.mixers.delta import KDAMixer
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rwkv import RWKV6Mixer, RWKVMixer
 from separatrix.models.model import Model
-from separatrix.stacks.architecture import Architecture, Place
-from separatrix.theory.fits import hands_on
+from separatrix.stacks.architecture import Place
 
 FAR = 8.0
 """Where silu is the identity, and 0 on the other side, up to 1/300."""
@@ -80,11 +79,6 @@ class Handed:
 
     low: float
     high: float
-
-
-def carrier_places(architecture: Architecture, bits: int) -> list[Place]:
-    """The layers that can hand that many bits to the next token, as weights are known for."""
-    return places(architecture, lambda part: hands_on(part, bits))
 
 
 def write_carrier(model: Model, place: Place, space: Spaces, source: slice, target: slice) -> float:

@@ -4,7 +4,6 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -12,15 +11,13 @@ import torch
 from torch import nn
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.formats import NumberFormat
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.plugins import OwnMechanism
 from separatrix.models.model import MLP, Block, Model, ModelConfig
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.softmax import mixing, off_target
-from separatrix.stacks.architecture import Architecture, Mechanism, Place
-from separatrix.stacks.mechanisms import Full, Indexed, Sparse
+from separatrix.stacks.architecture import Architecture, Place
 from separatrix.tasks import Task
 
 SCALE = 4
@@ -42,76 +39,6 @@ def fits(task: Task, arithmetic: Arithmetic) -> None:
             f"{task.length:,} keys: {arithmetic.title} misses the thresholds of the construction;"
             " use a smaller n"
         )
-
-
-def places(architecture: Architecture, holds: Callable[[Mechanism], bool]) -> list[Place]:
-    """The first kind of heads in each layer for which `holds` is true, first layer first."""
-    found = [
-        next((j for j, part in enumerate(layer) if holds(part)), None) for layer in architecture
-    ]
-    return [(i, j) for i, j in enumerate(found) if j is not None]
-
-
-def last_of(
-    task: Task,
-    architecture: Architecture,
-    holds: Callable[[Mechanism], bool],
-    needs: str,
-    layers: int = 1,
-) -> list[Place]:
-    """The last `layers` of such layers. Raises SizeError, saying what the construction needs, where
-    there are fewer.
-    """
-    found = places(architecture, holds)
-    if len(found) < layers:
-        raise cannot_hold(task, architecture, f"{needs}; {len(found)} of its layers are such")
-    return found[-layers:]
-
-
-def first_of(
-    task: Task, architecture: Architecture, holds: Callable[[Mechanism], bool], needs: str
-) -> Place:
-    """The first such layer. Raises SizeError as `last_of` does."""
-    last_of(task, architecture, holds, needs)
-    return places(architecture, holds)[0]
-
-
-def cannot_hold(task: Task, architecture: Architecture, needs: str) -> SizeError:
-    """The refusal of a stack."""
-    return SizeError(
-        f"'{architecture.spec}' cannot hold the construction for {task.spec}: it needs {needs}"
-    )
-
-
-def last_full(
-    task: Task, architecture: Architecture, layers: int, *, head_dim: int, value_dim: int
-) -> list[Place]:
-    """The last `layers` layers whose full heads are wide enough. Raises SizeError, saying what
-    is needed, when there are fewer.
-    """
-    return last_of(
-        task,
-        architecture,
-        lambda part: isinstance(part, Full) and wide_enough(part, head_dim, value_dim),
-        f"{layers} full layer{'s' * (layers > 1)} with head_dim >= {head_dim}, value_dim >="
-        f" {value_dim}, numbers of at least 32 bits and no conv, rope or sink",
-        layers,
-    )
-
-
-def wide_enough(part: Full | Sparse | Indexed, head_dim: int, value_dim: int) -> bool:
-    return (
-        part.plain
-        and part.head_dim >= head_dim
-        and part.dv >= value_dim
-        and in_float32(part)
-        and part.accumulator_bits >= 32
-    )
-
-
-def in_float32(part: Mechanism) -> bool:
-    """Whether the declared numbers are at least as wide as the float32 the proof is about."""
-    return NumberFormat(part.format).bits >= 32
 
 
 def on_grid(model: Model, arithmetic: Arithmetic) -> Model:
@@ -155,11 +82,6 @@ def empty_model(
         raise SizeError(
             f"'{name}' is a mixer of your own: constructions write every weight, and know those of"
             " built-in mechanisms only"
-        )
-    if placed and architecture.positions != "embedded":
-        raise SizeError(
-            f"'{architecture.spec}': constructions write embeddings of positions; use"
-            " positions=embedded"
         )
     config = ModelConfig(
         architecture=architecture.spec,

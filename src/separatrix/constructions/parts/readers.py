@@ -31,14 +31,10 @@ from torch import Tensor
 
 from separatrix.constructions.parts.placement import (
     SCALE,
-    cannot_hold,
-    in_float32,
     mixer_at,
-    places,
     softmax_head,
 )
 from separatrix.constructions.parts.spaces import pick, put
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
 from separatrix.mixers.fox import FoxMixer
@@ -47,18 +43,11 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.rotations import single_angles
 from separatrix.stacks.architecture import Architecture, Place
-from separatrix.stacks.mechanisms import Fox, Full, Latent
 from separatrix.tasks import Task
-from separatrix.theory.solves.places import Attending
+from separatrix.theory.written import Slot, slots
 
 SUNK = -32.0
 KEPT = 1024.0
-COVERED = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
-"""Options that a head is written around."""
-_AROUND = COVERED - {"qk_norm"}
-"""Options that these heads are written around: a norm would make unlike keys equally long."""
-_PLACES = ("embedded", "none")
-"""Positions of stacks whose heads compare contents, in dimensions that no rotation turns."""
 _ROOM = 4096.0
 """1 over the weight that all keys together may have beside the one asked for."""
 Rows = Sequence[tuple[slice, float]]
@@ -203,155 +192,25 @@ def own_weights(norm: HeadNorm) -> Tensor:
     return norm.weight if norm.weight.dim() == 1 else norm.weight[0]
 
 
-def last_readers(
-    task: Task,
-    architecture: Architecture,
-    layers: int,
-    *,
-    key_dim: int,
-    value_dim: int,
-    arithmetic: Arithmetic = FP32,
-    norms: bool = True,
-    rotations: bool = True,
+def readers(
+    recipe: str, task: Task, stack: Architecture, arithmetic: Arithmetic = FP32
 ) -> list[Reader]:
-    """The last `layers` layers whose full heads find places, by addresses of `key_dim` bits and
-    tags or, with `rotations`, by rotations alone, and read `value_dim` bits. Raises SizeError,
-    saying what is needed, where there are fewer.
+    """The heads that a recipe writes, in the order of their use. Raises SizeError, saying what is
+    needed, where the stack has none.
     """
-    found: list[Reader] = []
-    for layer, parts in enumerate(architecture):
-        for number, part in enumerate(parts):
-            reader = reading(
-                architecture,
-                part,
-                (layer, number),
-                tokens=task.length,
-                keys=key_dim,
-                values=value_dim,
-                arithmetic=arithmetic,
-            )
-            if (
-                reader is not None
-                and (norms or not part.normed)
-                and (rotations or not reader.asking)
-            ):
-                found.append(reader)
-                break
-    if len(found) < layers:
-        full = len(places(architecture, lambda part: isinstance(part, Full | Fox | Latent)))
-        instead = f" or rope that tells {task.length:,} places apart" if rotations else ""
-        raise cannot_hold(
-            task,
-            architecture,
-            f"{layers} full layer{'s' * (layers > 1)} with head_dim >= {key_dim}, value_dim >="
-            f" {value_dim} and numbers of at least 32 bits, positions=embedded{instead}, and no"
-            f" {'softcap' if norms else 'softcap or norm'}; {len(found)} of its {full} full layers"
-            " are such",
-        )
-    return found[-layers:]
+    found = slots(recipe, task, stack, arithmetic.name)
+    return [_reader(slot, task.length, stack) for slot in found]
 
 
-def reading(
-    architecture: Architecture,
-    part: object,
-    place: Place,
-    *,
-    tokens: int,
-    keys: int,
-    values: int,
-    arithmetic: Arithmetic,
-) -> Reader | None:
-    """How a layer's heads find one of `tokens` places, whatever the arithmetic rounds; None where
-    they do not.
-    """
-    if not isinstance(part, Full | Fox | Latent) or part.altered - COVERED or not part.free_scores:
-        return None
-    head = part.retrieval_head
-    if head is None or not in_float32(part) or part.accumulator_bits < 32:
-        return None
-    latent = isinstance(part, Latent)
-    # latent attention keeps its rotated numbers beside those of the head
-    turned = 0 if part.rotation is None or latent else part.rotation.dims
-    if architecture.positions == "embedded" and head.has_room(keys + turned, values):
-        return Reader(place, start=turned, latent=latent)
-    lead = Attending(architecture, place[0], part, head).place_lead(tokens, arithmetic.name)
-    if lead is None or not lead.holds or part.rotation is None or not head.has_room(0, values):
-        return None
+def _reader(slot: Slot, tokens: int, stack: Architecture) -> Reader:
+    layer, number = slot.place
+    rotation, lead = stack.layers[layer][number].rotation, slot.lead
+    if lead is None or rotation is None:
+        return Reader(slot.place, start=slot.start, latent=slot.latent)
     # all other keys together weigh less than 1 / _ROOM once the lead is this large
     needed = math.log(_ROOM * tokens) / (lead.gap - lead.rounding)
-    total = sum(lead.ratio**r for r in range(part.rotation.dims // 2))
+    total = sum(lead.ratio**r for r in range(rotation.dims // 2))
     scale = 2.0 ** math.ceil(math.log2(needed / total))
-    return Reader(place, asking=Asking(part.rotation, lead.ratio, scale, tokens), latent=latent)
-
-
-def comparing(
-    architecture: Architecture, *, keys: int, values: int, plain: bool = False
-) -> list[Reader]:
-    """The first kind of heads in each layer that compares so many numbers and hands on so many
-    values, first layer first; with `plain` only heads without options.
-    """
-    found: list[Reader] = []
-    if architecture.positions not in _PLACES:
-        return found
-    for layer, parts in enumerate(architecture):
-        for number, part in enumerate(parts):
-            if not isinstance(part, Full | Fox) or part.altered - _AROUND or not part.free_scores:
-                continue
-            if plain and not (isinstance(part, Full) and part.plain):
-                continue
-            head = part.retrieval_head
-            turned = 0 if part.rotation is None else part.rotation.dims
-            wide = head is not None and head.has_room(keys + turned, values)
-            if wide and in_float32(part) and part.accumulator_bits >= 32:
-                found.append(Reader((layer, number), start=turned))
-                break
-    return found
-
-
-def last_comparing(task: Task, architecture: Architecture, *, keys: int, values: int) -> Reader:
-    """The last such layer. Raises SizeError, saying what is needed, where there is none."""
-    found = comparing(architecture, keys=keys, values=values)
-    if not found:
-        raise _too_small(task, architecture, 1, keys, values)
-    return found[-1]
-
-
-def two_comparing(
-    task: Task,
-    architecture: Architecture,
-    *,
-    keys: int,
-    values: int = 1,
-    last: tuple[int, int] = (1, 1),
-    plain: bool = False,
-) -> tuple[Reader, Reader]:
-    """The last two such layers of which the second has only the key and value dimensions of
-    `last`. Raises SizeError, saying what is needed, where there are none.
-    """
-    ends = comparing(architecture, keys=last[0], values=last[1], plain=plain)
-    second = ends[-1] if ends else None
-    for first in reversed(comparing(architecture, keys=keys, values=values, plain=plain)):
-        if second is not None and first.place[0] < second.place[0]:
-            return first, second
-    raise _too_small(task, architecture, 2, max(keys, last[0]), max(values, last[1]), plain=plain)
-
-
-def _too_small(
-    task: Task,
-    architecture: Architecture,
-    layers: int,
-    keys: int,
-    values: int,
-    *,
-    plain: bool = False,
-) -> SizeError:
-    found = len(comparing(architecture, keys=keys, values=values, plain=plain))
-    full = sum(any(isinstance(part, Full | Fox) for part in layer) for layer in architecture)
-    return cannot_hold(
-        task,
-        architecture,
-        f"{layers} full layer{'s' * (layers > 1)} with head_dim >= {keys} beside what rotations"
-        f" turn, value_dim >= {values}, numbers of at least 32 bits, positions embedded or none,"
-        f" and no {'options' if plain else 'norm or cap'}; {found} of its {full} full layers are"
-        " such",
+    return Reader(
+        slot.place, asking=Asking(rotation, lead.ratio, scale, tokens), latent=slot.latent
     )

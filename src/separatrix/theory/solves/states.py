@@ -22,7 +22,7 @@ from separatrix.tasks import (
     Task,
 )
 from separatrix.tasks.tracking import Tracked, tracked
-from separatrix.theory.base import number
+from separatrix.theory.base import counted, number
 from separatrix.theory.solves.room import Construction, Room, bits_of
 from separatrix.theory.words import counted_as
 
@@ -300,13 +300,7 @@ class Tightness(Construction[Task]):
     embedded = True
 
     def room(self, architecture: Architecture, task: Task) -> Room | None:
-        count = task.prefix_classes()
-        if count is None:
-            return None
-        needed = max(1, count.ceil_log2(), (task.answers - 1).bit_length())
-        # ids that may stand at each place, added up
-        tokens = task.length * task.vocabulary
-        rules = task.n * (task.V + 1) if isinstance(task, Eva) else tokens
+        needed, rules = automaton_of(task)
         for index, layer in enumerate(architecture):
             for machine in (part.machine for part in layer):
                 if machine is None or machine.bits < needed or machine.rules < rules:
@@ -317,3 +311,12 @@ class Tightness(Construction[Task]):
                 )
                 return Room(said, {"layer": index, "bits": needed, "rules": rules})
         return None
+
+
+def automaton_of(task: Task) -> tuple[int, int]:
+    """Bits of the automaton of a total task, and its rules: the ids that may stand at each place,
+    added up.
+    """
+    tokens = task.length * task.vocabulary
+    rules = task.n * (task.V + 1) if isinstance(task, Eva) else tokens
+    return max(1, counted(task).ceil_log2(), (task.answers - 1).bit_length()), rules

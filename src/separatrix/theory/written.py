@@ -1,0 +1,682 @@
+"""Which layers of a stack each recipe of `separatrix construct` writes weights into: asked by cards
+for what they promise, and by the recipes for where to write.
+
+Recipes write float32. A stack that declares one narrower format is first read as if it declared
+float32 wherever that leaves it room for its own (`in_numbers`); what its numbers leave of a lead is
+told by the format beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+from separatrix.core.errors import SizeError
+from separatrix.core.numbers.formats import NumberFormat
+from separatrix.core.numbers.selection import Lead
+from separatrix.stacks.architecture import Architecture, Place
+from separatrix.stacks.mechanisms import (
+    Fox,
+    Full,
+    Indexed,
+    Latent,
+    Mechanism,
+    ShortConvolution,
+    Sparse,
+)
+from separatrix.tasks import (
+    MQAR,
+    QSA,
+    CGram,
+    Counting,
+    Dyck,
+    Equality,
+    Eva,
+    KHop,
+    Neighbour,
+    Recall,
+    SeqComp,
+    Task,
+    Thought,
+    TwoSum,
+)
+from separatrix.tasks.lookups import Lookup
+from separatrix.tasks.recall import PROMISED
+from separatrix.tasks.tracking import tracked
+from separatrix.theory.solves.places import Attending
+from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
+
+AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
+"""Options of a head that finds places which recipes write around."""
+_COMPARED = AROUND - {"qk_norm"}
+"""The same where numbers of unlike size are compared, which a norm would make equally long."""
+PLACED = ("embedded", "none")
+"""Positions of the models that weights are written into."""
+CARRIERS = frozenset(
+    (
+        *("linear", "lightning", "retnet", "gla", "hgrn2", "deltanet", "gdn", "deltaproduct"),
+        *("kda", "mlstm", "rwkv", "loglinear", "mamba", "mamba2", "rglru", "shortconv", "window"),
+    )
+)
+"""Mechanisms that the recipe `carried` takes to hand a value on."""
+_UNSTORED = ("mamba", "mlstm", "rglru", "shortconv")
+"""Those of which nothing is proved where results are rounded again when they are stored."""
+
+
+class Slot(NamedTuple):
+    """A layer that weights are written into, and how its head finds what it reads."""
+
+    place: Place = (0, 0)
+    start: int = 0
+    """The first key dimension that no rotation turns."""
+    lead: Lead | None = None
+    """By how much an offset leads, where it is offsets that are asked for."""
+    latent: bool = False
+    """Whether keys and values are maps of a latent."""
+
+
+Holds = Callable[[Mechanism], Slot | None]
+
+
+class Want(NamedTuple):
+    """A layer that a recipe writes into."""
+
+    holds: Holds
+    """How a part of a layer serves; None where it does not."""
+    said: str
+    """What is needed, behind the number of layers: "full layer with head_dim >= 3"."""
+
+
+def cannot_hold(task: Task, stack: Architecture, needs: str) -> SizeError:
+    """The refusal of a stack."""
+    return SizeError(
+        f"'{stack.spec}' cannot hold the construction for {task.spec}: it needs {needs}"
+    )
+
+
+def such(stack: Architecture, want: Want) -> list[Slot]:
+    """The first kind of heads in each layer that serves, first layer first."""
+    found: list[Slot] = []
+    for layer, parts in enumerate(stack):
+        for number, part in enumerate(parts):
+            slot = want.holds(part)
+            if slot is not None:
+                found.append(slot._replace(place=(layer, number)))
+                break
+    return found
+
+
+def last_in_turn(task: Task, stack: Architecture, wants: Sequence[Want]) -> list[Slot]:
+    """The last layers that serve, one behind the other. Raises SizeError, saying what is needed,
+    where there are none.
+    """
+    chosen: list[Slot] = []
+    for want in reversed(wants):
+        before = chosen[0].place[0] if chosen else len(stack.layers)
+        found = [slot for slot in such(stack, want) if slot.place[0] < before]
+        if not found:
+            raise cannot_hold(task, stack, _needs(stack, wants))
+        chosen.insert(0, found[-1])
+    return chosen
+
+
+def _none(task: Task, stack: Architecture, want: Want) -> NoReturn:
+    raise cannot_hold(task, stack, _needs(stack, [want]))
+
+
+def _needs(stack: Architecture, wants: Sequence[Want]) -> str:
+    """What is needed, and how many layers of each kind there are."""
+    kinds = [want.said.partition(" layer") for want in wants]
+    alike = len({kind for kind, _, _ in kinds}) == 1
+    said = [
+        f"{rest.strip()} ({len(such(stack, want))} of its layers are such)"
+        for want, (_, _, rest) in zip(wants, kinds, strict=True)
+    ]
+    if alike:
+        count = len(wants)
+        each = " and then one ".join(dict.fromkeys(said))
+        return f"{count} {kinds[0][0]} layer{'s' * (count > 1)} {each}"
+    return " and behind it ".join(
+        f"a {kind} layer {rest}" for (kind, _, _), rest in zip(kinds, said, strict=True)
+    )
+
+
+def place_wanted(
+    stack: Architecture,
+    tokens: int,
+    form: str,
+    *,
+    keys: int,
+    values: int,
+    norms: bool = True,
+    rotations: bool = True,
+) -> Want:
+    """A full head that finds one of so many places, by addresses of `keys` bits and tags or, with
+    `rotations`, by rotations alone, and reads `values` bits.
+    """
+
+    def holds(part: Mechanism) -> Slot | None:
+        if not isinstance(part, Full | Fox | Latent) or part.altered - AROUND:
+            return None
+        head = _head(part)
+        latent = isinstance(part, Latent)
+        # a latent stands behind a norm
+        if head is None or ((part.normed or latent) and not norms):
+            return None
+        # latent attention keeps its rotated numbers beside those of the head
+        turned = 0 if part.rotation is None or latent else part.rotation.dims
+        if stack.positions == "embedded" and head.has_room(keys + turned, values):
+            return Slot(start=turned, latent=latent)
+        lead = Attending(stack, 0, part, head).place_lead(tokens, form) if rotations else None
+        offered = lead is not None and lead.holds and head.has_room(0, values)
+        return Slot(lead=lead, latent=latent) if offered else None
+
+    instead = f" or rope that tells {tokens:,} places apart" if rotations else ""
+    return Want(
+        holds,
+        f"full layer with head_dim >= {keys}, value_dim >= {values} and numbers of at least 32"
+        f" bits, positions=embedded{instead}, and no {'softcap' if norms else 'softcap or norm'}",
+    )
+
+
+def content_wanted(stack: Architecture, keys: int, values: int = 1) -> Want:
+    """A full head that compares so many numbers and hands on so many values."""
+
+    def holds(part: Mechanism) -> Slot | None:
+        if not isinstance(part, Full | Fox) or part.altered - _COMPARED:
+            return None
+        head = _head(part)
+        turned = 0 if part.rotation is None else part.rotation.dims
+        wide = head is not None and head.has_room(keys + turned, values)
+        return Slot(start=turned) if wide else None
+
+    return Want(
+        holds,
+        f"full layer with head_dim >= {keys} beside what rotations turn, value_dim >= {values},"
+        " numbers of at least 32 bits, positions embedded or none, and no norm or cap",
+    )
+
+
+def _head(part: Full | Fox | Latent) -> Any:
+    """The head, where scores are free and sums are of 32 bits at least."""
+    wide = in_float32(part) and part.accumulator_bits >= 32 and part.free_scores
+    return part.retrieval_head if wide else None
+
+
+def plain_wanted(
+    keys: int,
+    values: int,
+    *,
+    kind: type[Full | Sparse | Indexed] = Full,
+    other: Callable[[Any], bool] = lambda part: True,
+    without: str = "",
+    said: str = "",
+) -> Want:
+    """A head with no option but those in `without`, so wide, of which `other` is true."""
+
+    def holds(part: Mechanism) -> Slot | None:
+        if not isinstance(part, kind) or part.altered - {without} or not other(part):
+            return None
+        wide = part.head_dim >= keys and part.dv >= values
+        return Slot() if wide and in_float32(part) and part.accumulator_bits >= 32 else None
+
+    words = f"{kind.__name__.lower()} layer with head_dim >= {keys}, value_dim >= {values}"
+    return Want(
+        holds, said or f"{words}, numbers of at least 32 bits and no conv, rope, sink or cap"
+    )
+
+
+def in_float32(part: Mechanism) -> bool:
+    """Whether the declared numbers are at least as wide as the float32 the proof is about."""
+    return NumberFormat(part.format).bits >= 32
+
+
+def hands_on(part: Mechanism, bits: int) -> bool:
+    """Whether weights are known with which a mechanism hands that many bits, in float32, from the
+    place of one token to the next token.
+    """
+    state = NumberFormat(part.sizes().get("state_format") or part.format)
+    if not part.carries(bits) or part.name not in CARRIERS or min(part.p, state.bits) < 32:
+        return False
+    sizes = part.sizes()
+    if part.name == "window":
+        # all options but a cap of scores, and some dimension that is not turned
+        turned = 0 if part.rotation is None else part.rotation.dims
+        return part.altered <= AROUND and turned < sizes["head_dim"]
+    if part.name == "mamba":
+        # without a convolution over tokens it marks the place in one channel more
+        return sizes["conv"] >= 2 or (sizes["width"] > bits and not sizes["norms"])
+    return not (part.name == "lightning" and sizes["rotated"])
+
+
+def bits_for(count: int) -> int:
+    """ceil(log2 count): bits that number `count` things."""
+    return (count - 1).bit_length()
+
+
+def _retrieval(task: Lookup, stack: Architecture, form: str) -> list[Slot]:
+    keys, values = bits_for(task.n) + 1, bits_for(task.V)
+    want = place_wanted(stack, task.length, form, keys=keys, values=values)
+    return last_in_turn(task, stack, [want])
+
+
+def _sparse(task: Eva, stack: Architecture, form: str) -> list[Slot]:
+    keys, values = bits_for(task.n) + 1, bits_for(task.V)
+    want = plain_wanted(
+        keys,
+        values,
+        kind=Sparse,
+        other=lambda part: part.block & (part.block - 1) == 0,
+        said=f"sparse layer with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
+        " tokens, numbers of at least 32 bits, and no conv, rope, window or gates",
+    )
+    return last_in_turn(task, stack, [want])
+
+
+def _indexed(task: Eva, stack: Architecture, form: str) -> list[Slot]:
+    keys, values = bits_for(task.n) + 1, bits_for(task.V)
+    want = plain_wanted(
+        keys,
+        values,
+        kind=Indexed,
+        other=lambda part: part.block == 1 and part.index_dim >= keys,
+        said=f"indexed layer with head_dim >= {keys}, value_dim >= {values}, index_dim >= {keys},"
+        " block=1, numbers of at least 32 bits, and no conv or rope",
+    )
+    return last_in_turn(task, stack, [want])
+
+
+def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
+    """Bits of the row and of the column of an entry of z_l, l >= 1."""
+    if level == 1:
+        return 0, bits_for(task.m)
+    return bits_for(task.branching[level - 2]), bits_for(task.N(level - 2))
+
+
+def key_width(task: SeqComp) -> int:
+    """Address bits and tag of the widest level."""
+    return max(sum(address_bits(task, level)) for level in range(1, task.L + 1)) + 1
+
+
+def _composed(task: SeqComp, stack: Architecture, form: str, *, layers: int) -> list[Slot]:
+    values = bits_for(task.answers)
+    want = place_wanted(stack, task.length, form, keys=key_width(task), values=values)
+    found = last_in_turn(task, stack, [want] * layers)
+    if form != "fp32" and any(slot.lead for slot in found):
+        raise SizeError(
+            f"'{stack.spec}': in {form} rounding eats the lead of the place asked for, at some"
+            " sizes and behind gates; use positions=embedded, or fp32"
+        )
+    return found
+
+
+def _carried(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
+    """The full layers, first the bounded one: the last one before them that hands on z_0, or else
+    one between the first two that hands on i_1.
+    """
+    full = _composed(task, stack, form, layers=task.L)
+    if stack.positions != "embedded":
+        raise SizeError(
+            f"'{stack.spec}': the bounded layer finds z_0 by an embedding of its place; use"
+            " positions=embedded"
+        )
+
+    def carriers(bits: int) -> list[Slot]:
+        def holds(part: Mechanism) -> Slot | None:
+            # what halves round once more is proved of plain matrix states and of windows
+            known = (part.plain and part.name not in _UNSTORED) or part.name == "window"
+            return Slot() if hands_on(part, bits) and (known or form == "fp32") else None
+
+        return such(stack, Want(holds, ""))
+
+    code = bits_for(task.m)
+    first = full[0].place[0]
+    end = full[1].place[0] if len(full) > 1 else len(stack.layers)
+    before = [slot for slot in carriers(code) if slot.place[0] < first]
+    between = [slot for slot in carriers(bits_for(task.entries(1))) if first < slot.place[0] < end]
+    if before:
+        return [before[-1], *full]
+    # by rotations alone it is the last token that asks, whose place is known
+    if between and full[0].lead is None:
+        return [between[0], *full]
+    raise cannot_hold(
+        task,
+        stack,
+        f"besides its {task.L} full layers a bounded layer that hands on {code} bits, with numbers"
+        " of at least 32 bits, before the first or second of them: a linear, gated or delta-rule"
+        f" recurrence with value_dim >= {code}, a window, a short convolution, mamba or rglru",
+    )
+
+
+def _match2(task: TwoSum, stack: Architecture, form: str) -> list[Slot]:
+    # a norm would scale cosines, and round them; an offset finds no match
+    want = place_wanted(stack, task.length, form, keys=3, values=1, norms=False, rotations=False)
+    return last_in_turn(task, stack, [want])
+
+
+def _bits(task: TwoSum, stack: Architecture, form: str, *, layers: int) -> list[Slot]:
+    wants = [content_wanted(stack, bits_for(task.M) + 1), *[content_wanted(stack, 1)] * layers]
+    return last_in_turn(task, stack, wants[:layers])
+
+
+def _equality(task: Equality, stack: Architecture, form: str) -> list[Slot]:
+    keys = bits_for(task.n) + 1
+    return last_in_turn(task, stack, [content_wanted(stack, keys), content_wanted(stack, 1)])
+
+
+def _neighbour(task: Neighbour, stack: Architecture, form: str) -> list[Slot]:
+    keys, compared = bits_for(task.n + 1) + 1, task.d + 1
+    wants = [plain_wanted(keys, task.d), plain_wanted(compared, bits_for(task.V))]
+    return last_in_turn(task, stack, wants)
+
+
+def _qsa(task: QSA, stack: Architecture, form: str) -> list[Slot]:
+    looking = plain_wanted(bits_for(task.n) + 1, bits_for(task.V))
+    return last_in_turn(task, stack, [looking, plain_wanted(bits_for(task.sets) + 1, 1)])
+
+
+def _counting(task: Counting, stack: Architecture, form: str) -> list[Slot]:
+    return last_in_turn(task, stack, [plain_wanted(bits_for(task.V) + 1, 1)])
+
+
+def paired(task: Thought) -> SeqComp:
+    """The composition that is thought about. Raises SizeError where it is another task, or where
+    values are written without w.
+    """
+    if not isinstance(task.task, SeqComp):
+        raise SizeError(f"{task.spec}: of chains of thought, those of seqcomp are constructed")
+    if task.form != "pairs":
+        raise SizeError(
+            f"{task.spec}: one layer cannot know w from a value that was written alone; take"
+            " thought=pairs"
+        )
+    return task.task
+
+
+def chain_keys(task: SeqComp, levels: int) -> int:
+    """Bits of every part of w, of a value that is written with it, and of so many levels."""
+    columns = task.N(max(task.L - 2, 0))
+    return sum(map(bits_for, task.branching)) + bits_for(columns) + bits_for(levels)
+
+
+def _thought(task: Thought, stack: Architecture, form: str) -> list[Slot]:
+    inner = paired(task)
+    want = plain_wanted(chain_keys(inner, inner.L + 1), bits_for(inner.answers))
+    return last_in_turn(task, stack, [want])
+
+
+def encoder_dims(task: SeqComp) -> tuple[int, int]:
+    """Key and value dimensions of its layers."""
+    of_w, value = sum(map(bits_for, task.branching)), bits_for(task.answers)
+    keys = max(2, chain_keys(task, task.L + 2))
+    return keys, max(of_w + value, value + bits_for(task.L + 2) + 1)
+
+
+def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
+    keys, values = encoder_dims(task)
+    want = plain_wanted(
+        keys,
+        values,
+        other=lambda part: not part.causal,
+        without="causal",
+        said=f"full layer with causal=false, head_dim >= {keys}, value_dim >= {values}, numbers of"
+        " at least 32 bits and no other option",
+    )
+    return last_in_turn(task, stack, [want] * (1 + bits_for(task.L + 1)))
+
+
+def _khop(task: KHop, stack: Architecture, form: str) -> list[Slot]:
+    """The first layer with heads enough, and the last ones after it."""
+    bits, letters, depth = bits_for(task.n + 1), bits_for(task.V), task.k.bit_length() + 1
+    many = plain_wanted(
+        letters + bits + 1,
+        bits + 1,
+        other=lambda part: part.heads >= bits and part.kv == part.heads,
+    )
+    searching = such(stack, many)
+    asking = such(stack, plain_wanted(bits + 1, bits + letters))
+    after = [slot for slot in asking if searching and slot.place[0] > searching[0].place[0]]
+    if len(after) < depth - 1:
+        raise cannot_hold(
+            task,
+            stack,
+            f"{depth} full layers, numbers of at least 32 bits and no conv, rope or sink; the first"
+            f" with {bits} heads, each with keys of its own, head_dim >= {letters + bits + 1} and"
+            f" value_dim >= {bits + 1}, the others with head_dim >= {bits + 1} and value_dim >="
+            f" {bits + letters}",
+        )
+    return [searching[0], *after[len(after) - depth + 1 :]]
+
+
+class Asked(NamedTuple):
+    """What is looked up by its key: `pairs` pairs of key and value from the first place on."""
+
+    keys: range
+    values: range
+    pairs: int
+    absent: bool = False
+    """Whether a key may be missing: one answer more."""
+    rewritten: bool = False
+    """Whether keys may be written again; the last value counts."""
+
+    @property
+    def code(self) -> int:
+        return bits_for(len(self.keys))
+
+    @property
+    def order(self) -> int:
+        return bits_for(self.pairs) if self.rewritten else 0
+
+    @property
+    def head_dim(self) -> int:
+        return self.code + 1 + self.order
+
+    @property
+    def answer(self) -> int:
+        return bits_for(len(self.values) + self.absent)
+
+
+def asked_of(task: Recall | MQAR) -> Asked:
+    """What is looked up. Raises SizeError where the question stands before the pairs."""
+    if isinstance(task, MQAR):
+        values = range(task.first_value, task.vocabulary)
+        return Asked(range(1, task.first_value), values, task.num_kv_pairs)
+    if task.question == "first":
+        raise SizeError(
+            f"{task.spec}: what keeps a key and waits for it is not built yet; leave out question"
+        )
+    keys = range(task.V, task.vocabulary)
+    absent, rewritten = task.form not in PROMISED, task.form == "last"
+    return Asked(keys, range(task.V), task.n, absent, rewritten)
+
+
+def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
+    asked = asked_of(task)
+    want = plain_wanted(
+        asked.head_dim,
+        asked.answer,
+        other=lambda part: part.conv >= 2,
+        without="conv",
+        said="full layer with a convolution to join a key and its value, which are two tokens: conv"
+        f" >= 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
+        " bits and no rope or sink",
+    )
+    return last_in_turn(task, stack, [want])
+
+
+def _behind_taps(
+    task: Task, stack: Architecture, width: int, back: int, dims: tuple[int, int]
+) -> list[Slot]:
+    """The last short convolution that hands on so many numbers from so many tokens back and that
+    stands before a full layer of such heads, and the last such layer.
+    """
+
+    def holds(part: Mechanism) -> Slot | None:
+        wide = isinstance(part, ShortConvolution) and part.conv > back and part.width >= width
+        return Slot() if wide and in_float32(part) else None
+
+    taps = Want(holds, f"shortconv layer with conv={back + 1}, width={width}, or wider,")
+    return last_in_turn(task, stack, [taps, plain_wanted(*dims)])
+
+
+def _carried_recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
+    asked = asked_of(task)
+    return _behind_taps(task, stack, asked.head_dim, 1, (asked.head_dim, asked.answer))
+
+
+def _cgram(task: CGram, stack: Architecture, form: str) -> list[Slot]:
+    bits = bits_for(task.V)
+    return _behind_taps(task, stack, task.c * bits, task.c, (task.c * bits, bits))
+
+
+def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False) -> list[Slot]:
+    """The first layer that reflects its state, with room for what is followed."""
+    moved = tracked(task)
+    assert moved is not None
+    placed = stack.positions == "embedded"
+    kind = "swaps" if swaps else "flip" if moved.order == 2 else "reflections"
+
+    def holds(part: Mechanism) -> Slot | None:
+        room = room_for(moved, task, part, placed=placed)
+        bare = part.turning is not None and part.turning.bare
+        return Slot() if room is not None and room.form == kind and bare else None
+
+    keys, values, updates = 2 * moved.things, len(moved.followed), moved.swaps
+    needs = {
+        "flip": "head_dim >= 1",
+        "reflections": f"head_dim >= {keys}, value_dim >= {values}, {updates} updates per token",
+        "swaps": f"2 heads, head_dim >= {keys}, value_dim >= {moved.things**2}, embeddings of"
+        " positions",
+    }
+    want = Want(
+        holds,
+        f"deltanet, gdn, kda or deltaproduct layer with negative=true, {needs[kind]}, and no conv"
+        " or gate, in fp32, bf16 or fp16",
+    )
+    return such(stack, want)[:1] or _none(task, stack, want)
+
+
+def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:
+    needed = Needed.of(task)
+    found = stacked(stack, needed)
+    if found is None:
+        raise cannot_hold(
+            task,
+            stack,
+            "a linear layer (identity or relu, no normaliser), behind it a deltanet or gdn layer"
+            f" with head_dim >= {needed.slots} and value_dim >= {needed.bits}, and behind that"
+            " another one, without conv or gate, in formats that hold integers up to"
+            f" {4 * (task.n + 2):,}",
+        )
+    return [Slot(place) for place in found]
+
+
+def _automaton(task: Task, stack: Architecture, form: str) -> list[Slot]:
+    bits, rules = automaton_of(task)
+
+    def holds(part: Mechanism) -> Slot | None:
+        machine = part.machine
+        room = machine is not None and machine.bits >= bits and machine.rules >= rules
+        return Slot() if room and in_float32(part) else None
+
+    want = Want(
+        holds,
+        f"automaton layer with bits >= {bits}, rules >= {rules} and numbers of at least 32 bits",
+    )
+    return such(stack, want)[:1] or _none(task, stack, want)
+
+
+SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
+    "retrieval": _retrieval,
+    "index": _retrieval,
+    "sparse-retrieval": _sparse,
+    "indexed-retrieval": _indexed,
+    "seqcomp": lambda task, stack, form: _composed(task, stack, form, layers=task.L + 1),
+    "carried": _carried,
+    "match2": _match2,
+    "match2-bits": partial(_bits, layers=1),
+    "pairs": partial(_bits, layers=2),
+    "equality": _equality,
+    "neighbour": _neighbour,
+    "qsa": _qsa,
+    "counting": _counting,
+    "thought": _thought,
+    "encoder": _encoder,
+    "khop": _khop,
+    "recall": _recall,
+    "mqar": _recall,
+    "carried-recall": _carried_recall,
+    "carried-mqar": _carried_recall,
+    "cgram": _cgram,
+    "automaton": _automaton,
+    "brackets": _brackets,
+    **dict.fromkeys(("parity", "modular", "group", "permutation"), _turning),
+    "swaps": partial(_turning, swaps=True),
+}
+"""Recipe -> the layers that it writes into, in the order of their use."""
+UNPLACED = frozenset(
+    (
+        *("match2-bits", "pairs", "counting", "cgram", "brackets"),
+        *("parity", "modular", "group", "permutation"),
+    )
+)
+"""Recipes that write no embeddings of positions."""
+
+
+def slots(recipe: str, task: Task, stack: Architecture, form: str = "fp32") -> list[Slot]:
+    """The layers that a recipe writes into. Raises SizeError, saying what is needed, where the
+    stack has none.
+    """
+    if stack.positions not in PLACED:
+        raise SizeError(
+            f"positions={stack.positions}: such a stack can be judged, but not built; take"
+            " positions=embedded or positions=none"
+        )
+    for part in (part for layer in stack for part in layer if part.mixes_tokens):
+        if part.declared_only:
+            raise SizeError(f"'{stack.spec}': {part.title} is declared, and has no mixer")
+        if not getattr(part, "running_max", True):
+            raise SizeError(
+                f"'{stack.spec}': weights are for accumulators with a running maximum; leave out"
+                " running_max=false"
+            )
+    found = SLOTS[recipe](task, stack, form)
+    asked = recipe not in UNPLACED and not all(slot.lead for slot in found)
+    if asked and stack.positions != "embedded":
+        raise SizeError(
+            f"'{stack.spec}': constructions write embeddings of positions; use positions=embedded"
+        )
+    return found
+
+
+def in_numbers(stack: Architecture, name: str = "fp32", kept: str | None = None) -> Architecture:
+    """The same stack in one format, with states in another where one is given, but for layers that
+    keep sums, gates or states in fewer than 32 bits.
+    """
+
+    def moved(part: Mechanism) -> Mechanism:
+        sizes = part.sizes()
+        summed = [getattr(part, "accumulator_format", None), sizes.get("gate_format")]
+        if "state_format" in sizes:
+            summed.append(sizes["state_format"] or part.format)
+        if not part.mixes_tokens or any(n and NumberFormat(n).bits < 32 for n in summed):
+            return part
+        formats = {"format": name, "state_format": kept, "accumulator": None}
+        return replace(part, **{key: other for key, other in formats.items() if key in sizes})
+
+    return replace(stack, layers=tuple(tuple(map(moved, layer)) for layer in stack), name="")
+
+
+def ways(stack: Architecture) -> list[tuple[Architecture, str]]:
+    """The stack as recipes read it, and the format that their numbers are put into, in order: as it
+    is, and, where its layers declare one narrower format, as if they declared float32.
+    """
+    parts = [part for layer in stack for part in layer if part.mixes_tokens]
+    names = {part.format for part in parts}
+    names |= {part.sizes().get("state_format") or part.format for part in parts}
+    narrow = names - {"fp32", "fp64"}
+    if len(narrow) != 1 or not narrow & {"bf16", "fp16"}:
+        return [(stack, "fp32")]
+    return [(stack, "fp32"), (in_numbers(stack), min(narrow))]
