@@ -27,18 +27,6 @@ def test_sizes_by_hand() -> None:
     assert task.prefix_classes() == Power(2, 5)
 
 
-def test_answers_by_hand() -> None:
-    prompts = [
-        [1, 0, 0, 1, 0, 0],
-        [1, 0, 0, 0, 0, 1],
-        [1, 0, 0, 1, 0, 1],
-        [0, 0, 0, 0, 0, 0],
-        [0, 1, 1, 1, 0, 0],
-    ]
-    assert Equality(n=3).answer(np.array(prompts)).tolist() == [1, 0, 0, 1, 0]
-    assert Equality(n=1).answer(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])).tolist() == [1, 0, 0, 1]
-
-
 def described(n: int) -> dict[tuple[int, ...], Fraction]:
     """Probability of every prompt: u uniform over strings with both bits, v = u or u with a
     uniform pair of unequal bits exchanged.

@@ -25,18 +25,6 @@ def graph(prompt: list[int]) -> networkx.MultiGraph:
     return networkx.MultiGraph(list(zip(prompt[::2], prompt[1::2], strict=True)))
 
 
-def test_answers_by_hand() -> None:
-    """A path; a star; a triangle beside an edge; a loop; an edge given twice."""
-    prompts = [
-        [0, 1, 1, 2, 2, 3, 3, 4],
-        [2, 0, 1, 2, 2, 3, 4, 2],
-        [0, 1, 1, 2, 2, 0, 3, 4],
-        [0, 1, 1, 2, 2, 3, 4, 4],
-        [0, 1, 1, 0, 2, 3, 3, 4],
-    ]
-    assert IsTree(n=5).answer(np.array(prompts)).tolist() == [1, 1, 0, 0, 0]
-
-
 def test_sizes_by_hand() -> None:
     """Five vertices, three groups: prefixes of two edges, S(5, 3) = 25 partitions and one class
     of cycles.

@@ -45,30 +45,6 @@ def test_answers_per_query_by_hand() -> None:
     assert ThreeSum(n=3, M=9).answer(np.array(prompts)).tolist() == [1, 0, 1, 0, 0, 1, 1]
 
 
-def test_decisions_by_hand() -> None:
-    """Modulo 9 three times 3, or 0, cancel; 1 twice takes 7; two tokens alone never cancel."""
-    prompts = [
-        [1, 2, 6, 8],
-        [1, 2, 5, 8],
-        [3, 3, 3, 1],
-        [3, 3, 1, 1],
-        [1, 7, 2, 1],
-        [1, 7, 2, 2],
-        [0, 0, 1, 0],
-        [4, 5, 1, 1],
-    ]
-    assert ThreeSum(n=4, M=9, form="decision").answer(np.array(prompts)).tolist() == [
-        1,
-        0,
-        1,
-        0,
-        1,
-        0,
-        1,
-        0,
-    ]
-
-
 def described(n: int, M: int) -> Iterator[tuple[tuple[int, ...], int, Fraction]]:
     """Every prompt of the docstring's sampler of queries, its label, and its share."""
     for q in range(M):

@@ -31,49 +31,6 @@ def test_text() -> None:
     ) == (4, 3)
 
 
-def test_answers_per_query_by_hand() -> None:
-    """0 cancels 0 and 4 cancels 4 modulo 8; the query does not cancel itself."""
-    prompts = [[1, 2, 7], [1, 2, 5], [0, 2, 0], [4, 2, 4], [1, 2, 0], [1, 2, 4], [3, 3, 5]]
-    assert TwoSum(n=2, M=8).answer(np.array(prompts)).tolist() == [1, 0, 1, 1, 0, 0, 1]
-
-
-def test_decisions_by_hand() -> None:
-    """0 and 4 cancel themselves modulo 8 only when they occur twice; modulo 9 only 0 does."""
-    prompts = [
-        [1, 2, 7],
-        [1, 2, 5],
-        [0, 2, 0],
-        [4, 2, 4],
-        [1, 2, 0],
-        [1, 2, 4],
-        [3, 3, 5],
-        [3, 3, 3],
-        [0, 4, 4],
-    ]
-    assert TwoSum(n=3, M=8, form="decision").answer(np.array(prompts)).tolist() == [
-        1,
-        0,
-        1,
-        1,
-        0,
-        0,
-        1,
-        0,
-        1,
-    ]
-    assert TwoSum(n=3, M=9, form="decision").answer(np.array(prompts)).tolist() == [
-        1,
-        0,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ]
-
-
 def test_large_moduli_do_not_overflow() -> None:
     M = 10**12
     prompts = np.array([[1, M - 1], [M - 1, M - 1], [M // 2, M // 2], [0, 0], [M - 2, 1]])
