@@ -59,7 +59,7 @@ def test_nothing_known_by_an_earlier_version_where_a_theorem_names_a_failing_siz
 def test_nothing_known_where_nothing_is() -> None:
     (only,) = judge(Architecture.parse("full*2"), parse_task("istree:n=9"))
     assert only.theorem == NothingKnown.key
-    assert "no theorem decides it: that is worked out again, not proved" in known_now(only)
+    assert "no theorem decides" in known_now(only)
 
 
 def test_open_by_a_theorem_that_fails_with_its_numbers_left_out() -> None:

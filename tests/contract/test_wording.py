@@ -1,5 +1,6 @@
 """Sentences are pinned in the console blocks of README and docs and nowhere else: an assertion is
-about a number, a name, a status; `raises` names the class and one value.
+about a number, a name, a status; `raises` names the class and one value. Nor is anything judged by
+the clock: tests wait for events.
 """
 
 from __future__ import annotations
@@ -107,3 +108,39 @@ def test_an_exception_is_needed() -> None:
 )
 def test_a_sentence_is_known(code: str, count: int) -> None:
     assert len(wordings(code)) == count
+
+
+CLOCKS = {"monotonic", "perf_counter", "process_time"}
+TIMED = {
+    "unit/constructions/test_limits.py": "a proof that takes its time",
+    "support/pretended.py": "training that ends a slice by the clock, as training does",
+    "support/waiting.py": "the one limit that ends a test that hangs",
+}
+
+
+def asks(node: ast.AST) -> str:
+    """The name of the function that is called; empty for what is no call."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def judged_by_clock(code: str) -> list[int]:
+    """The lines of assertions and loops that ask a clock."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, (ast.Assert, ast.While))
+        if any(asks(one) in CLOCKS for one in ast.walk(node.test))
+    ]
+
+
+def test_nothing_is_judged_by_the_clock() -> None:
+    codes = {path.relative_to(ROOT).as_posix(): path.read_text() for path in ROOT.rglob("*.py")}
+    assert {name for name, code in codes.items() if judged_by_clock(code)} == set(TIMED)
+
+
+def test_a_clock_is_seen() -> None:
+    assert judged_by_clock("while not true() and time.monotonic() < end:\n    pass") == [1]
+    assert judged_by_clock("assert perf_counter() < 1") == [1]
+    assert judged_by_clock("assert seconds < 1") == []
+    assert judged_by_clock("assert time.perf_counter() - start < 1") == [1]
