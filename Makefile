@@ -69,7 +69,8 @@ package:
 
 site:
 	$(call need,docs)
-	@$(BIN)/python tools/website.py $(ARGS)
+	@$(BIN)/python tools/explorer.py $(ARGS)
+	@$(BIN)/python tools/website.py
 
 mutants:
 	$(call need,lint)

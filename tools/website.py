@@ -1,7 +1,7 @@
 """The site: pages gathered from documents, docstrings and data, none of the reference over 20 kB,
 built by Zensical, and every link of it looked up. `make site`; no request leaves what it writes.
 
-    .venv/bin/python tools/website.py [--katex FOLDER] [--out build/site]
+    .venv/bin/python tools/explorer.py; .venv/bin/python tools/website.py [--out build/site]
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from separatrix.cli.report import theorems as statements
 from separatrix.constructions import CONSTRUCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-KATEX = "katex@0.19.1"
+KATEX = ROOT / "build" / "downloads" / "katex-0.19.1" / "package"
+EXPLORER = ROOT / "build" / "explore"
 LESSON = "docs/lesson.py"
 LARGEST = 20_000
 """Bytes of a page of the reference."""
@@ -429,42 +430,28 @@ def checked(public: Path) -> Iterator[str]:
                 yield f"{path.relative_to(public)}: {address}: no such heading"
 
 
-def katex(folder: Path | None, out: Path) -> None:
-    """KaTeX beside the pages: from a folder that holds it, else by npm."""
-    if folder is None:
-        folder = ROOT / "build" / "npm"
-        if not (folder / "node_modules" / "katex").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            subprocess.run(
-                [
-                    "npm",
-                    "install",
-                    "--no-audit",
-                    "--no-fund",
-                    "--ignore-scripts",
-                    "--prefix",
-                    str(folder),
-                    KATEX,
-                ],
-                check=True,
-            )
-        folder = folder / "node_modules" / "katex"
+def katex(folder: Path, out: Path) -> bool:
+    """KaTeX beside the pages, where it was fetched (tools/explorer.py)."""
+    if not folder.exists():
+        return False
     (out / "fonts").mkdir(parents=True)
     for name in ("katex.min.js", "katex.min.css"):
         shutil.copy(folder / "dist" / name, out)
     for font in (folder / "dist" / "fonts").glob("*.woff2"):
         shutil.copy(font, out / "fonts")
+    return True
 
 
-def build(out: Path, katex_from: Path | None) -> str:
+def build(out: Path, katex_from: Path, explorer: Path) -> str:
     """Writes the pages and builds them. Raises Wrong."""
     pages = out / "pages"
     shutil.rmtree(out, ignore_errors=True)
     pages.mkdir(parents=True)
     shutil.copytree(ROOT / "docs" / "images", pages / "images")
-    for file in (ROOT / "docs" / "site").iterdir():
+    for file in (ROOT / "docs" / "site").glob("site.*"):
         shutil.copy(file, pages)
-    katex(katex_from, pages / "katex")
+    shutil.copytree(explorer, pages / "explore")
+    formulas = katex(katex_from, pages / "katex")
     script = (ROOT / LESSON).read_text(encoding="utf-8")
     (pages / "lesson.ipynb").write_text(notebook(script), encoding="utf-8")
     site = gathered(run(script))
@@ -480,6 +467,10 @@ def build(out: Path, katex_from: Path | None) -> str:
     ]
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     settings["nav"] = navigation(settings["nav"], site)
+    if not formulas:
+        for key in ("extra_css", "extra_javascript"):
+            settings[key] = [name for name in settings[key] if not name.startswith("katex/")]
+        settings["copyright"] = "Formulas stand as TeX: KaTeX could not be fetched for this copy."
     (out / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     done = subprocess.run(
         [
@@ -508,10 +499,11 @@ def build(out: Path, katex_from: Path | None) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Builds the site and looks up its links.")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="made anew")
-    parser.add_argument("--katex", type=Path, help="a folder that holds KaTeX (default: by npm)")
+    parser.add_argument("--katex", type=Path, default=KATEX, help="a folder that holds KaTeX")
+    parser.add_argument("--explorer", type=Path, default=EXPLORER, help="of tools/explorer.py")
     given = parser.parse_args()
     try:
-        print(build(given.out, given.katex))
+        print(build(given.out, given.katex, given.explorer))
     except Wrong as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browser import WAIT, Window
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.server import LARGEST, Server
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
-WAIT = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -29,56 +25,6 @@ def address() -> Iterator[str]:
     server.shutdown()
     server.end()
     thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-class Window:
-    """A page, and what it asked of other places or complained of."""
-
-    def __init__(self, browser: Any, address: str, link: str, **settings: Any) -> None:
-        self.page = browser.new_page(**settings)
-        self.elsewhere: list[str] = []
-        self.errors: list[str] = []
-        self.page.on(
-            "request",
-            lambda one: one.url.startswith((address, "data:")) or self.elsewhere.append(one.url),
-        )
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
-        self.page.goto(address + link)
-        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
-
-    def after(self, act: Callable[[], object]) -> None:
-        """Does something, and waits for the answer to it."""
-        act()
-        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
-
-    def text(self, where: str) -> str:
-        return str(self.page.locator(where).inner_text())
-
-    def tiles(self) -> list[str]:
-        return list(self.page.locator("#tiles .tile").all_inner_texts())
-
-
-@pytest.fixture
-def opened(browser: Any, address: str) -> Iterator[Callable[..., Window]]:
-    windows: list[Window] = []
-
-    def opens(link: str = "#s=qwen3-next-80b&n=262144", **settings: Any) -> Window:
-        windows.append(Window(browser, address, link, **settings))
-        return windows[-1]
-
-    yield opens
-    for window in windows:
-        window.page.close()
-        assert (window.elsewhere, window.errors) == ([], [])
 
 
 def test_the_card(opened: Callable[..., Window]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -20,7 +21,7 @@ from separatrix.cli.report.card import opened
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import COSTS, separated
 from separatrix.core.document import Document
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, first_line
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, bytes_of, format_bytes, parse_context
 from separatrix.stacks.architecture import MECHANISMS, Architecture
@@ -79,6 +80,15 @@ def answers(question: Question) -> Iterator[Said]:
     if len(cards) > 1:
         yield {"apart": _apart(cards)}
     yield {"curves": [_curves(stack) for stack in stacks], "contexts": _CURVE}
+
+
+def told(question: Question) -> Iterator[Said]:
+    """The same, where an error of this program is the last part: the next question is answered."""
+    try:
+        yield from answers(question)
+    except Exception as error:
+        traceback.print_exc()
+        yield {"error": f"an error of this program: {type(error).__name__}: {first_line(error)}"}
 
 
 @lru_cache(maxsize=64)

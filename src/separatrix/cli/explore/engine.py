@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import signal
-import traceback
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Lock
 
-from separatrix.cli.explore.answers import Question, Said, answers
-from separatrix.core.errors import first_line
+from separatrix.cli.explore.answers import Question, Said, told
 
 GRACE = 0.3
 """Seconds that an answer may still take to heed that nobody waits for it, before it is killed."""
@@ -90,18 +88,10 @@ def _work(pipe: Connection) -> None:
     try:
         while True:
             if (question := pipe.recv()) is not None:
-                for said in _told(question):
+                for said in told(question):
                     pipe.send(said)
                     if pipe.poll():
                         break
                 pipe.send(None)
     except (EOFError, OSError):
         return
-
-
-def _told(question: Question) -> Iterator[Said]:
-    try:
-        yield from answers(question)
-    except Exception as error:
-        traceback.print_exc()
-        yield {"error": f"an error of this program: {type(error).__name__}: {first_line(error)}"}

@@ -1,4 +1,4 @@
-"""The page behind 127.0.0.1: its three files, what may be chosen, and answers part by part."""
+"""The page behind 127.0.0.1: its four files, what may be chosen, and answers part by part."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ LARGEST = 2**20
 PAGE = {
     "/": ("page.html", "text/html"),
     "/page.js": ("page.js", "text/javascript"),
+    "/engine.js": ("engine.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
 _SAFE = {

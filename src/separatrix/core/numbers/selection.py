@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, repeat
+from importlib.util import find_spec
+from itertools import accumulate, chain, repeat
 from math import frexp, fsum
 from operator import mul
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 from flint import arb, ctx
 
 from separatrix.core.errors import SizeError
+from separatrix.core.numbers import plain
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.core.numbers.lazy import np
 from separatrix.core.numbers.rotary import Rotation
@@ -172,6 +174,8 @@ def _gaps(rotation: Rotation, offsets: int) -> tuple[float, ...]:
 def _largest(rotation: Rotation, block: int, first: range) -> tuple[float, ...]:
     """For each ratio the largest sum_r w_r cos(theta_r D), in units, over the blocks of D that
     begin behind these places."""
+    if find_spec("numpy") is None:
+        return _largest_plain(rotation, block, first)
     weights = np.array([_weights(ratio, rotation.dims // 2) for ratio in RATIOS])
     weights /= [[fsum(row)] for row in weights]
     turned = turns(rotation.angles, first)[:, None, :]
@@ -189,6 +193,37 @@ def _within(rotation: Rotation, block: int) -> Any:
     e^(i theta D) is the product of the two, so that few balls suffice."""
     within = turns(rotation.angles, range(1, block + 1)).T
     return np.rint(_WITHIN * np.concatenate((within.real, within.imag)))
+
+
+def _largest_plain(rotation: Rotation, block: int, first: range) -> tuple[float, ...]:
+    """`_largest` without NumPy."""
+    turned = plain.turns(rotation.angles, first)
+    largest: list[float] = []
+    for ratio in RATIOS:
+        weights = _weights(ratio, rotation.dims // 2)
+        shares = [weight / fsum(weights) for weight in weights]
+        factors = chain.from_iterable(
+            [
+                *(w * real for w, (real, _) in zip(shares, row, strict=True)),
+                *(-w * imag for w, (_, imag) in zip(shares, row, strict=True)),
+            ]
+            for row in turned
+        )
+        rows = plain.rounded(_FIRST, factors)
+        largest.append(max(plain.maxima(rows, _within_plain(rotation, block), rotation.dims)))
+    return tuple(largest)
+
+
+@lru_cache(maxsize=8)
+def _within_plain(rotation: Rotation, block: int) -> Any:
+    """`_within` without NumPy, column behind column."""
+    parts = (
+        row[pair][part]
+        for row in plain.turns(rotation.angles, range(1, block + 1))
+        for part in (0, 1)
+        for pair in range(rotation.dims // 2)
+    )
+    return plain.rounded(_WITHIN, parts)
 
 
 def _weights(ratio: float, pairs: int) -> list[float]:

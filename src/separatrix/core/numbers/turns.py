@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from flint import arb, ctx
 
 from separatrix.core.numbers.lazy import NDArray, np
+from separatrix.core.numbers.plain import unit
 
 
 def turns(angles: Sequence[arb], places: range) -> NDArray[np.complex128]:
@@ -19,10 +20,10 @@ def turns(angles: Sequence[arb], places: range) -> NDArray[np.complex128]:
         step = 1
         while len(table) < count:
             # from places 0..k-1 to 0..2k-1 (in units of the range's step)
-            turn = np.array([_unit(angle * step * places.step) for angle in angles])
+            turn = np.array([complex(*unit(angle * step * places.step)) for angle in angles])
             table = np.concatenate([table, product(table, turn)])
             step *= 2
-        start = np.array([_unit(angle * places.start) for angle in angles])
+        start = np.array([complex(*unit(angle * places.start)) for angle in angles])
     return product(table[:count], start)
 
 
@@ -32,8 +33,3 @@ def product(one: NDArray[np.complex128], other: NDArray[np.complex128]) -> NDArr
     result = np.empty(real.shape, np.complex128)
     result.real, result.imag = real, one.real * other.imag + one.imag * other.real
     return result
-
-
-def _unit(angle: arb) -> complex:
-    """e^(i angle), each part rounded to the nearest float64."""
-    return complex(float(angle.cos().mid()), float(angle.sin().mid()))

@@ -1,9 +1,10 @@
-// The page: stacks put together by hand; all that is said of them comes from the package behind it.
+// The page: stacks put together by hand; all that is said of them comes from the package behind its engine.
+import { ask as answersTo, begin } from "./engine.js";
+
 const $ = (id) => document.getElementById(id);
 const DEFAULT = "qwen3-next-80b";
 const USUAL = ["full", "window", "gdn", "mamba2", "kda", "gla", "linear", "sparse", "loglinear"];
 const STATUS = { SOLVABLE: "solves", FAILS: "fails", OPEN: "open" };
-const NO_ANSWER = "separatrix explore does not answer: is it still running?";
 const SHOWN = 600; // layers of the strip
 
 let about = { presets: [], mechanisms: {}, kinds: {}, given: [], largest: 0 };
@@ -40,34 +41,19 @@ async function ask() {
   $("state").textContent = "working …";
   const fresh = stacks.map(() => ({ rows: [], why: {} }));
   try {
-    const reply = await fetch("ask", {
-      method: "POST", body: JSON.stringify(asked), headers: { "Content-Type": "application/json" }, signal: mine.signal,
-    });
-    if (!reply.ok) throw new Error(`this question is refused (${reply.status} ${reply.statusText})`);
-    for await (const said of lines(reply.body)) {
+    for await (const said of answersTo(asked, mine.signal)) {
       if (mine !== asking || !take(said, fresh)) return;
     }
   } catch (error) {
     if (mine !== asking || error.name === "AbortError") return;
-    complain(error instanceof TypeError ? NO_ANSWER : error.message);
-  }
-}
-
-async function* lines(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const parts = (rest + value).split("\n");
-    rest = parts.pop();
-    for (const part of parts) yield JSON.parse(part);
+    complain(error.message);
   }
 }
 
 // One part of an answer; false where it ended the question.
 function take(said, fresh) {
   if (said.error !== undefined) return failed(said);
+  if (said.state) $("state").textContent = said.state;
   if (said.ended) {
     $("state").textContent = "another page asked; change anything to ask again";
     return false;
@@ -476,9 +462,12 @@ $("tiles").onkeydown = (event) => {
 
 addEventListener("hashchange", fromLink);
 try {
-  about = await (await fetch("start")).json();
+  about = await begin((text) => {
+    $("notice").hidden = false;
+    $("notice").textContent = text;
+  });
   drawPalette();
   fromLink();
-} catch {
-  complain(NO_ANSWER);
+} catch (error) {
+  complain(error.message);
 }

@@ -1,0 +1,44 @@
+"""A page in a real browser: Debian's chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+WAIT = 60_000
+
+
+class Window:
+    """A page, and what it asked of other places or complained of."""
+
+    def __init__(
+        self,
+        browser: Any,
+        address: str,
+        link: str,
+        prepare: Callable[[Any], object] = bool,
+        **settings: Any,
+    ) -> None:
+        self.page = browser.new_page(**settings)
+        prepare(self.page)
+        self.elsewhere: list[str] = []
+        self.errors: list[str] = []
+        self.page.on(
+            "request",
+            lambda one: one.url.startswith((address, "data:")) or self.elsewhere.append(one.url),
+        )
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
+        self.page.goto(address + link)
+        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+
+    def after(self, act: Callable[[], object]) -> None:
+        """Does something, and waits for the answer to it."""
+        act()
+        self.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+
+    def text(self, where: str) -> str:
+        return str(self.page.locator(where).inner_text())
+
+    def tiles(self) -> list[str]:
+        return list(self.page.locator("#tiles .tile").all_inner_texts())
