@@ -1,5 +1,5 @@
-"""The explorer's page for the site, complete without a server behind it: the page and its theory for
-a Python in the browser (Pyodide), and the cards of all presets. `make site` runs it first.
+"""The explorer's page for the site, complete without a server behind it: the page and its theory
+for a Python in the browser (Pyodide), and the cards of all presets. `make site` runs it first.
 
     .venv/bin/python tools/explorer.py [--whole] [--out build/explore]
 
@@ -146,7 +146,7 @@ def engine(out: Path) -> None:
             text=True,
         )
     except OSError as error:
-        raise Missing(f"Node, which compiles the package for it, could not be run: {error}")
+        raise Missing(f"Node, which compiles for it, could not be run: {error}") from None
     if done.returncode:
         raise Missing(f"the package could not be compiled for it: {done.stderr.strip()[-300:]}")
     (out / "sources.zip").unlink()
@@ -180,7 +180,7 @@ def build(out: Path) -> str:
 
 
 def page() -> str:
-    """The page as it is served, with its place in the site, and a word to who opens it as a file."""
+    """The page as it is served, with links to the site; opened as a file it says what it lacks."""
     html = (PAGE / "page.html").read_text(encoding="utf-8")
     links = {"Site": "../index.html", "Lesson": "../lesson.html", "Theory": "../theory/index.html"}
     inside = "".join(f'<a href="{target}">{name}</a>' for name, target in links.items())

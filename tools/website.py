@@ -1,4 +1,4 @@
-"""The site: pages gathered from documents, docstrings and data, none of the reference over 20 kB,
+"""The site: pages gathered from documents, docstrings and data, none over 20 kB,
 built by Zensical, and every link of it looked up. `make site`; no request leaves what it writes.
 
     .venv/bin/python tools/explorer.py; .venv/bin/python tools/website.py [--out build/site]
@@ -34,7 +34,7 @@ KATEX = ROOT / "build" / "downloads" / "katex-0.19.1" / "package"
 EXPLORER = ROOT / "build" / "explore"
 LESSON = "docs/lesson.py"
 LARGEST = 20_000
-"""Bytes of a page of the reference."""
+"""Bytes of a page, as Markdown."""
 SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2}
 """Document -> down to which level of headings it becomes pages of its own."""
 RENAMED = {
@@ -120,6 +120,27 @@ def divided(source: str, text: str, level: int) -> list[Page]:
         elif heading and not page.title:
             page.title = plain(heading[2])
         page.lines.append(line)
+    return pages
+
+
+def parted(source: str, text: str, most: int = LARGEST - 1_000) -> list[Page]:
+    """The pages of a document of one long list, in its order, each with the heading over it."""
+    stem = Path(RENAMED[source]).stem
+    pages = [Page(f"{stem}/index.md", "", source)]
+    size, headings = 0, list[str]()
+    for line in text.splitlines():
+        heading = _HEADING.match(line)
+        size += len(line.encode()) + 1
+        if heading:
+            headings.append(line)
+            pages[0].title = pages[0].title or heading[2]
+        elif size > most and line.startswith("- "):
+            title = f"{pages[0].title}, part {len(pages) + 1}"
+            pages.append(Page(f"{stem}/{len(pages) + 1}.md", title, source))
+            over = headings[-1].lstrip("#").strip()
+            pages[-1].lines = [f"# {title}: {over}", ""]
+            size = len(line.encode()) + 1
+        pages[-1].lines.append(line)
     return pages
 
 
@@ -268,7 +289,10 @@ def gathered(lesson: str = "# Lesson\n") -> Site:
     ]
     for source in documents:
         text = (ROOT / source).read_text(encoding="utf-8")
-        pages = divided(source, text, SPLIT.get(Path(source).stem, 1))
+        if source == "CHANGELOG.md":
+            pages = parted(source, text)
+        else:
+            pages = divided(source, text, SPLIT.get(Path(source).stem, 1))
         if source == "docs/constructions.md":
             pages[0].path = "constructions/index.md"
         if "/tutorials/" in source:
@@ -463,7 +487,7 @@ def build(out: Path, katex_from: Path, explorer: Path) -> str:
     large = [
         f"{page.path}: {size:,} bytes"
         for page in site.pages
-        if "/" in page.path and (size := (pages / page.path).stat().st_size) > LARGEST
+        if (size := (pages / page.path).stat().st_size) > LARGEST
     ]
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     settings["nav"] = navigation(settings["nav"], site)

@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (3_944, 2_600),
+    "core": (4_030, 2_600),
     "stacks": (9_930, 5_600),
     "tasks": (15_380, 8_600),
     "theory": (9_737, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_398, 2_600),
     "training": (8_040, 3_800),
     "findings": (2_326, 1_800),
-    "cli": (9_622, 4_000),
+    "cli": (9_645, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

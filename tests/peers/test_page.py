@@ -15,7 +15,6 @@ from support.hf_configs import QWEN
 from separatrix.cli.explore.server import LARGEST, Server
 
 
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     server = Server(0, {})

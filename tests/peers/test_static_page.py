@@ -1,5 +1,5 @@
-"""The explorer's page of the site: its theory in Node against the package's own answers, and the page
-in a real browser. `make site` builds it; where it has not, these are skipped.
+"""The explorer's page of the site: its theory in Node against the package's own answers, and the
+page in a real browser. `make site` builds it; where it has not, these are skipped.
 """
 
 from __future__ import annotations

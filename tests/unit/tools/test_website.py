@@ -116,7 +116,20 @@ def test_every_theorem_and_construction_has_a_page(site: ModuleType) -> None:
         } <= set(paths)
     listed = "\n".join(next(page.lines for page in pages.pages if page.path == "theory/all.md"))
     assert all(f"`{key}`" in listed for key in THEOREMS if key != "none")
-    assert max(len(pages.text(page)) for page in pages.pages if "/" in page.path) <= site.LARGEST
+    sizes = {page.path: len(pages.text(page).encode()) for page in pages.pages}
+    assert {path: size for path, size in sizes.items() if size > site.LARGEST} == {}
+
+
+def test_a_long_list_becomes_pages_of_whole_items(site: ModuleType) -> None:
+    items = [f"- item {number}\n  of two lines" for number in range(9)]
+    text = "# Changelog\n\n## 1.0\n\n" + "\n".join(items) + "\n"
+    pages = site.parted("CHANGELOG.md", text, most=90)
+    assert len(pages) > 2
+    assert [page.path for page in pages][:2] == ["changes/index.md", "changes/2.md"]
+    assert all(page.lines[0].startswith("# Changelog, part") for page in pages[1:])
+    told = "\n".join(line for page in pages for line in page.lines)
+    assert [item in told for item in items] == [True] * 9
+    assert all(page.lines[2].startswith("- ") for page in pages[1:])
 
 
 SCRIPT = """\
