@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_030, 2_600),
     "stacks": (9_930, 5_600),
     "tasks": (15_380, 8_600),
-    "theory": (9_737, 6_000),
+    "theory": (9_693, 6_000),
     "protocols": (923, 923),
     "cards": (4_684, 3_600),
     "mixers": (9_697, 7_200),

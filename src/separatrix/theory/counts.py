@@ -8,7 +8,7 @@ that are told apart two by two. `tests/quality/test_counts.py` counts all of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
@@ -19,12 +19,12 @@ from separatrix.tasks.dyck import stack_classes
 
 @dataclass(frozen=True)
 class PrefixCount:
-    """One row of the table: `count` takes the sizes named in `sizes`, in that order."""
+    """One row of the table: `count` takes the sizes named in `sizes`."""
 
     title: str
     formula: str
     sizes: tuple[str, ...]
-    count: Callable[..., Count]
+    count: Callable[[Mapping[str, int]], Count]
     sketch: str
     source: str = "theory.md, section 3"
 
@@ -42,7 +42,7 @@ class PrefixCount:
                 raise SizeError(
                     f"{self.title}: {name} is {value!r}; it must be an integer of at least 1"
                 )
-        return self.count(**sizes)
+        return self.count(sizes)
 
 
 def _choose(upper: int, lower: int, what: str) -> Binomial:
@@ -51,57 +51,12 @@ def _choose(upper: int, lower: int, what: str) -> Binomial:
     return Binomial(upper, lower)
 
 
-def _eva(n: int, V: int) -> Count:
-    return Power(V, n)
-
-
-def _strings(n: int) -> Count:
-    return Power(2, n)
-
-
-def _two_sum(n: int, M: int) -> Count:
-    return _choose((M - 1) // 2, n, "values of the half range")
-
-
-def _match2_distinct(n: int, M: int) -> Count:
-    return _choose(M, n, "values")
-
-
-def _match2(n: int, M: int) -> Count:
-    return BinomialSum(M, min(n, M))
-
-
-def _recall_distinct(n: int, K: int, V: int) -> Count:
-    return Product((_choose(K, n, "keys"), Power(V, n)))
-
-
-def _recall(n: int, K: int, V: int) -> Count:
-    return BinomialSum(K, min(n, K), V)
-
-
-def _counting(n: int) -> Count:
-    return Exact(n + 1)
-
-
-def _counting_queried(n: int, V: int) -> Count:
-    # stars and bars: V counts of at least 0 that add up to n
-    return Binomial(n + V - 1, V - 1)
-
-
-def _dyck_valid(k: int, D: int, n: int) -> Count:
-    return stack_classes(k=k, D=D, t=n, dead=False)
-
-
-def _dyck(k: int, D: int, n: int) -> Count:
-    return stack_classes(k=k, D=D, t=n, dead=True)
-
-
 COUNTS: dict[str, PrefixCount] = {
     "eva": PrefixCount(
         "Eva, and a sequence indexed by position",
         "V^n",
         ("n", "V"),
-        _eva,
+        lambda s: Power(s["V"], s["n"]),
         sketch=(
             "Two functions f differ at some x, and the continuation x asks for it; equal ones have"
             " the same answers. Hence [Ye26]: L H d (d+1) p >= n log n for V = n."
@@ -112,7 +67,7 @@ COUNTS: dict[str, PrefixCount] = {
         "equality of two strings of n bits",
         "2^n",
         ("n",),
-        _strings,
+        lambda s: Power(2, s["n"]),
         sketch="After a string u the continuation u is accepted and every other is not.",
         source="[Bha24]; theory.md, section 3",
     ),
@@ -120,7 +75,7 @@ COUNTS: dict[str, PrefixCount] = {
         "disjointness of two sets of n elements",
         "2^n",
         ("n",),
-        _strings,
+        lambda s: Power(2, s["n"]),
         sketch=(
             "Two sets differ at some element, and the continuation that holds this element alone"
             " meets one of them."
@@ -131,7 +86,7 @@ COUNTS: dict[str, PrefixCount] = {
         "2-Sum as a decision, n distinct values of the half range",
         "binom(N', n), N' = floor((M-1)/2)",
         ("n", "M"),
-        _two_sum,
+        lambda s: _choose((s["M"] - 1) // 2, s["n"], "values of the half range"),
         sketch=(
             "No two values of 1..N' cancel, so the answer hangs on what follows; of two sets one"
             " holds some x that the other lacks, and -x tells. Between n log(N'/n) and n log(e"
@@ -142,7 +97,7 @@ COUNTS: dict[str, PrefixCount] = {
         "2-Sum per query, n distinct values",
         "binom(M, n)",
         ("n", "M"),
-        _match2_distinct,
+        lambda s: _choose(s["M"], s["n"], "values"),
         sketch="The answers to all queries -x list the values seen.",
         source="[San23]; theory.md, section 3",
     ),
@@ -150,7 +105,7 @@ COUNTS: dict[str, PrefixCount] = {
         "2-Sum per query, values may repeat",
         "sum over j = 1..min(n, M) of binom(M, j)",
         ("n", "M"),
-        _match2,
+        lambda s: BinomialSum(s["M"], min(s["n"], s["M"])),
         sketch=(
             "The answers to all queries list the set of values seen, of which n tokens hold between"
             " 1 and min(n, M)."
@@ -161,14 +116,14 @@ COUNTS: dict[str, PrefixCount] = {
         'recall, n distinct keys of K, absent keys answered "none"',
         "binom(K, n) V^n",
         ("n", "K", "V"),
-        _recall_distinct,
+        lambda s: Product((_choose(s["K"], s["n"], "keys"), Power(s["V"], s["n"]))),
         sketch="Asking for every key lists the keys that were written and their values.",
     ),
     "recall": PrefixCount(
         'recall, keys may repeat, the last write wins, absent keys answered "none"',
         "sum over j = 1..min(n, K) of binom(K, j) V^j",
         ("n", "K", "V"),
-        _recall,
+        lambda s: BinomialSum(s["K"], min(s["n"], s["K"]), s["V"]),
         sketch=(
             "Asking for every key lists the keys that were written and their last values: between 1"
             " and min(n, K) keys."
@@ -178,7 +133,7 @@ COUNTS: dict[str, PrefixCount] = {
         "recall with the queried key promised present (MQAR)",
         "V^n (promise)",
         ("n", "V"),
-        _eva,
+        lambda s: Power(s["V"], s["n"]),
         sketch=(
             "With the same keys, different values are told apart. No larger set is: prefixes told"
             " apart two by two are disjoint subcubes of all V^K assignments, each a V^-n part of"
@@ -189,21 +144,22 @@ COUNTS: dict[str, PrefixCount] = {
         "counting ones",
         "n + 1",
         ("n",),
-        _counting,
+        lambda s: Exact(s["n"] + 1),
         sketch="What matters of n bits is how many are ones, from 0 to n.",
     ),
     "counting-queried": PrefixCount(
         "counting the queried symbol",
         "binom(n + V - 1, V - 1)",
         ("n", "V"),
-        _counting_queried,
+        # stars and bars: V counts of at least 0 that add up to n
+        lambda s: Binomial(s["n"] + s["V"] - 1, s["V"] - 1),
         sketch="Asking for every symbol lists the V counts, which are n in total.",
     ),
     "dyck-valid": PrefixCount(
         "bounded Dyck-(k, D), valid prefixes of n brackets",
         "sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        _dyck_valid,
+        lambda s: stack_classes(k=s["k"], D=s["D"], t=s["n"], dead=False),
         sketch=(
             "What matters is the stack of open brackets; closing them in order is accepted after"
             " this stack and after no other."
@@ -214,7 +170,7 @@ COUNTS: dict[str, PrefixCount] = {
         "bounded Dyck-(k, D), prefixes of n brackets, invalid ones too",
         "1 + sum over j <= min(D, n), j = n mod 2, of k^j",
         ("k", "D", "n"),
-        _dyck,
+        lambda s: stack_classes(k=s["k"], D=s["D"], t=s["n"], dead=True),
         sketch=(
             "As for valid prefixes, and one class for those that nothing can repair. A recurrent"
             " layer of ceil(log(1 + sum_{j <= D} k^j)) bits, one state for each stack and one for"
