@@ -4,6 +4,9 @@ them by none.
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import jaxtyping
 import pytest
 from support.cheats import (
@@ -13,14 +16,17 @@ from support.cheats import (
     GrowsLate,
     InAClosure,
     InAGlobalTable,
+    SharedWrongBackward,
     SummaryOnSelf,
     Sums,
+    WrongStepInFloat32,
     made,
 )
 from support.fed_cheats import CAUGHT as FED
 from support.fed_cheats import (
     MONOTONE,
     FlipsAtOneToken,
+    LeaksAtOddLengths,
     LeaksAtOneToken,
     LeaksAtZeros,
     LeaksInHalfAtPlaces,
@@ -28,8 +34,9 @@ from support.fed_cheats import (
 )
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, drawing
-from separatrix.mixers.laws.fed import holds_when_fed
+from separatrix.mixers.laws import LAWS, LawBroken, broken_laws, drawing, fed, monotone
+from separatrix.mixers.laws import inputs as drawn_inputs
+from separatrix.mixers.laws.fed import Fed, holds_on_prompts, holds_when_fed
 
 CAUGHT = SEVEN | FURTHER | FED | dict.fromkeys(MONOTONE, "monotone")
 _LONG = {"long", "cache"}
@@ -87,6 +94,43 @@ def test_one_token_that_no_law_draws_is_not_seen() -> None:
     assert broken_laws(made(LeaksAtOneToken)) == set()
     assert broken_laws(made(FlipsAtOneToken), ["monotone"]) == set()
     assert broken_laws(made(OneWay), ["monotone"]) == set()
+
+
+def prompts_of(mixer: Any, tokens: int) -> Fed:
+    """Normal tokens, and in every prompt one that the laws draw by no chance."""
+    x = drawn_inputs(mixer, 3, tokens)
+    x[:, 4] = 0.3125
+    said = [["rare" if place == 4 else str(place) for place in range(tokens)] for _ in x]
+    return Fed(x, said)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "tokens", "said"),
+    [
+        (LeaksAtOneToken, 9, "tokens 0 1 2 3 rare: outputs of forward and step differ"),
+        # the length of the prompts
+        (LeaksAtOddLengths, 251, "T=251"),
+        (FlipsAtOneToken, 9, "token rare repeated: the map of number 0"),
+        (WrongStepInFloat32, 9, "step and forward in float32"),
+        (SharedWrongBackward, 9, ""),
+        (Sums, 9, ""),
+        (OneWay, 9, ""),
+        (OneWay, 1, ""),
+    ],
+)
+def test_prompts_show_what_drawn_tokens_do_not(
+    cheat: type[Sums], tokens: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixer = made(cheat)
+    monkeypatch.setattr(monotone, "MOST", 1 << 12)
+    monkeypatch.setattr(fed, "TOKENS_REPEATED", 40)
+    whole = prompts_of(mixer, max(tokens, 5))
+    prompts = Fed(whole.x[:, :tokens], whole.said)
+    if not said:
+        holds_on_prompts(mixer, prompts)
+        return
+    with pytest.raises(LawBroken, match=re.escape(said)):
+        holds_on_prompts(mixer, prompts)
 
 
 def told(cheat: type[Sums], seed: int) -> str:

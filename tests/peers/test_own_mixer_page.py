@@ -72,4 +72,5 @@ def test_at_their_own_sizes(name: str, law: str) -> None:
 
 def test_the_page_names_the_options_used_here() -> None:
     page = PAGE.read_text()
-    assert "check-mechanism my_layers:qwen_gdn --tolerance 1e-5 --formats fp32,bf16" in page
+    line = "check-mechanism my_layers:qwen_gdn --set tolerance=1e-5 --set formats=fp32,bf16"
+    assert line in page

@@ -200,6 +200,14 @@ class OneWay(Sums):
         new = self.moved(state["S"], x, t)
         return self.o(new), {"S": new}
 
+    def forward(self, x: Tensor) -> Tensor:
+        state = {"S": torch.zeros_like(x[:, 0])}
+        outputs = []
+        for t, token in enumerate(x.unbind(1)):
+            y, state = self.step(token, state, t)
+            outputs.append(y)
+        return torch.stack(outputs, 1)
+
 
 class _Flips(OneWay):
     """The state's sign turns at some tokens."""

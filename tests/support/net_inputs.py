@@ -271,7 +271,7 @@ BAD_INPUTS = (
     "analyze full --no-such-option",
     "check-mechanism no-such",
     "check-mechanism no_such_module:Mixer",
-    "check-mechanism gdn --formats fp7",
+    "check-mechanism gdn --set formats=fp7",
     "check-mechanism gdn --set state",
     "task no-such audit",
     "task eva:n=0 audit",

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from separatrix.cli.options import Asked, command
 from separatrix.cli.printing import Answer, Told
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.mixers import Mixer
+    from separatrix.models.model import Model
+
+PROMPTS = 13
+"""How many a checkpoint gets."""
+LONGEST = 4096
+"""Tokens of a prompt."""
 
 
 @command
@@ -15,25 +26,94 @@ def check_mechanism(asked: Asked) -> Answer:
     """Runs every law of a token mixer on a class of your own: equal forms, causality, measured
     cache, half formats, vmap, speed.
 
-    Exit code 1 if a law is broken. Example: check-mechanism my_module:MyMixer --set state=32
+    Exit code 1 if a law is broken. Examples: check-mechanism my_module:MyMixer --set state=32;
+    check-mechanism mine.py:MyMixer --on trained/ --task eva:n=8
     """
+    if asked.task is not None and asked.on is None:
+        raise SpecError("--task says whose prompts a trained model gets; name its folder with --on")
     # the bar comes before torch does: loading it is most of the waiting
     with bar(f"checking {asked.target}", shown=not asked.as_json) as advance:
         from separatrix.cli.report.check_card import check_document, check_json
         from separatrix.mixers.plugins.check import check, find
 
-        formats = _formats(asked.formats)
         own = _sizes(asked.set or [])
+        within = _within(own)
+        formats = _formats(own.pop("formats", "fp32,bf16,fp16"))
         mixer, origin = find(asked.target, width=_width(own), sizes=own)
+        seed = secrets.randbelow(1 << 31) if asked.seed is None else asked.seed
         card = check(
             mixer,
             origin=origin,
-            within=asked.tolerance,
+            within=within,
             formats=formats,
-            seed=asked.seed,
+            seed=seed,
+            layers=None if asked.on is None else _layers(asked.on, asked.task, mixer, seed),
             progress=advance,
         )
     return Told(check_json(card), check_document(card), code=int(bool(card.broken)))
+
+
+def _layers(folder: str, text: str | None, mixer: Mixer, seed: int) -> dict[str, Any]:
+    """The layers of a stored model that are of the mixer's kind, by their names, and what each of
+    them gets of prompts. Raises SpecError and SizeError.
+    """
+    import numpy as np
+    import torch
+
+    from separatrix.cli.commands.stored import from_folder, holds_model
+    from separatrix.mixers.laws.fed import Fed
+    from separatrix.models.stored.accuracy import reads
+    from separatrix.tasks import parse_task
+
+    name = mixer.mechanism.name
+    if not holds_model(folder):
+        raise SpecError(
+            f"--on '{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
+        )
+    found = from_folder(folder)
+    task = parse_task(text or found.task)
+    reads(found.model, parse_task(found.task), task)
+    if task.length > LONGEST:
+        raise SizeError(
+            f"--task {task.spec}: prompts of {task.length:,} tokens; laws stream up to {LONGEST:,}:"
+            " choose smaller sizes"
+        )
+    model = found.model.double().eval()
+    kinds = {part: where for where, part in _parts(model) if part.mechanism.name == name}
+    if not kinds:
+        raise SpecError(f"--on {folder}: {model.config.architecture} has no layer of '{name}'")
+    tokens = torch.from_numpy(task.sample(PROMPTS, np.random.default_rng([seed, 3])).tokens)
+    got: dict[Mixer, Any] = {}
+    hooks = [
+        part.register_forward_pre_hook(lambda part, args: got.update({part: args[0]}))
+        for part in kinds
+    ]
+    with torch.no_grad():
+        model.every(tokens)
+    for hook in hooks:
+        hook.remove()
+    start = ["start"] * model.config.bos
+    said = [[*start, *map(str, row)] for row in tokens.tolist()]
+    return {where: (part, Fed(got[part], said)) for part, where in kinds.items()}
+
+
+def _parts(model: Model) -> Iterator[tuple[str, Mixer]]:
+    """Every mixer of a model, and where it stands."""
+    for place, block in enumerate(model._blocks(), 1):
+        for heads, part in enumerate(block._mixers(), 1):
+            yield f"layer {place}" + f", heads {heads}" * (heads > 1), part
+
+
+def _within(sizes: dict[str, Any]) -> float:
+    """How far forms may differ, taken out of the sizes. Raises SizeError."""
+    text = str(sizes.pop("tolerance", "1e-9"))
+    try:
+        within = float(text)
+    except ValueError:
+        within = -1.0
+    if not 0 <= within <= 0.1:
+        raise SizeError(f"--set tolerance={text[:20]}: write a number from 0 to 0.1, such as 1e-5")
+    return within
 
 
 def _width(sizes: dict[str, Any]) -> int | None:
@@ -50,7 +130,7 @@ def _formats(text: str) -> list[str]:
     """Names of formats from a text such as "fp32,bf16". Raises UnknownNameError."""
     from separatrix.mixers.laws import FORMATS
 
-    names = [name.strip() for name in text.split(",")]
+    names = [name.strip() for name in str(text).split(",")]
     for name in names:
         if name not in FORMATS:
             raise UnknownNameError.of("format", name[:60], FORMATS)

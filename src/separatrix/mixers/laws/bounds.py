@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -46,21 +46,32 @@ def finite(mixer: Mixer) -> None:
     the length, such as the inverse of a product of decays, shows there.
     """
     _finite_when_long(mixer)
+    kinds = ("normal inputs", "one token repeated", "one large token")
     for name, dtype in formats_asked().items():
-        half = copy.deepcopy(mixer).to(dtype)
-        exact = copy.deepcopy(half).double()
         for size in SIZES:
-            x = _hard(mixer, size).to(dtype)
-            where = f"inputs of size {size:g}"
-            # one pass for all three kinds where they fit together, else kind by kind
-            if _fits(exact, x, dtype, where):
-                _check(half, x, f"{name}, {where}")
-                continue
-            for kind, row in zip(
-                ("normal inputs", "one token repeated", "one large token"), x.split(1), strict=True
-            ):
-                if _fits(exact, row, dtype, where):
-                    _check(half, row, f"{name}, {kind} of size {size:g}")
+            finite_in(mixer, _hard(mixer, size), name, dtype, kinds, f" of size {size:g}")
+
+
+def finite_in(
+    mixer: Mixer,
+    x: Tensor,
+    name: str,
+    dtype: torch.dtype,
+    kinds: Sequence[str] = (),
+    of: str = "",
+) -> None:
+    """Raises LawBroken unless outputs and gradients are finite in a format that has room for them:
+    in one pass where all rows fit together, else row by row, of these kinds.
+    """
+    half = copy.deepcopy(mixer).to(dtype)
+    exact = copy.deepcopy(half).double()
+    x = x.to(dtype)
+    if _fits(exact, x, dtype, f"inputs{of}"):
+        _check(half, x, f"{name}, inputs{of}")
+        return
+    for kind, row in zip(kinds or ["inputs"] * len(x), x.split(1), strict=True):
+        if _fits(exact, row, dtype, f"inputs{of}"):
+            _check(half, row, f"{name}, {kind}{of}")
 
 
 @torch.no_grad()

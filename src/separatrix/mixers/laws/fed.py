@@ -1,12 +1,14 @@
 """The law on what models feed: tokens that repeat, zeros, one-hots, outliers and copies of earlier
 stretches, at lengths, batches, places and threads that each run draws (`drawing` gives its seed).
+And the same on what trained layers of a model get of given prompts.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -14,13 +16,20 @@ import torch
 from torch import Tensor
 
 from separatrix.mixers import Mixer
+from separatrix.mixers.laws.bounds import finite_in
+from separatrix.mixers.laws.formats import agree_in_float32
+from separatrix.mixers.laws.monotone import moves_at
 from separatrix.mixers.laws.tools import (
+    FORMATS,
     LawBroken,
+    agree,
     draws,
     formats_asked,
     inputs,
     stream,
     streamed_elsewhere,
+    tolerance,
+    vocabulary,
     within,
 )
 
@@ -37,8 +46,13 @@ FUTURES = (66, 120)
 """Tokens of the sequence whose future is changed at every place."""
 ROWS = 16
 """Sequences in one call, at most."""
+ROWS_FED = 4
+"""Sequences on which forms are compared."""
+GRADED = 120
+"""Tokens of prompts over which gradients and formats are compared."""
+TOKENS_REPEATED = 6
+"""Tokens of prompts that are repeated where a state should only move one way."""
 THREADS = (2, 3, 4)
-OUTLIER = 10.0
 JITTER = 1e-12
 """A relative change of the inputs. Where it moves outputs, as a choice between equal scores does
 and a quotient of two numbers near 0, forms may differ by as much.
@@ -48,52 +62,45 @@ ULPS = 4
 """Roundings of a format by which a change of the future may move earlier outputs."""
 
 
-def vocabulary(mixer: Mixer, draw: random.Random) -> dict[str, Tensor]:
-    """Tokens (width) by the names that `Fed` says."""
-    first, second, third, outlier = inputs(mixer, 1, 4, draw.randrange(1 << 30))[0]
-    outlier[draw.randrange(mixer.width)] *= OUTLIER
-    axes = torch.eye(mixer.width, dtype=first.dtype)
-    hot = draw.randrange(mixer.width)
-    hots = {f"e{i % mixer.width}": axes[i % mixer.width] for i in (hot, hot + 1)}
-    return {"a": first, "b": second, "c": third, "A": outlier, "0": 0 * first} | hots
+class Fed(NamedTuple):
+    """Sequences of tokens, and what each token is called."""
 
-
-class Fed:
-    """Sequences (batch, tokens, width) in float64, and what each token is: `a`, `b`, `c` normal
-    ones that come again, `A` an outlier, `0`, `e5` a one-hot, `~` one that comes once.
-    """
-
-    def __init__(self, mixer: Mixer, batch: int, tokens: int, draw: random.Random) -> None:
-        noise = inputs(mixer, batch, tokens, draw.randrange(1 << 30))
-        words = vocabulary(mixer, draw)
-        self.said = [self._row(list(words), tokens, draw, row) for row in range(batch)]
-        self.x = torch.stack(
-            [
-                torch.stack([words.get(w, noise[r, t]) for t, w in enumerate(said)])
-                for r, said in enumerate(self.said)
-            ]
-        )
-
-    def _row(self, words: list[str], tokens: int, draw: random.Random, row: int) -> list[str]:
-        hots = [word for word in words if word[0] == "e"]
-        some = draw.sample(words, 2)
-        # all words and noise; two words; one-hots; one word again and again, then a new one
-        kinds = ([*words, "~", "~"], some, [*hots, "0"], [some[0]] * 9 + ["~"])
-        said: list[str] = []
-        while len(said) < tokens:
-            if said and draw.random() < 0.3:
-                said.append(said[-1] if said[-1] != "~" else "a")
-            elif len(said) > 4 and draw.random() < 0.1:
-                start = draw.randrange(len(said) - 2)
-                said += [w if w != "~" else "b" for w in said[start : start + 6]]
-            else:
-                said.append(draw.choice(kinds[row % len(kinds)]))
-        return said[:tokens]
+    x: Tensor
+    """(batch, tokens, width) in float64."""
+    said: list[list[str]]
 
     def tokens(self, row: int, count: int) -> str:
         """The first tokens of a row by their names."""
         said = self.said[row][:count]
         return " ".join(said if count <= 12 else [*said[:3], "...", *said[-6:]])
+
+
+def fed(mixer: Mixer, batch: int, tokens: int, draw: random.Random) -> Fed:
+    """Drawn sequences of `a`, `b`, `c`, normal tokens that come again, `A` an outlier, `0`, `e5` a
+    one-hot, and `~`, one that comes once.
+    """
+    noise = inputs(mixer, batch, tokens, draw.randrange(1 << 30))
+    words = vocabulary(mixer, draw)
+    said = [_row(list(words), tokens, draw, row) for row in range(batch)]
+    rows = [[words.get(w, noise[r, t]) for t, w in enumerate(row)] for r, row in enumerate(said)]
+    return Fed(torch.stack([torch.stack(row) for row in rows]), said)
+
+
+def _row(words: list[str], tokens: int, draw: random.Random, row: int) -> list[str]:
+    hots = [word for word in words if word[0] == "e"]
+    some = draw.sample(words, 2)
+    # all words and noise; two words; one-hots; one word again and again, then a new one
+    kinds = ([*words, "~", "~"], some, [*hots, "0"], [some[0]] * 9 + ["~"])
+    said: list[str] = []
+    while len(said) < tokens:
+        if said and draw.random() < 0.3:
+            said.append(said[-1] if said[-1] != "~" else "a")
+        elif len(said) > 4 and draw.random() < 0.1:
+            start = draw.randrange(len(said) - 2)
+            said += [w if w != "~" else "b" for w in said[start : start + 6]]
+        else:
+            said.append(draw.choice(kinds[row % len(kinds)]))
+    return said[:tokens]
 
 
 def holds_when_fed(mixer: Mixer) -> None:
@@ -102,17 +109,53 @@ def holds_when_fed(mixer: Mixer) -> None:
     batches are alone, and in every format no future token moves an earlier output, at any place.
     """
     with torch.no_grad():
-        _forms(mixer)
-        _rows(mixer)
-        for name, dtype in {"float64": torch.float64, **formats_asked()}.items():
-            _futures(copy.deepcopy(mixer).to(dtype), name)
+        draw = draws("fed")
+        _forms(mixer, fed(mixer, ROWS_FED, draw.randint(*LONGEST), draw), draw)
+        draw = draws("fed rows")
+        batches = [*range(2, 13), *(draw.randint(13, 70) for _ in range(2))]
+        _rows(mixer, fed(mixer, max(batches), draw.randint(5, 24), draw), batches, draw)
+        for name in ("float64", *formats_asked()):
+            draw = draws(f"fed {name}")
+            one = fed(mixer, 1, draw.randint(*FUTURES), draw)
+            # what no token of it equals: each change is one
+            other = inputs(mixer, 1, one.x.shape[1], draw.randrange(1 << 30))[0]
+            _futures(mixer, name, one, other, draw)
 
 
-def _forms(mixer: Mixer) -> None:
-    draw = draws("fed")
-    fed = Fed(mixer, 4, draw.randint(*LONGEST), draw)
+def holds_on_prompts(mixer: Mixer, prompts: Fed) -> None:
+    """On what trained layers get of given prompts, `step`, `forward` and `last` agree, states of
+    another process go on, rows are alone, no future token moves an earlier output, gradients agree,
+    all is finite, and in float32 what float64 gives; a monotone state is so at their tokens.
+
+    Takes two prompts or more.
+    """
+    draw = draws("prompts")
+    x, said = prompts
+    few = x[:2, :GRADED]
+    with torch.no_grad():
+        _forms(mixer, Fed(x[:ROWS_FED], said[:ROWS_FED]), draw)
+        short = min(x.shape[1], draw.randint(5, 24))
+        _rows(mixer, Fed(x[:, :short], said), range(2, len(x) + 1), draw)
+        tokens = min(x.shape[1], draw.randint(*FUTURES))
+        for name in ("float64", *formats_asked()):
+            _futures(mixer, name, Fed(x[:1, :tokens], said[:1]), x[1, :tokens], draw)
+    graded = few.clone().requires_grad_()
+    forms = {"step": lambda part: stream(mixer, part)[0], "forward": mixer}
+    with tolerance(10 * within()):
+        agree(mixer, graded, (few.shape[1],), forms)
+    for name, dtype in formats_asked().items():
+        finite_in(mixer, few, name, dtype)
+    if mixer.mechanism.is_monotone:
+        each = list(itertools.product(range(len(x)), range(x.shape[1])))
+        some = draw.sample(each, min(TOKENS_REPEATED, len(each)))
+        moves_at(mixer, {said[row][t]: x[row, t][None] for row, t in some})
+    agree_in_float32(mixer, few)
+
+
+def _forms(mixer: Mixer, fed: Fed, draw: random.Random) -> None:
     x = fed.x
-    cuts = sorted(draw.sample(range(1, x.shape[1] - AFTER), CUTS))
+    places = range(1, x.shape[1] - AFTER)
+    cuts = sorted(draw.sample(places, min(CUTS, len(places))))
     unused = copy.deepcopy(mixer)
     # in another process, so that no store of this one can help
     steps, states = streamed_elsewhere(mixer, x, cuts)
@@ -121,17 +164,17 @@ def _forms(mixer: Mixer) -> None:
     for low, high, many in LENGTHS:
         lengths += [t for t in (draw.randint(low, high) for _ in range(many)) if t < x.shape[1]]
     for place, tokens in enumerate(lengths):
-        rows = draw.sample(range(len(x)), draw.choice((1, 1, 2, 4)))
+        rows = draw.sample(range(len(x)), min(len(x), draw.choice((1, 1, 2, 4))))
         # a few calls on more threads: these are slow for small tensors
         threads = draw.choice(THREADS) if place % 9 == 4 else 1
-
         for form in ("forward", "last"):
             case = _Case(form, rows, tokens, threads)
             if jitter.of(mixer, case) > 0:
                 _told(fed, mixer, jitter, case)
     for cut, state in states.items():
         rest, _ = stream(copy.deepcopy(unused), x[:, cut : cut + AFTER], state, cut)
-        if (gap := jitter.excess(rest, steps[:, cut : cut + AFTER], list(range(4)), cut)) > 0:
+        true = steps[:, cut : cut + AFTER]
+        if (gap := jitter.excess(rest, true, list(range(len(x))), cut)) > 0:
             raise LawBroken(
                 f"cut after {cut} tokens ({fed.tokens(0, cut)}): outputs of step continued from the"
                 f" state of another process and in one pass differ by {gap:.3g} more than rounding"
@@ -202,11 +245,8 @@ class _Jitter:
         return (other - self.steps).abs()
 
 
-def _rows(mixer: Mixer) -> None:
-    """Every row of a batch as in a batch of 1, in batches of 2 to 12 and two larger ones."""
-    draw = draws("fed rows")
-    batches = [*range(2, 13), *(draw.randint(13, 70) for _ in range(2))]
-    fed = Fed(mixer, max(batches), draw.randint(5, 24), draw)
+def _rows(mixer: Mixer, fed: Fed, batches: Iterable[int], draw: random.Random) -> None:
+    """Every row of a batch as in a batch of 1."""
     few = fed.x[:, :3]
     for batch in batches:
         row = draw.randrange(batch)
@@ -227,14 +267,11 @@ def _rows(mixer: Mixer) -> None:
                 )
 
 
-def _futures(mixer: Mixer, name: str) -> None:
-    """All tokens from each place on are changed; what comes before must stay."""
-    draw = draws(f"fed {name}")
-    tokens = draw.randint(*FUTURES)
-    fed = Fed(mixer, 1, tokens, draw)
-    x = fed.x[0].to(mixer._like.dtype)
-    # what no token of x equals: each change is one
-    other = inputs(mixer, 1, tokens, draw.randrange(1 << 30))[0].to(x.dtype)
+def _futures(mixer: Mixer, name: str, fed: Fed, other: Tensor, draw: random.Random) -> None:
+    """All tokens from each place on become those of `other`; what comes before must stay."""
+    mixer = copy.deepcopy(mixer).to(FORMATS.get(name, torch.float64))
+    x, other = fed.x[0].to(mixer._like.dtype), other.to(mixer._like.dtype)
+    tokens = len(x)
     places = list(range(1, tokens))
     draw.shuffle(places)
     for start in range(0, len(places), ROWS):

@@ -42,13 +42,7 @@ def formats_agree(mixer: Mixer) -> None:
     1e-4, outputs over 600 tokens too; in bf16 and fp16 half of each channel's outputs are within a
     quarter of it. In none of them a future token moves an earlier output.
     """
-    single = copy.deepcopy(mixer).float()
-    # the same rounded weights in float64
-    double = copy.deepcopy(single).double()
-    x = inputs(mixer, 2, TOKENS, seed=31).float()
-    _values(single, double, x)
-    _values(single, double, inputs(mixer, 1, LONG, seed=36).float())
-    _gradients(single, double, x)
+    agree_in_float32(mixer, inputs(mixer, 2, TOKENS, seed=31), inputs(mixer, 1, LONG, seed=36))
     for dtype in formats_asked().values():
         if dtype != torch.float32:
             _about(copy.deepcopy(mixer).to(dtype))
@@ -58,6 +52,18 @@ def formats_agree(mixer: Mixer) -> None:
             with torch.no_grad():
                 rounding = ULPS * torch.finfo(dtype).eps
                 keeps_past(half, x, other, CHANGED, f"{_name(dtype)}: ", rounding=rounding)
+
+
+def agree_in_float32(mixer: Mixer, x: Tensor, *more: Tensor) -> None:
+    """Raises LawBroken unless in float32 `step` equals `forward`, and both, and gradients for x,
+    what float64 gives, to 1e-4.
+    """
+    single = copy.deepcopy(mixer).float()
+    # the same rounded weights in float64
+    double = copy.deepcopy(single).double()
+    for part in (x, *more):
+        _values(single, double, part.float())
+    _gradients(single, double, x.float())
 
 
 @torch.no_grad()

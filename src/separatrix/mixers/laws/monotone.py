@@ -5,15 +5,14 @@ step form, under one token repeated.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from separatrix.mixers import Mixer, State
 from separatrix.mixers.base.mixer import BUFFERS
-from separatrix.mixers.laws.fed import vocabulary
-from separatrix.mixers.laws.tools import LawBroken, draws, formats_asked, inputs
+from separatrix.mixers.laws.tools import LawBroken, draws, formats_asked, inputs, vocabulary
 
 MOST = 1 << 21
 """Numbers of a state that are set per format and token: all values of bf16 and fp16 for a state of
@@ -75,6 +74,15 @@ def moves_one_way(mixer: Mixer) -> None:
             _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, another token")
         # which way a decay turns is no matter of formats
         others = []
+
+
+@torch.no_grad()
+def moves_at(mixer: Mixer, tokens: Mapping[str, Tensor]) -> None:
+    """The same at given tokens (1, width) by their names, in one format."""
+    name, dtype = next(iter(formats_asked().items()))
+    cast = copy.deepcopy(mixer).to(dtype)
+    for said, token in tokens.items():
+        _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, token {said}")
 
 
 def _measure(

@@ -134,6 +134,20 @@ def inputs(mixer: Mixer, batch: int, tokens: int, seed: int = 1) -> Tensor:
     )
 
 
+OUTLIER = 10.0
+"""Of one number of a token."""
+
+
+def vocabulary(mixer: Mixer, draw: random.Random) -> dict[str, Tensor]:
+    """Tokens (width) by the names that `fed.fed` says."""
+    first, second, third, outlier = inputs(mixer, 1, 4, draw.randrange(1 << 30))[0]
+    outlier[draw.randrange(mixer.width)] *= OUTLIER
+    axes = torch.eye(mixer.width, dtype=first.dtype)
+    hot = draw.randrange(mixer.width)
+    hots = {f"e{i % mixer.width}": axes[i % mixer.width] for i in (hot, hot + 1)}
+    return {"a": first, "b": second, "c": third, "A": outlier, "0": 0 * first} | hots
+
+
 def drawn_like(tensor: Tensor, seed: int) -> Tensor:
     """Normal numbers of a tensor's shape and format."""
     generator = torch.Generator().manual_seed(seed)

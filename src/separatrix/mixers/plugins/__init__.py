@@ -42,6 +42,9 @@ _OWN = (
     "shared",
     "state_format",
     "positions",
+    # settings of check-mechanism
+    "model_width",
+    "tolerance",
 )
 """Parts of every registered mechanism, beside those of `Mechanism`."""
 TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.startswith("_"))}))

@@ -33,7 +33,7 @@ from separatrix.mixers.laws import (
     stream,
     tolerance,
 )
-from separatrix.mixers.laws.fed import on_threads
+from separatrix.mixers.laws.fed import Fed, holds_on_prompts, on_threads
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.load import load
 from separatrix.mixers.plugins.probe import describe_error
@@ -118,7 +118,9 @@ def find(
     own = issubclass(cls, OwnMechanism)
     if own:
         if "width" in chosen:
-            raise SpecError(f"--set width={chosen['width']}: the model width is given with --width")
+            raise SpecError(
+                f"--set width={chosen['width']}: the model width is given with --set model_width"
+            )
         default = next(f.default for f in fields(cls) if f.name == "width")
         chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
     check_size_names(cls, chosen, where=" in --set")
@@ -139,7 +141,7 @@ def find(
     except Exception as error:
         raise SizeError(
             f"{target}: making it at width {model_width} raises {describe_error(error)}; give"
-            " --width or --set"
+            " --set model_width=, or another size"
         ) from None
 
 
@@ -164,6 +166,7 @@ def check(
     within: float = RELATIVE,
     formats: Sequence[str] = tuple(FORMATS),
     seed: int | None = None,
+    layers: Mapping[str, tuple[Mixer, Fed]] | None = None,
     progress: Progress | None = None,
 ) -> ReportCard:
     """Runs every law on a copy of a drawn float64 mixer, measures its cache over 4,096 tokens and
@@ -172,7 +175,8 @@ def check(
     Forms are equal that differ by at most `within` of the largest number: float64's rounding,
     unless a layer computes in float32 inside. Laws on formats look at `formats`. What the laws draw
     (tokens, lengths, batches, places, threads) follows from `seed`, another one in each run if not
-    given.
+    given. One law more looks at trained float64 `layers`, by their names, and what each of them
+    gets of prompts.
     """
     seed = secrets.randbelow(1 << 31) if seed is None else seed
     try:
@@ -183,16 +187,24 @@ def check(
             f" {type(error).__name__}: {error}; hold no file and no lock in it"
         ) from None
     with on_threads(1), tolerance(within), in_formats(formats), drawing(seed):
-        return _check(mixer, origin, seed, progress)
+        return _check(mixer, origin, seed, layers or {}, progress)
 
 
-def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> ReportCard:
+def _check(
+    mixer: Mixer,
+    origin: str,
+    seed: int,
+    layers: Mapping[str, tuple[Mixer, Fed]],
+    progress: Progress | None,
+) -> ReportCard:
     tell = progress or (lambda done, total: None)
     total = len(LAWS) + 2
     tell(0, total)
     kept, trouble = _tried("the cache was not measured", lambda: kept_by(copy.deepcopy(mixer)))
     # the law looks at the same 4,096 tokens
     calls = LAWS | {"cache": lambda mixer: cache_as_declared(mixer, kept)}
+    if layers:
+        calls |= {"prompts": lambda mixer: _on_prompts(layers)}
     results = []
     for done, (law, call) in enumerate(calls.items(), 1):
         tell(done, total)
@@ -200,7 +212,11 @@ def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> R
     tell(total - 1, total)
     speed, slow = _tried("the speed was not measured", lambda: _speed(copy.deepcopy(mixer)))
     training, unseen = _tried("train mode was not looked at", lambda: _in_training(mixer))
-    notes = (training or unseen, trouble, slow, _long(results))
+    given = (
+        f"{name} gets {len(x):,} prompts of {x.shape[1]:,} tokens"
+        for name, (_, (x, _)) in layers.items()
+    )
+    notes = (training or unseen, trouble, slow, _long(results), *given)
     return ReportCard(
         mechanism=mixer.mechanism,
         origin=origin,
@@ -212,6 +228,14 @@ def _check(mixer: Mixer, origin: str, seed: int, progress: Progress | None) -> R
         seed=seed,
         notes=tuple(note for note in notes if note),
     )
+
+
+def _on_prompts(layers: Mapping[str, tuple[Mixer, Fed]]) -> None:
+    for name, (layer, prompts) in layers.items():
+        try:
+            holds_on_prompts(layer, prompts)
+        except LawBroken as error:
+            raise LawBroken(f"{name}: {error}") from None
 
 
 def _tried(what: str, call: Callable[[], Found]) -> tuple[Found | None, str]:
@@ -235,7 +259,7 @@ def _long(results: Sequence[LawResult]) -> str:
 
 
 def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
-    says = " ".join((LAWS[law].__doc__ or "").split("\n\n")[0].split())
+    says = " ".join((LAWS.get(law, holds_on_prompts).__doc__ or "").split("\n\n")[0].split())
     without = {
         "chunks": isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"),
         "forgets": mixer.mechanism.origin or mixer.mechanism.reach is None,

@@ -20,7 +20,7 @@ from support.quick_laws import shorten
 from separatrix.cli.main import app, run
 from separatrix.mixers import MIXERS
 from separatrix.mixers.laws import LAWS, in_formats
-from separatrix.mixers.plugins import TAKEN
+from separatrix.mixers.plugins import TAKEN, OwnMixer
 from separatrix.mixers.plugins import check as checking
 from separatrix.mixers.plugins.check import find, growth_class
 from separatrix.mixers.plugins.load import import_module
@@ -409,11 +409,20 @@ _PICKY = LAWFUL.replace(
             ["mine:MyMixer", "--set", "averages=1", "--set", "averages=2"],
             "--set averages is given twice",
         ),
-        (LAWFUL, ["mine:MyMixer", "--set", "width=8"], "the model width is given with --width"),
+        (
+            LAWFUL,
+            ["mine:MyMixer", "--set", "width=8"],
+            "the model width is given with --set model_width",
+        ),
         (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
         (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
-        (LAWFUL, ["mine:MyMixer", "--formats", "fp23"], "unknown format 'fp23'"),
+        (LAWFUL, ["mine:MyMixer", "--set", "formats=fp23"], "unknown format 'fp23'"),
         (LAWFUL, ["mine:MyMixer", "--set", "model_width=0"], "model_width"),
+        (LAWFUL, ["mine:MyMixer", "--set", "tolerance=wide"], "--set tolerance=wide"),
+        (LAWFUL, ["mine:MyMixer", "--set", "tolerance=nan"], "--set tolerance=nan"),
+        (LAWFUL, ["mine:MyMixer", "--set", "tolerance=1"], "from 0 to 0.1"),
+        (LAWFUL, ["mine:MyMixer", "--on", "nowhere"], "--on 'nowhere' is no folder"),
+        (LAWFUL, ["mine:MyMixer", "--task", "eva:n=8"], "name its folder with --on"),
         (
             _PICKY,
             ["mine:MyMixer"],
@@ -436,6 +445,64 @@ def test_bad_input_is_one_line(
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert printed.err.startswith("error: ")
     assert said in printed.err
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """A folder with the example in its second layer, after one step; no law but that on prompts."""
+    monkeypatch.setattr(checking, "LAWS", {})
+    monkeypatch.setattr(checking, "kept_by", lambda mixer: None)
+    monkeypatch.setattr(checking, "_seconds", _seconds_once)
+    words = ["full + my_mixer @ width=8, heads=1, head_dim=8", "eva:n=4", "--import", str(EXAMPLE)]
+    words += ["--set", "width=8"]
+    assert run(["train", *words, "--steps", "1", "--out", "d"]) == 0
+    capsys.readouterr()
+    return "d"
+
+
+def test_trained_weights_on_prompts(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["check-mechanism", f"{EXAMPLE}:MyMixer", "--on", trained, "--json", "--seed", "1"]
+    assert run([*words, "--task", "eva:n=3,V=4"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    law = card["laws"][-1]
+    assert (law["law"], law["holds"]) == ("prompts", True)
+    # three facts, the question and the start token
+    assert "layer 2 gets 13 prompts of 5 tokens" in card["notes"]
+
+
+def test_what_a_trained_layer_does_at_its_prompts_is_told(
+    trained: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A leak at one length, which is that of the prompts."""
+    right = OwnMixer._forward
+
+    def leaks(self: OwnMixer, x: Any) -> Any:
+        y = right(self, x)
+        return y + x.mean(1, keepdim=True) if x.shape[1] == 5 else y
+
+    monkeypatch.setattr(OwnMixer, "_forward", leaks)
+    words = ["check-mechanism", f"{EXAMPLE}:MyMixer", "--on", trained, "--task", "eva:n=3,V=4"]
+    assert run(words) == 1
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "prompts FAIL layer 2: T=5, batch 1, tokens start" in printed
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "said"),
+    [
+        ("gdn", [], "has no layer of 'gdn'"),
+        ("full", ["--task", "eva:n=9,V=9"], "eva:n=9"),
+        ("full", ["--task", "eva:n=4000,V=4"], "eva:n=4000"),
+        ("full", ["--task", "evva"], "Did you mean"),
+    ],
+)
+def test_prompts_that_cannot_be_given(
+    target: str, more: list[str], said: str, trained: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check-mechanism", target, "--on", trained, *more]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
 
 
 def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
