@@ -56,17 +56,18 @@ class Labelled(NamedTuple):
     labels: Tokens
 
 
-def token_labels(task: Task, batch: Batch) -> Labelled:
+def token_labels(task: Task, batch: Batch, *, as_answers: bool = False) -> Labelled:
     """A batch of a task with its answers as token ids, in place: the label stands where its answer
-    is due, shifted by nothing.
+    is due, shifted by nothing. With `as_answers` labels are the numbers of the answers themselves,
+    as constructed models give them.
     """
     tokens, targets = batch
     labels = np.full(tokens.shape, IGNORED, np.int64)
-    if task.several:
-        due = targets != NO_ANSWER
-        labels[due] = task.label_ids(targets[due])
+    due = targets != NO_ANSWER
+    if not task.several:
+        labels[:, -1] = targets if as_answers else task.label_ids(targets)
     else:
-        labels[:, -1] = task.label_ids(targets)
+        labels[due] = targets[due] if as_answers else task.label_ids(targets[due])
     return Labelled(tokens, labels)
 
 

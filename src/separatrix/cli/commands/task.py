@@ -15,6 +15,7 @@ from separatrix.core.progress import bar
 if TYPE_CHECKING:
     from separatrix.models.stored.accuracy import Tally
     from separatrix.tasks import Task
+    from separatrix.tasks.text import TextTask
 
 MOST_SHOWN = 1000
 DRAWN, PROBED, ASKED = 3, 4000, 2048
@@ -24,7 +25,8 @@ OWN = {
     "sample": ("number", "seed"),
     "audit": ("number", "seed", "sizes"),
     "export": ("seed", "out", "format", "rows"),
-    "evaluate": ("number", "seed"),
+    "evaluate": ("number", "seed", "rows", "out"),
+    "results": ("out",),
 }
 """Action -> the options that it takes."""
 
@@ -32,11 +34,19 @@ OWN = {
 @command
 def task(asked: Asked) -> None:
     """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
-    written as files; or asked of a trained or constructed model in a folder. Examples: task
-    eva:n=8 sample; task twosum audit; task seqcomp --L 3 --n 4096 export --format hf --out
-    seqcomp/; task eva:V=16 evaluate trained/ --n 8,16,32
+    written as files; or asked of a model in a folder: trained or constructed here, or any causal
+    language model of transformers (extra hf). `results` prints such answers, and those of
+    lm-evaluation-harness, beside what is proved. Examples: task eva:n=8 sample; task twosum audit;
+    task seqcomp --L 3 --n 4096 export --format hf --out seqcomp/; task eva:V=16 evaluate trained/
+    --n 8,16,32; task results answers/
     """
     (name, *others), beside = split_sizes(asked.words, "task")
+    if name == "results":
+        only(asked.ctx, "task results", OWN[name])
+        from separatrix.cli.commands.results import results
+
+        results(others, out=asked.out, as_json=asked.as_json)
+        return
     action, *folders = others or ["show"]
     if action not in ("show", *OWN):
         raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
@@ -219,12 +229,27 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
+    from separatrix.cli.commands.results import evaluate, is_released
     from separatrix.cli.commands.stored import from_folder, holds_model
 
+    if is_released(folder):
+        evaluate(
+            folder,
+            _of_sizes(name, beside, asked),
+            number=asked.number,
+            seed=asked.seed,
+            shots=_shots(asked.rows),
+            out=asked.out,
+            as_json=asked.as_json,
+        )
+        return
     if not holds_model(folder):
         raise SpecError(
-            f"'{folder[:200]}' is no folder that `separatrix train` or `construct` has written"
+            f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
+            " nor one that `separatrix train` or `construct` has written"
         )
+    if asked.rows or asked.out is not None:
+        raise SpecError("--rows and --out are for checkpoints of transformers; leave them out")
     tested = ASKED if asked.number is None else asked.number
     with bar("evaluating", shown=not asked.as_json, unit=" sizes") as advance:
         from separatrix.core.numbers.wilson import wilson, wilson_of_answers
@@ -270,6 +295,26 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
     made = "trained" if found.trained else "constructed"
     print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
     print_rows(_counted(tasks, counts, tested), False)
+
+
+def _of_sizes(name: str, beside: list[str], asked: Asked) -> list[Task | TextTask]:
+    """The task at each size n that stands beside it."""
+    from separatrix.tasks import parse_any_task
+
+    sizes, rest = _sizes_n(beside)
+    options = options_of(asked.ctx)
+    each = [[*rest, f"--n={size}"] for size in sizes] or [rest]
+    return [parse_any_task(joined(name, own, options)) for own in each]
+
+
+def _shots(texts: Sequence[str] | None) -> int | None:
+    """Solved questions that stand first: --rows train=4."""
+    if not texts:
+        return None
+    found = _rows(texts)
+    if list(found) != ["train"]:
+        raise SpecError("evaluate takes --rows train=4 alone: solved questions that stand first")
+    return found["train"]
 
 
 def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:

@@ -18,6 +18,12 @@ from typing import Any
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.code import package_version
 from separatrix.tasks.exports import files, replies
+from separatrix.tasks.exports.asking import (
+    ANSWER_ENDS,
+    STEPS_END,
+    description,
+    most_written,
+)
 from separatrix.tasks.exports.card import Function, card, dumped, level_of, probability
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import CUE, CUE_STEPS, at_length, manner
@@ -105,17 +111,10 @@ import datasets
 from lm_eval.api.samplers import ContextSampler
 """
 _COLUMNS = ("prompt", "answer", "completion", "steps", "choices")
-_SHORT_TOKENS = 32
-"""Tokens a model may write for an answer alone, more than a number or a name takes; and for each
-thing of an answer of several.
-"""
 _CHAT_TOKENS = 4096
 """Tokens a chat model may write: thoughts, then an answer."""
 _SHOTS = 4
 """Solved questions that a reader is advised to show."""
-_LEAST_TOKENS = 256
-_TOKENS_A_WORD = 8
-"""With steps: this many, or so many for every word, whichever is more."""
 
 _MEANT = {
     "_cot": ": the steps are written first",
@@ -197,7 +196,8 @@ def _shown(job: Job) -> str | None:
 def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
     task = job.source.task
     shown = _shown(job)
-    most = config.get("generation_kwargs", {}).get("max_gen_toks", _SHORT_TOKENS)
+    short = most_written(job.source, steps=False)
+    most = config.get("generation_kwargs", {}).get("max_gen_toks", short)
     reached = level_of(task)
     return {
         # those that write long have tags of their own, so that nobody runs them unasked
@@ -217,13 +217,6 @@ def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _description(job: Job, *, steps: bool) -> str:
-    """What stands above the first question: the definition of a task in numbers, and how to
-    answer.
-    """
-    return _literal(f"{job.source.lead}{manner(job.source.task, steps=steps)}\n\n")
-
-
 def _literal(text: str) -> str:
     return f"{{% raw %}}{text}{{% endraw %}}" if re.search(r"{[{%#]", text) else text
 
@@ -231,7 +224,7 @@ def _literal(text: str) -> str:
 def _chosen(job: Job) -> dict[str, Any]:
     return {
         "output_type": "multiple_choice",
-        "description": _description(job, steps=False),
+        "description": _literal(description(job.source, steps=False)),
         "doc_to_text": "prompt",
         "doc_to_target": "answer",
         "doc_to_choice": job.source.choices,
@@ -257,9 +250,8 @@ def _written(
 
 
 def _generated(job: Job) -> dict[str, Any]:
-    shape = job.source.shape
-    things = 1 if shape.kind == "number" else shape.size
-    return _written(_description(job, steps=False), "prompt", _SHORT_TOKENS * things, ["\n\n"])
+    above = _literal(description(job.source, steps=False))
+    return _written(above, "prompt", most_written(job.source, steps=False), [*ANSWER_ENDS])
 
 
 def _question(instead: str) -> str:
@@ -276,9 +268,9 @@ def _chat(job: Job) -> dict[str, Any]:
 
 def _stepwise(job: Job, solved: str) -> dict[str, Any]:
     question = _question(f"{manner(job.source.task, steps=True)}\n{CUE_STEPS}")
-    longest = max(_LEAST_TOKENS, job.source.words * _TOKENS_A_WORD)
-    ends = ["Numbers:", "Input:", "Question:"]
-    return _written(_description(job, steps=True), question, longest, ends, solved)
+    longest = most_written(job.source, steps=True)
+    above = _literal(description(job.source, steps=True))
+    return _written(above, question, longest, [*STEPS_END], solved)
 
 
 def _running(job: Job, names: list[str]) -> str:

@@ -1,0 +1,321 @@
+"""How often a checkpoint answered, beside what is proved of its stack: read from folders that
+`task NAME evaluate --out` and lm-evaluation-harness have written, size by size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from separatrix.core.document import Document, Line, Table
+from separatrix.core.document.cells import accuracy, ends, guessed
+from separatrix.core.document.plot import (
+    DASHED,
+    FAILS,
+    INK,
+    MUTED,
+    SOLVES,
+    Dot,
+    Drawing,
+    Stroke,
+    log_axis,
+    share_axis,
+)
+from separatrix.core.errors import EvidenceError, SeparatrixError
+from separatrix.core.evidence.canonical import canonical, json_object, sha256
+from separatrix.core.evidence.strict import parse_json
+from separatrix.core.numbers.accuracy import percent
+from separatrix.core.numbers.wilson import wilson
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf import from_config, read_config
+from separatrix.stacks.architecture.resolve import resolve
+from separatrix.tasks import Task, parse_any_task
+from separatrix.tasks.measured import level
+from separatrix.tasks.text import TextTask
+from separatrix.theory import judge
+from separatrix.theory.judge import graded
+
+OWN = "answers.json"
+"""What `evaluate --out` writes of a run; the replies stand beside it, a line each."""
+_RIGHT = ("exact_match,answer", "acc,none", "exact_match,none")
+_MOST = 1 << 26
+"""Bytes of a file of results."""
+_COLOURS = {"FAILS": FAILS, "SOLVABLE": SOLVES}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One task asked of one model: prompts of which every answer is right, of how many."""
+
+    task: Task | TextTask
+    model: str
+    architecture: Architecture | None
+    """None where nothing describes the model."""
+    manner: str
+    """How it was asked."""
+    right: int
+    total: int
+    log_probability: float | None = None
+    """Mean over the prompts, of the right answer, in nats."""
+    seed: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of the task's own prompts, one for each value."""
+        return self.task.length if isinstance(self.task, Task) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The row with what is proved of it."""
+        proved = self.proved()
+        best = level(self.task)
+        share = Fraction(self.right, self.total)
+        return {
+            "task": self.task.spec,
+            "tokens": self.tokens,
+            "model": self.model,
+            "manner": self.manner,
+            "right": self.right,
+            "total": self.total,
+            "interval": list(wilson(self.right, self.total)),
+            "log_probability": self.log_probability,
+            "chance": str(self.task.chance),
+            "level": None if best is None else str(best),
+            "above_level": None if best is None else float(share - best),
+            "seed": self.seed,
+            "proved": proved,
+        }
+
+    def proved(self) -> dict[str, Any] | None:
+        """The strongest verdict on the stack and the task, and the most of random questions that
+        any weights answer; None of a task in words and of a model that nothing describes.
+        """
+        if self.architecture is None or not isinstance(self.task, Task):
+            return None
+        found = judge(self.architecture, self.task)[0]
+        grade = graded(self.architecture, self.task)
+        most = None if grade is None else grade.numbers["ceiling_millionths"]
+        return {
+            "status": found.status,
+            "theorem": found.theorem,
+            "statement": found.statement,
+            "assumptions": list(found.assumptions),
+            "ceiling_millionths": most,
+        }
+
+
+def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Document:
+    """A table for each model, what else is said, and what the columns mean."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        name = row["task"].partition(":")[0]
+        groups.setdefault((row["model"], row["manner"], name), []).append(row)
+    parts: list[Line | Table] = []
+    for (model, manner, name), own in groups.items():
+        sizes = [row["task"].partition(":")[2].split(",") for row in own]
+        alike = [size for size in sizes[0] if all(size in of for of in sizes)]
+        apart = [" ".join(size for size in of if size not in alike) for of in sizes]
+        parts.append(Line(f"{name}:{','.join(alike)}, {manner}: {model}"))
+        cells = [[size, *_cells(row)] for size, row in zip(apart, own, strict=True)]
+        parts.append(Table(cells, _COLUMNS))
+    failing = {row["task"]: row["proved"] for row in rows if _status(row) == "FAILS"}
+    parts += [Line(f"{task}: {said['statement']}") for task, said in failing.items()]
+    parts += map(Line, notes)
+    parts.append(
+        Line(
+            "proved: of the stack in the model's config.json and the task with a token for each"
+            " value, for any weights; level: what the best rule known reaches that does not solve"
+            " the task; above: accuracy less level, in points. Accuracies are measured."
+        )
+    )
+    return Document(*parts)
+
+
+_COLUMNS = ("", "tokens", "proved", "chance", "level", "accuracy", "95 % interval", "above")
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    best = row["level"]
+    low, high = ends(*row["interval"])
+    return [
+        "-" if row["tokens"] is None else f"{row['tokens']:,}",
+        _proved(row),
+        guessed(Fraction(row["chance"])),
+        "-" if best is None else guessed(Fraction(best)),
+        f"{accuracy(row['right'], row['total'])} of {row['total']:,}",
+        f"{low} to {high}",
+        "-" if best is None else f"{100 * row['above_level']:+.1f}",
+    ]
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    return "" if row["proved"] is None else row["proved"]["status"]
+
+
+def _proved(row: Mapping[str, Any]) -> str:
+    found = row["proved"]
+    if found is None:
+        return "-"
+    most = found["ceiling_millionths"]
+    best = "" if most is None or most >= 10**6 else f", at most {percent(most)}"
+    return f"{found['status']} ({found['theorem']}{best})"
+
+
+def drawing(rows: Sequence[dict[str, Any]]) -> Drawing | None:
+    """Accuracy over tokens: a dot with its interval for each size, the level below, and the most
+    that any weights answer. None where no row has tokens.
+    """
+    there = sorted((row for row in rows if row["tokens"]), key=lambda row: row["tokens"])
+    if not there:
+        return None
+    marks: list[Stroke | Dot] = []
+    for row in there:
+        x, share = float(row["tokens"]), row["right"] / row["total"]
+        colour = _COLOURS.get(_status(row), INK)
+        low, high = map(float, row["interval"])
+        told = f"{row['model']}, {row['task']}: {row['right']} of {row['total']}, {_proved(row)}"
+        marks += [Stroke([(x, low), (x, high)], colour, told=told), Dot(x, share, colour, told)]
+        for height, what in ((row["level"], "level"), (_ceiling(row), "at most, for any weights")):
+            if height is not None:
+                marks.append(
+                    Dot(x, float(Fraction(height)), MUTED, f"{what}: {row['task']}", "cross", 3.5)
+                )
+    names = dict.fromkeys((row["model"], row["task"].partition(":")[0]) for row in there)
+    for model, task in names:
+        line = [row for row in there if row["model"] == model and _named(row, task)]
+        marks.append(
+            Stroke([(row["tokens"], row["right"] / row["total"]) for row in line], MUTED, DASHED, 1)
+        )
+    low, high = there[0]["tokens"], there[-1]["tokens"]
+    sizes = [float(row["tokens"]) for row in there]
+    axis = log_axis("tokens of a prompt", low / 1.2, high * 1.2, at=sorted(set(sizes)))
+    below = [
+        "dots: measured, with 95 % intervals; orange where no weights do it, blue where weights are"
+        " proved to exist",
+        "crosses: what the best simple rule reaches, and the most that any weights answer",
+    ]
+    title = ", ".join(dict.fromkeys(f"{task} by {model}" for model, task in names))
+    return Drawing(x=axis, y=share_axis(), marks=marks, title=title, below=below)
+
+
+def _named(row: Mapping[str, Any], task: str) -> bool:
+    return row["task"].partition(":")[0] == task
+
+
+def _ceiling(row: Mapping[str, Any]) -> Fraction | None:
+    most = None if row["proved"] is None else row["proved"]["ceiling_millionths"]
+    return None if most is None or most >= 10**6 else Fraction(most, 10**6)
+
+
+# ---- folders
+
+
+def read_results(folder: Path) -> list[Answered]:
+    """What a folder holds of either kind. Raises EvidenceError, naming the file, for one that holds
+    none, and for a file that was edited or cut off.
+    """
+    own = sorted(folder.rglob(OWN))
+    harness = sorted(folder.rglob("results_*.json"))
+    found = [_own(path) for path in own]
+    for path in harness:
+        found += _of_harness(path)
+    if not found:
+        raise EvidenceError(
+            f"{folder}: no results in it: neither {OWN}, which `task NAME evaluate FOLDER --out"
+            " DIR` writes, nor results_*.json of lm-evaluation-harness (--output_path DIR) with a"
+            " task of separatrix"
+        )
+    return found
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MOST:
+            raise EvidenceError(f"{path}: more than {_MOST:,} bytes")
+        data = json_object(parse_json(path.read_text("utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{path}: cannot be read: {error}") from None
+    except EvidenceError as error:
+        raise EvidenceError(f"{path}: {error}") from None
+    if data is None:
+        raise EvidenceError(f"{path}: holds no JSON object")
+    return data
+
+
+def sealed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of results with the hash of all its fields."""
+    return {**data, "sha256": sha256(canonical(dict(data)))}
+
+
+def _own(path: Path) -> Answered:
+    data = _loaded(path)
+    said = data.pop("sha256", None)
+    if said != sha256(canonical(data)):
+        raise EvidenceError(f"{path}: its hash does not fit: the file was edited or damaged")
+    config = data["config"]
+    architecture = None if config is None else described(config, data["model"])
+    return Answered(
+        parse_any_task(data["task"]),
+        data["model"],
+        architecture,
+        data["manner"],
+        data["right"],
+        data["total"],
+        data["log_probability"],
+        data["seed"],
+    )
+
+
+def described(config: Any, name: str) -> Architecture | None:
+    """The stack of a config.json, or of a spec; None where it is not read."""
+    try:
+        return resolve(config) if isinstance(config, str) else from_config(config, name)
+    except SeparatrixError:
+        # of what the library does not read nothing is proved
+        return None
+
+
+def _of_harness(path: Path) -> Iterator[Answered]:
+    data = _loaded(path)
+    results, configs = (json_object(data.get(key)) or {} for key in ("results", "configs"))
+    counts = json_object(data.get("n-samples")) or {}
+    model = _model_of(data)
+    architecture = _architecture_of(model)
+    for name, scores in results.items():
+        own = json_object(configs.get(name)) or {}
+        spec = (json_object(own.get("metadata")) or {}).get("spec")
+        if not isinstance(spec, str):
+            # a task of someone else
+            continue
+        many = (json_object(counts.get(name)) or {}).get("effective")
+        share = next((scores[key] for key in _RIGHT if key in (json_object(scores) or {})), None)
+        if type(many) is not int or many < 1 or not isinstance(share, int | float):
+            raise EvidenceError(
+                f"{path}: {name} has no accuracy, or no number of samples beside it"
+            )
+        right = round(share * many)
+        if not 0 <= right <= many or abs(share * many - right) > 1e-3 * many:
+            raise EvidenceError(f"{path}: {name}: {share} of {many} is no number of right answers")
+        shots = own.get("num_fewshot")
+        manner = f"{name} in lm-evaluation-harness, {shots or 0} solved questions first"
+        yield Answered(parse_any_task(spec), model, architecture, manner, right, many)
+
+
+def _model_of(data: Mapping[str, Any]) -> str:
+    given = (json_object(data.get("config")) or {}).get("model_args")
+    if isinstance(given, str):
+        pairs = (part.partition("=") for part in given.split(","))
+        given = {name.strip(): value.strip() for name, _, value in pairs}
+    named = (json_object(given) or {}).get("pretrained") or data.get("model_name")
+    return named if isinstance(named, str) and named else "a model without a name"
+
+
+def _architecture_of(name: str) -> Architecture | None:
+    """Of a folder, or of a preset by its id; None of what is neither."""
+    folder = Path(name)
+    try:
+        return read_config(folder) if (folder / "config.json").is_file() else resolve(name)
+    except (SeparatrixError, OSError):
+        return None

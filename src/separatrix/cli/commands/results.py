@@ -1,0 +1,272 @@
+"""`separatrix task NAME evaluate FOLDER` for checkpoints of transformers, and `separatrix task
+results DIR...`: measured accuracies beside what is proved.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import fsum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from separatrix.cards.answered import OWN, sealed
+from separatrix.cli.printing import print_json, show
+from separatrix.core.document.plot import check_plot
+from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SpecError
+from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.records import Construction, from_envelope
+from separatrix.core.progress import bar
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.hf.file import load_json
+from separatrix.stacks.architecture.resolve import resolve
+
+if TYPE_CHECKING:
+    from separatrix.models.released import Released, Reply
+    from separatrix.tasks import Task
+    from separatrix.tasks.text import TextTask
+
+IN_WORDS, IN_IDS, SHOTS = 200, 2048, 4
+"""Questions of each size in words and in token ids, and solved ones before each in words, unless
+told otherwise.
+"""
+_REPLIES = "replies.jsonl"
+_CONSTRUCTED = "construction.json"
+_FEW_WORDS = 1 << 17
+
+
+def is_released(folder: str) -> bool:
+    """Whether a text names the folder of a checkpoint that transformers loads without this
+    package's classes.
+    """
+    try:
+        data = json_object(load_json(Path(folder).expanduser() / "config.json"))
+    except (ConfigError, OSError, ValueError):
+        return False
+    return data is not None and data.get("model_type") != "separatrix"
+
+
+def evaluate(
+    folder: str,
+    tasks: Sequence[Task | TextTask],
+    *,
+    number: int | None,
+    seed: int,
+    shots: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Asks a checkpoint every task and prints its accuracy beside what is proved of it; with `out`
+    replies are kept, and the same command goes on from them.
+    """
+    from separatrix.cards.answered import Answered, described, document
+    from separatrix.models.released import Released
+
+    where = Path(folder).expanduser()
+    config = load_json(where / "config.json")
+    released = Released.load(where)
+    words = released.tokenizer is not None
+    constructed = (where / _CONSTRUCTED).exists()
+    architecture = _constructed_of(where) if constructed else described(config, folder)
+    if shots is not None and not words:
+        raise SpecError(
+            f"{folder}: the folder has no tokenizer, so that token ids are asked, and no solved"
+            " questions stand before them; leave --rows out"
+        )
+    total = number or (IN_WORDS if words else IN_IDS)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    with bar("asking", shown=not as_json, unit=" questions") as advance:
+        for done, task in enumerate(tasks):
+            if words:
+                asked = _in_words(released, task, SHOTS if shots is None else shots, total, seed)
+                notes += _values(released, task)
+            else:
+                asked = _in_ids(
+                    released, task, (where / _CONSTRUCTED).exists(), config, total, seed
+                )
+            header = {
+                "task": task.spec,
+                "model": folder,
+                "manner": asked.manner,
+                "total": total,
+                "seed": seed,
+                "config": architecture.spec if constructed and architecture else config,
+            }
+            replies: dict[int, Reply] = {}
+            with _kept(out, task, header) as file:
+                replies |= file.there
+                left = [k for k in range(total) if k not in replies]
+                for k, reply in asked.ask(left):
+                    replies[k] = reply
+                    file.add(k, reply)
+                    advance(done * total + len(replies), len(tasks) * total)
+            found = Answered(
+                task,
+                folder,
+                architecture,
+                asked.manner,
+                sum(reply.right for reply in replies.values()),
+                total,
+                fsum(reply.log_probability for reply in replies.values()) / total,
+                seed,
+            )
+            rows.append(found.to_json())
+            if out is not None:
+                own = {"right": found.right, "log_probability": found.log_probability}
+                sealed_own = canonical(sealed(header | own))
+                write_atomic(_place(out, task) / OWN, sealed_own + "\n")
+    if as_json:
+        print_json(rows)
+        return
+    show(document(rows, list(dict.fromkeys(notes))))
+
+
+def _constructed_of(folder: Path) -> Architecture:
+    """The stack that a construction was made for: the checkpoint is one way to store it."""
+    from separatrix.models.stored.plain_file import plain_json
+
+    record = from_envelope(plain_json(folder / _CONSTRUCTED))
+    if not isinstance(record, Construction):
+        raise EvidenceError(f"{folder / _CONSTRUCTED}: holds a {record.kind}, not a construction")
+    return resolve(record.architecture)
+
+
+class _Asked(NamedTuple):
+    """How a task is asked: in words, and what asks the questions of these numbers."""
+
+    manner: str
+    ask: Callable[[Sequence[int]], Iterator[tuple[int, Reply]]]
+
+
+def _in_words(
+    released: Released, task: Task | TextTask, shots: int, total: int, seed: int
+) -> _Asked:
+    from separatrix.tasks.exports.asking import asking
+
+    made = asking(task, shots=shots, number=total, seed=seed)
+    released.check(made)
+    how = "by log-probability" if made.questions[0].choices else "greedily"
+    return _Asked(
+        f"asked in words {how}, {shots} solved questions first",
+        lambda left: released.answered(made, left),
+    )
+
+
+def _in_ids(
+    released: Released,
+    task: Task | TextTask,
+    constructed: bool,
+    config: Mapping[str, Any],
+    total: int,
+    seed: int,
+) -> _Asked:
+    from separatrix.models.stored.accuracy import evaluation_stream
+    from separatrix.tasks import Task
+    from separatrix.tasks.labels import label_vocabulary, token_labels
+
+    if not isinstance(task, Task):
+        raise SpecError(f"{task.spec}: a task in words needs a tokenizer in the model's folder")
+    batch = task.sample(total, evaluation_stream(seed))
+    start = config.get("bos_token_id") if constructed else None
+    labelled = token_labels(task, batch, as_answers=constructed)
+    ids = max(task.vocabulary, task.answers) if constructed else label_vocabulary(task)
+    released.fits(ids, task.length + (start is not None))
+    return _Asked(
+        "asked in token ids, answers as the construction gives them"
+        if constructed
+        else "asked in token ids, answers as labels=tokens gives them",
+        lambda left: released.answered_in_ids(labelled, start, left),
+    )
+
+
+def _values(released: Released, task: Task | TextTask) -> list[str]:
+    """What is said of values that are not one token each."""
+    from separatrix.tasks import Task
+
+    if not isinstance(task, Task) or task.asked.vocabulary > _FEW_WORDS:
+        return []
+    words = list(map(task.asked.word, range(task.asked.vocabulary)))
+    more = released.split_values(words)
+    if not more:
+        return []
+    return [
+        f"{task.name}: {len(more):,} of its {len(words):,} values are not one token each for this"
+        f" tokenizer, such as {more[0]}; what is proved counts one token for each"
+    ]
+
+
+class _Kept(NamedTuple):
+    """Replies that are there, and a file that takes more."""
+
+    there: dict[int, Reply]
+    file: IO[str] | None
+
+    def add(self, number: int, reply: Reply) -> None:
+        if self.file is not None:
+            self.file.write(json.dumps({"number": number, **reply._asdict()}) + "\n")
+            self.file.flush()
+
+
+def _place(out: Path, task: Task | TextTask) -> Path:
+    return out / re.sub("[^0-9A-Za-z]+", "_", task.spec).strip("_")
+
+
+@contextmanager
+def _kept(
+    out: Path | None, task: Task | TextTask, header: Mapping[str, Any]
+) -> Generator[_Kept, None, None]:
+    """The replies of an earlier run of the same, and where more go. Raises OutputError where those
+    of another run stand there.
+    """
+    from separatrix.models.released import Reply
+
+    if out is None:
+        yield _Kept({}, None)
+        return
+    path = _place(out, task) / _REPLIES
+    first = canonical(dict(header))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text("utf-8").split("\n") if path.exists() else [first, ""]
+        if lines[0] != first:
+            raise OutputError(
+                f"{path}: replies of another run stand here (another model, seed, number or"
+                " manner); choose another place with --out"
+            )
+        # a line that was cut off is asked again
+        whole = [json.loads(line) for line in lines[1:-1]]
+        there = {line.pop("number"): Reply(**line) for line in whole}
+        write_atomic(path, "\n".join(lines[:-1]) + "\n")
+        with path.open("a", encoding="utf-8") as file:
+            yield _Kept(there, file)
+    except (ValueError, TypeError, KeyError):
+        raise EvidenceError(
+            f"{path}: a line of it was edited or damaged; remove the file"
+        ) from None
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def results(folders: Sequence[str], *, out: Path | None, as_json: bool) -> None:
+    """Accuracies of folders of results beside what is proved, and as a picture."""
+    from separatrix.cards.answered import document, drawing, read_results
+
+    if not folders:
+        raise SpecError("results takes folders: separatrix task results DIR [DIR ...]")
+    if out is not None:
+        check_plot(out)
+    found = [row for folder in folders for row in read_results(Path(folder).expanduser())]
+    rows = [row.to_json() for row in found]
+    if out is not None:
+        drawn = drawing(rows)
+        if drawn is None:
+            raise SpecError("these results have no task of tokens; nothing to draw over sizes")
+        drawn.write(out)
+    if as_json:
+        print_json(rows)
+        return
+    show(document(rows))
