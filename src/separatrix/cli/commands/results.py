@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import fsum
+from math import fsum, isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -111,7 +111,7 @@ def evaluate(
                 asked.manner,
                 sum(reply.right for reply in replies.values()),
                 total,
-                fsum(reply.log_probability for reply in replies.values()) / total,
+                _mean([reply.log_probability for reply in replies.values()]),
                 seed,
             )
             rows.append(found.to_json())
@@ -133,6 +133,11 @@ def _constructed_of(folder: Path) -> Architecture:
     if not isinstance(record, Construction):
         raise EvidenceError(f"{folder / _CONSTRUCTED}: holds a {record.kind}, not a construction")
     return resolve(record.architecture)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """None where one is no number: of logits that are none."""
+    return fsum(values) / len(values) if all(map(isfinite, values)) else None
 
 
 class _Asked(NamedTuple):
@@ -222,33 +227,39 @@ def _kept(
     """The replies of an earlier run of the same, and where more go. Raises OutputError where those
     of another run stand there.
     """
-    from separatrix.models.released import Reply
-
     if out is None:
         yield _Kept({}, None)
         return
     path = _place(out, task) / _REPLIES
-    first = canonical(dict(header))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = path.read_text("utf-8").split("\n") if path.exists() else [first, ""]
-        if lines[0] != first:
-            raise OutputError(
-                f"{path}: replies of another run stand here (another model, seed, number or"
-                " manner); choose another place with --out"
-            )
-        # a line that was cut off is asked again
-        whole = [json.loads(line) for line in lines[1:-1]]
-        there = {line.pop("number"): Reply(**line) for line in whole}
-        write_atomic(path, "\n".join(lines[:-1]) + "\n")
-        with path.open("a", encoding="utf-8") as file:
-            yield _Kept(there, file)
-    except (ValueError, TypeError, KeyError):
-        raise EvidenceError(
-            f"{path}: a line of it was edited or damaged; remove the file"
-        ) from None
+        there = _there(path, canonical(dict(header)))
+        file = path.open("a", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with file:
+        yield _Kept(there, file)
+
+
+def _there(path: Path, first: str) -> dict[int, Reply]:
+    """The replies of a file that begins with this line, which is written where there is none; a
+    last line that was cut off is left out, and asked again.
+    """
+    from separatrix.models.released import Reply
+
+    lines = path.read_text("utf-8").split("\n") if path.exists() else [first, ""]
+    if lines[0] != first:
+        raise OutputError(
+            f"{path}: replies of another run stand here (another model, seed, number or manner);"
+            " choose another place with --out"
+        )
+    try:
+        whole = [json.loads(line) for line in lines[1:-1]]
+        there = {line.pop("number"): Reply(**line) for line in whole}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise EvidenceError(f"{path}: a line was edited or damaged; remove the file") from None
+    write_atomic(path, "\n".join(lines[:-1]) + "\n")
+    return there
 
 
 def results(folders: Sequence[str], *, out: Path | None, as_json: bool) -> None:

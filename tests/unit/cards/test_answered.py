@@ -1,0 +1,116 @@
+"""Results of folders beside what is proved: read, refused, shown."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from separatrix.cards.answered import OWN, Answered, document, drawing, read_results, sealed
+from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.numbers.wilson import wilson
+from separatrix.stacks.architecture.resolve import resolve
+from separatrix.tasks import parse_any_task
+
+SMALL = "linear @ heads=1, head_dim=2, p3"
+
+
+def harness(folder: Path, **changed: Any) -> Path:
+    """Results as lm-evaluation-harness writes them."""
+    data: dict[str, Any] = {
+        "results": {"separatrix_eva": {"acc,none": 0.35, "alias": "x"}, "other": {"acc,none": 1.0}},
+        "configs": {
+            "separatrix_eva": {"metadata": {"spec": "eva:n=6,V=6"}, "num_fewshot": 2},
+            "other": {"metadata": {"version": 1}},
+        },
+        "n-samples": {"separatrix_eva": {"original": 20, "effective": 20}},
+        "config": {"model_args": "pretrained=somewhere,dtype=auto"},
+    } | changed
+    (folder / "results_1.json").write_text(json.dumps(data))
+    return folder
+
+
+def own(folder: Path, **changed: Any) -> Path:
+    """A record of `evaluate --out`."""
+    data: dict[str, Any] = {
+        "task": "eva:n=8,V=8",
+        "model": "m",
+        "manner": "asked",
+        "total": 100,
+        "seed": 0,
+        "config": SMALL,
+        "right": 40,
+        "log_probability": -1.5,
+    }
+    (folder / OWN).write_text(canonical({**sealed(data), **changed}))
+    return folder
+
+
+def test_harness_results_are_counted(tmp_path: Path) -> None:
+    (found,) = read_results(harness(tmp_path))
+    assert (found.task.spec, found.right, found.total) == ("eva:n=6,V=6", 7, 20)
+    assert (found.model, found.architecture) == ("somewhere", None)
+    row = found.to_json()
+    # of eva at n = V = 6 a third of a third and more is reached by rules: levels.json
+    assert row["above_level"] == pytest.approx(0.35 - float(Fraction(row["level"])))
+    assert row["interval"] == list(wilson(7, 20))
+    assert row["proved"] is None
+
+
+def test_a_model_that_fails_is_said_to(tmp_path: Path) -> None:
+    (found,) = read_results(own(tmp_path))
+    row = found.to_json()
+    # one head of 2 x 2 numbers and 3 bits holds far less than 8 values of 3 bits
+    assert row["proved"]["status"] == "FAILS"
+    shown = document([row])
+    assert "FAILS" in shown.text(100)
+    assert row["proved"]["statement"] in " ".join(shown.text(10_000).split("\n"))
+
+
+def test_the_ceiling_stands_beside_the_accuracy() -> None:
+    made = Answered(parse_any_task("eva:n=400,V=16"), "m", resolve(SMALL), "asked", 9, 100)
+    most = made.to_json()["proved"]["ceiling_millionths"]
+    assert 62_500 <= most < 200_000  # above chance, far below all
+    drawn = drawing([made.to_json()])
+    assert drawn is not None
+    heights = [mark.y for mark in drawn.marks if getattr(mark, "shape", "") == "cross"]
+    assert most / 10**6 in heights
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"n-samples": {}},
+        {"n-samples": {"separatrix_eva": {"effective": 0}}},
+        {"results": {"separatrix_eva": {}}},
+        {"results": {"separatrix_eva": {"acc,none": 0.333}}},
+        {"results": {"separatrix_eva": {"acc,none": 1.2}}},
+        {"results": {}},
+    ],
+)
+def test_results_that_cannot_be_counted_are_refused(tmp_path: Path, changed: Any) -> None:
+    with pytest.raises(EvidenceError, match=r"results_1\.json|no results"):
+        read_results(harness(tmp_path, **changed))
+
+
+@pytest.mark.parametrize("changed", [{"right": 41}, {"sha256": "0"}, {"config": None}])
+def test_an_edited_record_is_refused(tmp_path: Path, changed: Any) -> None:
+    with pytest.raises(EvidenceError, match="hash"):
+        read_results(own(tmp_path, **changed))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1, "a": 2}', "{" * 100])
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "results_2.json").write_text(text)
+    with pytest.raises(EvidenceError, match=r"results_2\.json"):
+        read_results(tmp_path)
+
+
+def test_tasks_in_words_have_no_place_on_the_axis() -> None:
+    words = Answered(parse_any_task("multihop:k=1,n=24"), "m", resolve(SMALL), "asked", 1, 3)
+    assert words.proved() is None
+    assert drawing([words.to_json()]) is None
