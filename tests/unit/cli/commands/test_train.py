@@ -109,7 +109,7 @@ def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[s
         assert said in err
         assert err.count("\n") == 1
     assert evaluated("eva", made.parent) == 2
-    assert "no folder that" in capsys.readouterr().err
+    assert "construct" in capsys.readouterr().err
     assert run(["task", "eva", "evaluate"]) == 2
     assert "one folder" in capsys.readouterr().err
 
