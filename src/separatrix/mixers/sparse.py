@@ -193,7 +193,7 @@ class BlockMixer(SoftmaxMixer):
             shares = rearrange(gates, "b t (c h) -> c b h t 1", c=len(branches)).unbind(0)
         y = shares[0] * branches[0]
         for share, branch in zip(shares[1:], branches[1:], strict=True):
-            y = y + share * branch
+            y = torch.addcmul(y, share, branch)
         return self._out(y, x)
 
 
