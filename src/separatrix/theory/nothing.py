@@ -37,6 +37,8 @@ from separatrix.theory.solves.room import TAGS, bits_of
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
 
+_LONG = 10**9
+"""Sizes of prompts that nobody writes."""
 _NO_CONTENTS = "too few key dimensions to compare values"
 
 
@@ -236,7 +238,12 @@ def _unbounded(architecture: Architecture, task: Task) -> Lack:
             "; how many of its prefixes must be told apart is not counted here",
             "prefixes to tell apart are not counted",
         )
-    return Lack("; no bound here names a size at which it fails")
+    said = "; no bound here names a size at which it fails"
+    tasks = task.family()
+    # a small vocabulary holds few contexts, or keys: no prompt is long enough for a bound
+    if tasks.largest < _LONG:
+        said += f": with {tasks.described} sizes end at {tasks.grows} = {tasks.largest:,}"
+    return Lack(said)
 
 
 def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Lack | None:

@@ -57,6 +57,8 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "embeddings give every token"),
         ("full*3", QUESTIONS["hops"], "4 hops take 4 full layers, and it has 3"),
         ("gdn*4", QUESTIONS["c-grams"], "no bound here names a size"),
+        # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens
+        ("gdn*4", "cgram:n=26,V=8,c=2", "with c = 2, V = 8 sizes end at n = 52"),
         ("gdn*4", QUESTIONS["the question first"], "to keep a key"),
         ("full*3", "istree:n=64", "no construction here is for this task"),
         ("full*3 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),
