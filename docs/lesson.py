@@ -258,5 +258,6 @@ sx.compare("(gdn*3 + full)*12", "(gdn*7 + full)*6", "mamba2*48", context=262_144
 # weights for lies what nobody knows. Where training ends up in that gap is a question for
 # [experiments](experiments.md).
 #
-# Further: [your two layouts](tutorials/compare.md), [the theorems](theory.md), or `separatrix
-# explore`, where layers are dragged and all of this follows at once.
+# Further: [your two layouts](tutorials/compare.md), [the theorems](theory.md), or [the
+# explorer](explore/index.html), where layers are dragged and all of this follows at once
+# (`separatrix explore` opens the same page on your own machine).

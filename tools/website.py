@@ -206,7 +206,7 @@ class Site:
             folder = Path(page.source).parent
             file = (folder / name).as_posix() if name else page.source
             file = str(Path(ROOT / file).resolve().relative_to(ROOT))
-            if file.startswith("docs/images/") or file.endswith(".ipynb"):
+            if file.startswith(("docs/images/", "docs/explore/")) or file.endswith(".ipynb"):
                 found: str | None = file.removeprefix("docs/")
             else:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
