@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.cards.facts import card_facts
-from separatrix.cards.memory import Row
 from separatrix.core.evidence.records import Evidence, Verdict
 from separatrix.core.numbers.amounts import format_bytes
 from separatrix.stacks.architecture import Architecture, bounded_bits
@@ -56,9 +55,7 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
 def model_summary(
     architecture: Architecture, context: int, records: dict[str, Evidence]
 ) -> dict[str, Any]:
-    """A real model in short: pattern, memory and the card's rows at a context; the verdicts behind
-    the rows are added to `records`.
-    """
+    """A real model's card in short; the verdicts behind its rows are added to `records`."""
     facts = card_facts(architecture, context)
     lines: list[dict[str, Any]] = []
     for row in facts.table:
@@ -66,17 +63,19 @@ def model_summary(
         behind += [line.grade.verdict for line in row.lines if line.grade is not None]
         found = {record.digest: record for record in behind if record is not None}
         records |= found
-        said = {"question": row.asks.strip(), "status": row.status, "text": row.said}
+        # a row that goes on from the one above stands by itself here
+        asks = row.asks.replace("  up to ", "compose up to ")
+        said = {"question": asks, "status": row.status, "text": row.said}
         lines.append(said | {"records": list(found)})
+    still = "does not grow"
     return {
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,
         "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
         "context": context,
-        "memory": [[row.title, f"{format_bytes(row.bits)}, {_grows(row)}"] for row in facts.memory],
+        "memory": [
+            [row.title, f"{format_bytes(row.bits)}, {row.growth if row.limit is None else still}"]
+            for row in facts.memory
+        ],
         "lines": lines,
     }
-
-
-def _grows(row: Row) -> str:
-    return row.growth if row.limit is None else "does not grow"

@@ -98,9 +98,11 @@ def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
     """Makes a body a command of typer that takes what the table says under its name, and prints its
     answer; an answer that is a failure ends with its code.
     """
-    name = body.__name__.strip("_").replace("_", "-")
-    takes = COMMANDS[name]["takes"].items()
-    declared = {_NAMES.get(option, option): Declared.of(option, row) for option, row in takes}
+    name = str(body.__name__).strip("_").replace("_", "-")
+    takes: dict[str, Any] = COMMANDS[name]["takes"]
+    declared: dict[str, Declared] = {
+        _NAMES.get(option, option): Declared.of(option, row) for option, row in takes.items()
+    }
     kinds: dict[str, Any] = {"ctx": typer.Context}
     for option, one in declared.items():
         kinds[option] = Annotated[one.kind, one.info]

@@ -93,7 +93,7 @@ def bound_chart(bound: dict[str, Any], *, bites: Sequence[int] = ()) -> Drawing 
         ]
         ends.append((y.share(line[-1][1]), short, colour))
     marks += _named(x, y, ends)
-    return _drawing(x, y, marks)
+    return _drawing(x, y, marks, room=140)
 
 
 def accuracy_chart(

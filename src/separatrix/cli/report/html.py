@@ -282,7 +282,7 @@ def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     stacks = {model["name"]: model["stack"] for model in models}
     said = (
         "<b>Bits a context needs, bits each model keeps of it.</b> The context holds facts of one"
-        " token; above all that a model keeps, no weights recall every one of them."
+        " token; where it needs more than a model keeps, no weights recall every one of them."
     )
     yield _figure(plots.states(stacks), plots.states_words(stacks), said)
     yield from map(_model, models)
