@@ -100,9 +100,7 @@ def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
     """
     name = str(body.__name__).strip("_").replace("_", "-")
     takes: dict[str, Any] = COMMANDS[name]["takes"]
-    declared: dict[str, Declared] = {
-        _NAMES.get(option, option): Declared.of(option, row) for option, row in takes.items()
-    }
+    declared = {_NAMES.get(one, one): Declared.of(one, row) for one, row in takes.items()}
     kinds: dict[str, Any] = {"ctx": typer.Context}
     for option, one in declared.items():
         kinds[option] = Annotated[one.kind, one.info]
