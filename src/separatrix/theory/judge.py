@@ -125,7 +125,7 @@ def judge(
         verdict
         for theorem in asked
         if theorem.key != NothingKnown.key
-        and (verdict := _decided(theorem, architecture, task)) is not None
+        and (verdict := said_by(theorem, architecture, task)) is not None
     ]
     if {"FAILS", "SOLVABLE"} <= {verdict.status for verdict in found}:
         sides = ", ".join(f"{verdict.theorem}: {verdict.status}" for verdict in found)
@@ -166,8 +166,8 @@ def _about(task: Task) -> Callable[[Theorem], bool]:
     return attrgetter("at_once")
 
 
-def _decided(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
-    """The theorem's verdict, or None where it is silent or one of its comparisons stays open at
+def said_by(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
+    """One theorem's verdict, or None where it is silent or one of its comparisons stays open at
     every precision.
     """
     if not theorem.speaks_of(architecture):

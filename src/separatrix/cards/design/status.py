@@ -17,7 +17,7 @@ from separatrix.tasks import SeqComp, Task
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem
 from separatrix.theory.fails.reading_layers import DepthTheorem
-from separatrix.theory.judge import THEOREMS, judge
+from separatrix.theory.judge import THEOREMS, said_by
 from separatrix.theory.solves.room import Construction
 
 Answer = TypeVar("Answer")
@@ -30,6 +30,8 @@ class TaskJudge:
         self.task = task
         self._memo: dict[Hashable, Any] = {}
         self._failing: dict[tuple[str, int], list[tuple[int, ...]]] = {}
+        family = task.family()
+        self._least = family.at(family.smallest).prefix_length
         failing = [t for t in THEOREMS.values() if t.fails_at_once()]
         self._about_depth: list[DepthTheorem[Any]] = [
             t for t in failing if isinstance(t, DepthTheorem)
@@ -45,8 +47,19 @@ class TaskJudge:
 
     def arrangement_fails(self, arrangement: Arrangement) -> str | None:
         """A theorem that says FAILS wherever the reading layers stand, or None."""
-        anywhere = Layout(arrangement, next(arrangement.placements()))
-        return self._first(self._fail_anywhere, "FAILS", anywhere.architecture)
+        stack = Layout(arrangement, next(arrangement.placements())).architecture
+        asked = [x for x in self._fail_anywhere if not (x.key == "I" and self._holds_all(stack))]
+        return self._first(asked, "FAILS", stack)
+
+    def _holds_all(self, stack: Architecture) -> bool:
+        """Whether Theorem I is surely silent: what the task tells apart has room after the least
+        prefix of its family, and so at every size between.
+        """
+        count, least = self.task.prefix_classes(), self._least
+        try:
+            return count is not None and not count.exceeds_bits(stack.cache_bits(least))
+        except Undecided:
+            return False
 
     def placement_fails(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
         """A theorem that says FAILS with the reading layers there, beside those of
@@ -101,5 +114,4 @@ class TaskJudge:
 
     def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
         """What `judge` hears of one theorem about one stack."""
-        found = judge(stack, self.task, among=lambda other: other is theorem)
-        return found[0] if found else None
+        return said_by(theorem, stack, self.task)

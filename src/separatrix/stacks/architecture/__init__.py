@@ -207,7 +207,7 @@ class Architecture:
     @property
     def causal(self) -> bool:
         """Whether no token sees later ones."""
-        return all(part.left_to_right for layer, _ in self.counted() for part in layer)
+        return all(part.left_to_right for layer in self._kinds[0] for part in layer)
 
     def read_bits(self, index: int) -> int:
         """h of layer `index`: the sum over its reading heads."""
