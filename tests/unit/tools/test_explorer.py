@@ -31,7 +31,7 @@ def test_a_download_is_compared_with_its_hash(tool: ModuleType) -> None:
 
 @pytest.mark.parametrize("command", [("false",), ("no-such-program-here",)])
 def test_a_download_that_fails_is_missing(tool: ModuleType, command: tuple[str, ...]) -> None:
-    with pytest.raises(tool.Missing, match="file could not be fetched"):
+    with pytest.raises(tool.Missing, match="not be fetched"):
         tool.Download("file", "0" * 64, command).path()
 
 
@@ -39,7 +39,7 @@ def test_without_downloads_the_page_is_built_and_says_so(tool: ModuleType, tmp_p
     never = tool.Download("engine.tgz", "0" * 64, ("false",))
     vars(tool).update(PYODIDE=never, PRESETS=("recurrentgemma-2b",))
     lacks = tool.build(tmp_path / "out")
-    assert "engine.tgz could not be fetched" in lacks
+    assert "engine.tgz could not" in lacks
     about = json.loads((tmp_path / "out" / "start.json").read_text())
     assert about["lacks"] == lacks
     assert not (tmp_path / "out" / "pyodide").exists()
