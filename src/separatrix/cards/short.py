@@ -40,7 +40,7 @@ ASKED = {
 """A question's name, as `--why` takes it, and what it asks in a few words."""
 TOPICS = ("memory", "costs", "assumptions")
 """What `--why` opens beside questions."""
-ALL = "all"
+ALL, MEASURED = "all", "measured"
 FAR = "no theorem known at this size"
 NOTHING_SPEAKS = (
     "No unconditional theorem known speaks about stacks with several full layers at this size."
@@ -120,7 +120,8 @@ def opened(asked: str) -> str:
     begun = {key for name, key in named.items() if folded and name.startswith(folded)}
     if folded in named or len(begun) == 1:
         return named.get(folded) or begun.pop()
-    raise UnknownNameError.of("question", asked.strip(), (*ASKED, *TOPICS, ALL), where=" of --why")
+    known = (*ASKED, *TOPICS, ALL, MEASURED)
+    raise UnknownNameError.of("question", asked.strip(), known, where=" of --why")
 
 
 def steps_of(line: CardLine) -> tuple[int, int]:

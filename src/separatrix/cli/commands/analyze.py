@@ -17,11 +17,12 @@ def analyze(asked: Asked) -> Answer:
     do, each with the number that decides it.
     """
     from separatrix.cards.costs import Serving
-    from separatrix.cards.short import opened
+    from separatrix.cards.short import MEASURED, opened
     from separatrix.stacks.architecture.outline import UnknownSizes
 
     serving = Serving.parse(asked.memory, asked.weights, asked.batch)
-    why = "" if asked.why is None else opened(asked.why)
+    measured = asked.why == MEASURED
+    why = "" if asked.why is None or measured else opened(asked.why)
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
@@ -31,13 +32,13 @@ def analyze(asked: Asked) -> Answer:
     except UnknownSizes as error:
         from separatrix.cli.report.outline import Outlined
 
-        if asked.measured:
+        if measured:
             raise SpecError(
-                "--measured takes a layout whose sizes are all known; give them with --set"
+                "--why measured takes a layout whose sizes are all known; give them with --set"
             ) from None
         return Outlined(error.outline, tokens(asked.context, error.outline.context, whose="")[0])
     from separatrix.cli.asked import Cards
 
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
     found = Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
-    return replace(found, measured=asked.measured)
+    return replace(found, measured=measured)

@@ -24,11 +24,12 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    from separatrix.cards.short import opened
+    from separatrix.cards.short import MEASURED, opened
     from separatrix.cli.asked import Cards
 
     models, plot = asked.models, asked.plot
-    why = "" if asked.why is None else opened(asked.why)
+    measured = asked.why == MEASURED
+    why = "" if asked.why is None or measured else opened(asked.why)
     servings = _servings(models, asked.memory, asked.weights or [], asked.batch)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
@@ -40,7 +41,7 @@ def compare(asked: Asked) -> Answer:
         _draw(stacks, plot)
     drawn = "" if plot is None else str(plot)
     found = Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
-    return replace(found, measured=asked.measured)
+    return replace(found, measured=measured)
 
 
 def _draw(stacks: Sequence[Architecture], path: Path) -> None:
