@@ -148,7 +148,7 @@ class _Claim:
 
     def _call(self, name: str, given: list[ast.expr]) -> Any:
         names = [one.value for one in given if isinstance(one, ast.Constant)]
-        cells = [self._cell(one) for one in names]
+        cells = [self._cell(one, paired=name == "p") for one in names]
         if name == "p" and len(cells) == len(given) == 2:
             key = (cells[0].name, cells[1].name)
             if key not in self._page.contrasts:
@@ -162,13 +162,14 @@ class _Claim:
         self._timed |= name in ("steps", "solved")
         return _OF_CELL[name](cells[0])
 
-    def _cell(self, name: object) -> Cell:
+    def _cell(self, name: object, *, paired: bool = False) -> Cell:
         found = self._page.results.cells.get(str(name))
         if found is None:
             raise UnknownNameError.of(
                 "cell", str(name)[:80], self._page.results.cells, where=f" in {self._said}"
             )
-        reason = self._page.results.grey(found)
+        # a contrast that is not open was trained to the end, of its two cells
+        reason = "" if paired else self._page.results.grey(found)
         if reason:
             raise SpecError(f"{self._said}: '{name}' is grey and feeds no sentence: {reason}")
         self.cells[found.name] = found
