@@ -386,15 +386,15 @@ def test_an_error_of_the_program_is_no_claim_that_fails(
     path = written(tmp_path, json.dumps(judged().envelope()))
     monkeypatch.setattr(sys, "argv", ["separatrix", "verify", str(path)])
     for error, code in ((ValueError("a mistake"), 70), (OSError(errno.ENOSPC, "full"), 2)):
-        monkeypatch.setattr("separatrix.cli.commands.evidence.print_text", _raises(error))
+        monkeypatch.setattr("separatrix.cli.commands.evidence.bar", _raises(error))
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == code
         assert capsys.readouterr().out == ""
 
 
-def _raises(error: Exception) -> Callable[[str], None]:
-    def fail(_: str) -> None:
+def _raises(error: Exception) -> Callable[..., None]:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     return fail

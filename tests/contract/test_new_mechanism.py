@@ -161,8 +161,8 @@ ROOMS = (
 ABOUT_ONE = {
     f"theory/solves/{name}.py"
     for name in ("contents", "fan_in", "products", "recall", "retrieval", "steps")
-}
-"""Constructions about one mechanism, which they name."""
+} | {"theory/written.py"}
+"""Constructions about one mechanism, which they name, and the layers that they write into."""
 
 
 def test_nobody_tells_mechanisms_apart_by_their_classes() -> None:

@@ -32,6 +32,7 @@ def test_every_theorem_is_registered() -> None:
                 isinstance(value, type)
                 and issubclass(value, Theorem)
                 and not inspect.isabstract(value)
+                and hasattr(value, "key")
                 and not value.__name__.startswith("_")
             ):
                 concrete.add(value)
