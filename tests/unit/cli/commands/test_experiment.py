@@ -83,7 +83,7 @@ def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFi
         (["--check"], "--check says nothing to `list experiments`"),
         (["--out", "x"], "--out says nothing to `list experiments`"),
         (["toy", "--seed", "3"], "--seed says which run --check draws"),
-        (["study"], "--rows FILE` shows them"),
+        (["study"], "holds no results of study"),
         (["shift", "--check"], "holds no results of shift"),
         (["study", "--rows", "none.jsonl"], "none.jsonl: cannot be read"),
         (["study", "--rows", "x", "--out", "y"], "ask for different things"),
