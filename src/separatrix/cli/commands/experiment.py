@@ -9,7 +9,7 @@ import typer
 
 from separatrix.cli.options import Asked, Where, stopped
 from separatrix.cli.printing import print_json, print_rows, print_text
-from separatrix.core.errors import CheckFailed, SpecError
+from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -44,13 +44,19 @@ def show(name: str, asked: Asked) -> None:
         else:
             _told(wanted, table, out, as_json)
         return
+    from separatrix.findings.page import cells_data, text
+
     results = of_lines(rows)
     if as_json:
-        from separatrix.findings.page import cells_data
-
         print_json({"experiment": wanted.name, "cells": cells_data(results)})
     else:
-        _print(wanted, results, f"From {rows}, every line checked by its hash.")
+        print_text(f"{wanted.title}. {wanted.question}")
+        print_seeds(wanted, results, [f"From {rows}, every line checked by its hash."])
+        try:
+            text(wanted, results, {})
+        except UnknownNameError as error:
+            # rows of a plan that is still trained: what they bear is said, and what not
+            print_text(f"The page's sentences are not checked on these rows: {error}")
 
 
 def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> None:
