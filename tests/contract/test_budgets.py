@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_399, 6_200),
     "checks": (3_398, 2_600),
     "training": (8_040, 3_800),
-    "findings": (2_337, 1_800),
+    "findings": (2_344, 1_800),
     "cli": (10_060, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

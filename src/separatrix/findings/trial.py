@@ -71,6 +71,13 @@ class Trial:
             f" steps, {self.seeds} seeds; rate among {rates}, chosen on {len(RATE_SEEDS)} other"
             f" seeds in at most {self.steps // 2:,} steps",
         ]
+        ids = {name: own.vocabulary for name, own in self.own.items() if own.vocabulary is not None}
+        if len(set(ids.values())) > 1:
+            told = ", ".join(f"{name} {many:,}" for name, many in ids.items())
+            said.append(
+                f"vocabularies ({told}) are not kept: every model has the task's"
+                f" {self.task.vocabulary:,} token ids"
+            )
         for name, own in self.own.items():
             small = self.small[name].spec
             without = left_out(own)

@@ -44,6 +44,18 @@ def test_long_prompts_are_scaled_and_verdicts_asked_twice() -> None:
     assert (deeper.task.sizes()["L"], deeper.steps) == (3, 6000)
 
 
+def test_vocabularies_that_differ_are_said_not_to_be_kept() -> None:
+    own = {
+        name: replace(Architecture.parse(name), vocabulary=many)
+        for name, many in (("gdn", 151_936), ("full", 128_256))
+    }
+    told = [line for line in made(own, "recall", seeds=8, steps=0).rules() if "151,936" in line]
+    assert len(told) == 1
+    assert "128,256" in told[0]
+    alike = {name: replace(one, vocabulary=32_000) for name, one in own.items()}
+    assert "32,000" not in "\n".join(made(alike, "recall", seeds=8, steps=0).rules())
+
+
 def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
     found = trial()
     search = runs_of(found.search().cells())
