@@ -425,7 +425,7 @@ OPTIONS: dict[str, Any] = {
     "context": "64",
     "cache": "1MiB",
     "layers": "2",
-    "sizes": ["heads=1", "head_dim=16"],
+    "set": ["heads=1", "head_dim=16"],
 }
 
 
@@ -448,11 +448,11 @@ OPTIONS: dict[str, Any] = {
         ({"place": "middle"}, "choose from any, even, start, end"),
         ({"plot": Path("x.pdf")}, "'.pdf' cannot be drawn"),
         ({"plot": Path("no/such/x.png")}, "there is no folder"),
-        ({"sizes": ["heads=0"]}, "heads"),
-        ({"sizes": ["heads=1,2"]}, "one number of heads"),
-        ({"sizes": ["haeds=1"]}, "Did you mean 'heads'?"),
-        ({"sizes": ["state=8", "state=9"]}, "given twice"),
-        ({"sizes": ["format=bf17"]}, "unknown number format 'bf17'"),
+        ({"set": ["heads=0"]}, "heads"),
+        ({"set": ["heads=1,2"]}, "one number of heads"),
+        ({"set": ["haeds=1"]}, "Did you mean 'heads'?"),
+        ({"set": ["state=8", "state=9"]}, "given twice"),
+        ({"set": ["format=bf17"]}, "unknown number format 'bf17'"),
         ({"base": "qwen4-next"}, "unknown architecture"),
     ],
 )

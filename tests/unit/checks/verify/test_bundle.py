@@ -44,7 +44,7 @@ def rewritten(body: Body, digest: str, change: Callable[[Body], None]) -> str:
         cell["records"] = [new if one == digest else one for one in cell["records"]]
     for model in body["models"]:
         for line in model["lines"]:
-            line["record"] = new if line["record"] == digest else line["record"]
+            line["records"] = [new if one == digest else one for one in line["records"]]
     return new
 
 
@@ -234,7 +234,8 @@ def unknown_preset(body: Body) -> None:
 def drop_a_model(body: Body) -> None:
     model = body["models"].pop()
     for line in model["lines"]:
-        body["records"].pop(line["record"], None)
+        for one in line["records"]:
+            body["records"].pop(one, None)
 
 
 def an_assumption(body: Body) -> None:

@@ -67,7 +67,10 @@ def test_at_8192_tokens_nothing_is_measured_and_at_48_the_studys_rows_are() -> N
         **own,  # type: ignore[arg-type]
     )
     first, *_ = designed(near.result)
-    assert [cell.name for cell in first.own] == ["compose-gdn-8-2-spread-cheap"]
+    # more cells as the study goes on, all of the layout's own
+    assert {cell.name.removesuffix("-10000") for cell in first.own} == {
+        "compose-gdn-8-2-spread-cheap"
+    }
     assert "'full'" not in tried(near.result).command
 
 
