@@ -99,7 +99,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-def run(*words: str | Path) -> tuple[int, Any]:
+def run(*words: str | int | Path) -> tuple[int, Any]:
     done = CliRunner().invoke(app, [*map(str, words), "--json"])
     return done.exit_code, json.loads(done.stdout) if done.exit_code == 0 else done
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from separatrix.cards.answered import OWN, Answered, document, drawing, read_results, sealed
+from separatrix.core.document.plot import Dot
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.numbers.wilson import wilson
@@ -77,7 +78,8 @@ def test_the_ceiling_stands_beside_the_accuracy() -> None:
     assert 62_500 <= most < 200_000  # above chance, far below all
     drawn = drawing([made.to_json()])
     assert drawn is not None
-    heights = [mark.y for mark in drawn.marks if getattr(mark, "shape", "") == "cross"]
+    dots = [mark for mark in drawn.marks if isinstance(mark, Dot)]
+    heights = [dot.y for dot in dots if dot.shape == "cross"]
     assert most / 10**6 in heights
 
 
