@@ -27,11 +27,16 @@ import yaml
 import separatrix
 from separatrix.cli.report import constructions
 from separatrix.cli.report import theorems as statements
+from separatrix.cli.report.html import render_html
+from separatrix.cli.report.view import view
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.evidence.bundles import from_bundle, read_json
 
 ROOT = Path(__file__).resolve().parent.parent
 KATEX = ROOT / "build" / "downloads" / "katex-0.19.1" / "package"
 EXPLORER = ROOT / "build" / "explore"
+EVIDENCE = ROOT / "report" / "evidence.json"
 LESSON = "docs/lesson.py"
 LARGEST = 20_000
 """Bytes of a page, as Markdown."""
@@ -168,6 +173,8 @@ class Site:
     def __init__(self) -> None:
         self.pages: list[Page] = []
         self.places: dict[tuple[str, str], str] = {}
+        self.theorems: dict[str, Page] = {}
+        self.report = ""
 
     def add(self, pages: list[Page]) -> None:
         """Pages of one document; headings get the anchors that they have there."""
@@ -202,6 +209,9 @@ class Site:
             address = match["target"]
             if re.match(r"[a-z]+:", address):
                 return match[0]
+            up = "../" * page.path.count("/")
+            if address.startswith("/"):  # from the site's root: what is made here
+                return f"{match['image']}[{match['text']}]({up}{address[1:]})"
             name, _, anchor = address.partition("#")
             folder = Path(page.source).parent
             file = (folder / name).as_posix() if name else page.source
@@ -212,7 +222,6 @@ class Site:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
             if found is None:
                 return match["text"]
-            up = "../" * page.path.count("/")
             return f"{match['image']}[{match['text']}]({up}{found})"
 
         lines = [line if inside else _LINK.sub(target, line) for line, inside in listed(page.lines)]
@@ -275,12 +284,50 @@ def theorems(site: Site) -> None:
             )
             site.add([page])
         cells = (cell.replace("|", "\\|") for cell in (row["title"], row["source"]))
-        rows.append(f"| [`{key}`]({Path(page.path).name}) | {' | '.join(cells)} |")
+        site.theorems[key] = page
+        rows.append(f"| [`{key}`](/{page.path}) | {' | '.join(cells)} |")
     site.pages.append(Page("theory/all.md", "All, by key", "docs/theory.md", []))
     site.pages[-1].lines = rows
 
 
-def gathered(lesson: str = "# Lesson\n") -> Site:
+def references(site: Site) -> dict[str, str]:
+    """Where the report finds what it names: "theorems/I" -> "../theory/i.html"."""
+    found = {f"theorems/{key}": page.path for key, page in site.theorems.items()}
+    for page in site.pages:
+        folder, _, name = page.path.removesuffix(".md").partition("/")
+        if folder in ("tasks", "mechanisms", "constructions") and name != "index":
+            found[f"{folder}/{'index' if name == 'index-2' else name}"] = page.path
+    return {name: f"../{path.removesuffix('.md')}.html" for name, path in found.items()}
+
+
+def report(site: Site, evidence: Path | None) -> None:
+    """The report's page; of a bundle, the report itself with links into the site, and links back
+    from the pages of theorems to the cells that they decide. Raises Wrong for a damaged bundle.
+    """
+    made = "`make reproduce ARGS=--quick` writes it in minutes, `make site` then shows it here."
+    lines = ["# The report", "", "The table of results, with the evidence behind every cell.", ""]
+    if evidence is None or not evidence.exists():
+        lines.append(f"None was at hand when this copy of the site was built: {made}")
+    else:
+        try:
+            body, _ = from_bundle(read_json(evidence))
+            site.report, seen = render_html(body, references(site)), view(body)
+        except SeparatrixError as error:
+            raise Wrong(f"{evidence}: {error}") from None
+        lines.append(f"[Open it](/report/index.html). {made}")
+        for key, page in site.theorems.items():
+            cells = (
+                f"[{cell.row['title']} on {cell.column['title']}]"
+                f"(/report/index.html#cell-{cell.key})"
+                for cell in seen.cells.values()
+                if any(verdict.theorem == key for verdict in cell.verdicts)
+            )
+            if told := ", ".join(cells):
+                page.lines += ["", f"In the report: {told}."]
+    site.add([Page("report.md", "The report", "report", lines)])
+
+
+def gathered(lesson: str = "# Lesson\n", evidence: Path | None = None) -> Site:
     """Every page, its links not yet turned."""
     site = Site()
     documents = [
@@ -305,6 +352,7 @@ def gathered(lesson: str = "# Lesson\n") -> Site:
         path = f"constructions/{name if name != 'index' else 'index-2'}.md"
         told = explained(constructions.describe(name))
         site.add([Page(path, name, f"constructions/{name}", told)])
+    report(site, evidence)
     for page in list(site.pages):
         own = [
             one
@@ -314,7 +362,7 @@ def gathered(lesson: str = "# Lesson\n") -> Site:
         if page.path.endswith("/index.md") and not any(
             f"({Path(one.path).name}" in line for one in own[:1] for line in page.lines
         ):
-            page.lines += ["", *(f"- [{one.title}]({Path(one.path).name})" for one in own)]
+            page.lines += ["", *(f"- [{one.title}](/{one.path})" for one in own)]
     return site
 
 
@@ -466,7 +514,7 @@ def katex(folder: Path, out: Path) -> bool:
     return True
 
 
-def build(out: Path, katex_from: Path, explorer: Path) -> str:
+def build(out: Path, katex_from: Path, explorer: Path, evidence: Path) -> str:
     """Writes the pages and builds them. Raises Wrong."""
     pages = out / "pages"
     shutil.rmtree(out, ignore_errors=True)
@@ -478,7 +526,10 @@ def build(out: Path, katex_from: Path, explorer: Path) -> str:
     formulas = katex(katex_from, pages / "katex")
     script = (ROOT / LESSON).read_text(encoding="utf-8")
     (pages / "lesson.ipynb").write_text(notebook(script), encoding="utf-8")
-    site = gathered(run(script))
+    site = gathered(run(script), evidence)
+    if site.report:
+        (pages / "report").mkdir()
+        (pages / "report" / "index.html").write_text(site.report, encoding="utf-8")
     (pages / "python.md").write_text(python_page(), encoding="utf-8")
     for page in site.pages:
         path = pages / page.path
@@ -525,9 +576,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="made anew")
     parser.add_argument("--katex", type=Path, default=KATEX, help="a folder that holds KaTeX")
     parser.add_argument("--explorer", type=Path, default=EXPLORER, help="of tools/explorer.py")
+    parser.add_argument("--evidence", type=Path, default=EVIDENCE, help="of `make reproduce`")
     given = parser.parse_args()
     try:
-        print(build(given.out, given.katex, given.explorer))
+        print(build(given.out, given.katex, given.explorer, given.evidence))
     except Wrong as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

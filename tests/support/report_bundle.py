@@ -127,7 +127,7 @@ def construction(row: str, column: str) -> Construction:
     return Construction(
         architecture=SPECS[row],
         task=TASKS[column],
-        name="retrieval head",
+        name="retrieval",
         sizes={"n": 4096, "V": 64, "address_bits": 13, "d": 26},
         model={"layers": 1},
         weights=f"constructions/{row}-{column}.safetensors",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.console import ROOT
+from support.report_bundle import fake_bundle
 from support.tools import loaded
+
+from separatrix.core.evidence.bundles import bundle_envelope
+from separatrix.core.evidence.canonical import canonical
 
 TEXT = """\
 # Book
@@ -67,6 +72,39 @@ def test_links_follow_and_others_are_text(site: ModuleType) -> None:
     assert "# Theorem I': small (`I'`) {#theorem-i-small-i}" in theorem
     assert "After a paragraph\n\n- an item" in theorem
     assert "[back](../book/one.md#one-the-first)" in two
+
+
+def test_report_and_site_link_to_each_other(site: ModuleType, tmp_path: Path) -> None:
+    """Each address is a page of the site, or a cell of the report."""
+    bundle = tmp_path / "evidence.json"
+    bundle.write_text(canonical(bundle_envelope(fake_bundle())), encoding="utf-8")
+    found = site.gathered(evidence=bundle)
+    paths = {page.path for page in found.pages}
+    page = site.Anchors(found.report)
+    out = {link for link in page.links if not link.startswith(("#", "https:"))}
+    assert {f"{link.removeprefix('../').removesuffix('.html')}.md" for link in out} <= paths
+    assert {"../tasks/eva.html", "../mechanisms/full.html", "../theory/i.html"} < out
+    assert "../constructions/retrieval.html" in out
+    theorem = next(found.text(page) for page in found.pages if page.path == "theory/i.md")
+    cells = re.findall(r"\]\(\.\./report/index\.html#([^)]*)\)", theorem)
+    assert "cell-eva-linear" in cells
+    assert set(cells) <= page.names
+    bundle.write_text("{}", encoding="utf-8")
+    with pytest.raises(site.Wrong, match=r"evidence\.json: "):
+        site.gathered(evidence=bundle)
+
+
+def test_lists_of_pages_are_links(site: ModuleType) -> None:
+    found = site.gathered(evidence=Path("none.json"))
+    paths = {page.path for page in found.pages}
+    for folder, name in (("theory", "all"), ("tasks", "index"), ("mechanisms", "index")):
+        page = next(page for page in found.pages if page.path == f"{folder}/{name}.md")
+        linked = set(re.findall(rf"\]\(\.\./({folder}/[^)#]*)", found.text(page)))
+        assert len(linked) > 25
+        assert linked <= paths
+    told = next(found.text(page) for page in found.pages if page.path == "report.md")
+    assert "make reproduce" in told
+    assert "](" not in told
 
 
 def test_equal_headings_have_anchors_of_their_own(site: ModuleType) -> None:

@@ -19,7 +19,7 @@ from separatrix.core.document.plot import Drawing
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.code import package_version
-from separatrix.core.evidence.records import SOLVED, Evidence, Verdict
+from separatrix.core.evidence.records import SOLVED, Construction, Evidence, Verdict
 from separatrix.stacks.architecture.spec import fold
 
 _POLICY = (
@@ -30,6 +30,7 @@ _PURPOSE = (
     "What each kind of attention provably cannot compute, what it provably can, and where training"
     " ends up. Every cell opens the evidence behind it."
 )
+_NO_LINKS: Mapping[str, str] = {}
 _MEANINGS = {
     "SOLVABLE": "explicit weights do it",
     "FAILS": "no weights do it, at the n in the cell",
@@ -54,16 +55,19 @@ _CHECK = (
 )
 
 
-def render_html(bundle_body: Mapping[str, Any]) -> str:
+def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_LINKS) -> str:
     """The report of a bundle's body. Equal bodies give equal text.
+
+    `links`: where a site explains "theorems/I", "tasks/eva", "mechanisms/full" or
+    "constructions/retrieval"; a name without one is no link, as in what `reproduce` writes.
 
     Raises EvidenceError for a bundle that is damaged or incomplete.
     """
     seen = view(bundle_body)
     parts = [
         f"<header><h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
-        _section("table", "", _legend(), *_matrix(seen), *_columns(seen)),
-        *(_panel(seen, cell) for cell in seen.cells.values()),
+        _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen)),
+        *(_panel(seen, cell, links) for cell in seen.cells.values()),
     ]
     if seen.models:
         parts.append(_section("models", "Real models", *_models(seen.models)))
@@ -118,6 +122,11 @@ def _html(*parts: Part) -> str:
     return Document(*parts).html(formula)
 
 
+def _linked(name: str, text: str, links: Mapping[str, str]) -> str:
+    """Text (as HTML), a link where there is one for the name."""
+    return f'<a href="{escape(links[name])}">{text}</a>' if text and name in links else text
+
+
 def _section(name: str, title: str, *inside: str) -> str:
     head = f"<h2>{title}</h2>\n" if title else ""
     return f'<section class="part" id="{name}">\n{head}{chr(10).join(inside)}\n</section>'
@@ -138,14 +147,16 @@ def _marks(cell: Cell) -> str:
     return f'<span class="marks" role="img" aria-label="({words})" title="{words}">{signs}</span>'
 
 
-def _matrix(seen: View) -> Iterator[str]:
+def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
     """The table: in each cell the answer, the number that decides it, and what stands behind it."""
     yield '<table class="results">\n<thead><tr><td></td>'
     for column in seen.columns:
-        yield f'<th scope="col"><b>{_text(column["title"])}</b><span>{_short(column)}</span></th>'
+        title = _linked(f"tasks/{column['key']}", _text(column["title"]), links)
+        yield f'<th scope="col"><b>{title}</b><span>{_short(column)}</span></th>'
     yield "</tr></thead>\n<tbody>"
     for row in seen.rows:
-        yield f'<tr><th scope="row"><b>{_text(row["title"])}</b><span>{_short(row)}</span></th>'
+        title = _linked(f"mechanisms/{row['key']}", _text(row["title"]), links)
+        yield f'<tr><th scope="row"><b>{title}</b><span>{_short(row)}</span></th>'
         for column in seen.columns:
             cell = seen.cells[row["key"], column["key"]]
             face = FACES[cell.status]
@@ -200,7 +211,7 @@ def _figure(drawn: Drawing, words: str, said: str) -> str:
     return f"<figure><figcaption>{said}</figcaption>{drawing}</figure>"
 
 
-def _panel(seen: View, cell: Cell) -> str:
+def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
     """All evidence of a cell; shown while its address is open."""
     face = FACES[cell.status]
     column = cell.column
@@ -211,12 +222,15 @@ def _panel(seen: View, cell: Cell) -> str:
     )
     paper = f" Paper: {_text(cell.paper)}." if cell.paper else ""
     kinds = {
-        "Theorems": [_record(one, cell, evidence.verdict_parts(one)) for one in cell.verdicts],
+        "Theorems": [
+            _record(one, cell, evidence.verdict_parts(one), links) for one in cell.verdicts
+        ],
         "Constructions": [
-            _record(one, cell, evidence.construction_parts(one)) for one in cell.constructions
+            _record(one, cell, evidence.construction_parts(one), links)
+            for one in cell.constructions
         ],
         "Witnesses": [
-            _record(one, cell, evidence.certificate_parts(one)) for one in cell.certificates
+            _record(one, cell, evidence.certificate_parts(one), links) for one in cell.certificates
         ],
         "Measurements": [_scrolled(evidence.measurement_parts(cell.measurements))]
         if cell.measurements
@@ -258,17 +272,21 @@ def _charts(cell: Cell) -> Iterator[str]:
         yield _figure(drawn, charts.accuracy_words(cell), head)
 
 
-def _record(record: Evidence, cell: Cell, parts: Iterable[Part]) -> str:
+def _record(record: Evidence, cell: Cell, parts: Iterable[Part], links: Mapping[str, str]) -> str:
     """A record: what it says in a line, and the rest behind it, open where it is the first."""
     status = record.status if isinstance(record, Verdict) else None
-    named = theorem_name(record.theorem) if isinstance(record, Verdict) else ""
+    named = ""
+    if isinstance(record, Verdict):
+        named = _linked(f"theorems/{record.theorem}", _text(theorem_name(record.theorem)), links)
+    elif isinstance(record, Construction) and f"constructions/{record.name}" in links:
+        named = _linked(f"constructions/{record.name}", _text(record.name), links)
     sentence = getattr(record, "statement", "") or evidence.FORMS.get(
         getattr(record, "form", ""), ""
     )
     other = f" Another stack: {record.architecture}." if record.architecture != cell.stack else ""
     mark = f'<b class="{FACES[status].css}">{status}</b> ' if status else ""
     first = record in (*cell.verdicts[:1], *cell.constructions[:1], *cell.certificates[:1])
-    said = f"{mark}{_text(f'{named}. ' if named else '')}{_text(sentence + other)}"
+    said = f"{mark}{f'{named}. ' if named else ''}{_text(sentence + other)}"
     is_open = " open" if first else ""
     return f"<details{is_open}><summary>{said}</summary>{_scrolled(parts)}</details>"
 
