@@ -5,16 +5,17 @@ test compares).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Eva, Task, TwoSum, parse_task
+from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.solves.contents import MATCH_LIMIT
-from separatrix.theory.written import slots, ways
+from separatrix.theory.written import Slot, slots, ways
 
 
 class Fit(NamedTuple):
@@ -83,6 +84,7 @@ shown to fit in float32.
 """
 NOT_BUILT = "not built yet"
 TOKEN_SHIFT = "a token shift fixes the model's width, which may be too narrow"
+ROUNDED = "rounding to 16 bits may eat the lead of a place: only a proof of the weights tells"
 """Where a card promises nothing, and `construct` may build."""
 MOST_LISTED = 1 << 20
 """Inputs that the recipe `automaton` lists at most."""
@@ -115,12 +117,20 @@ def written(verdict: Verdict) -> tuple[tuple[str, ...], str]:
         for recipe in _OF[verdict.theorem].of(task) or ():
             try:
                 _check_sizes(recipe, task, form)
-                slots(recipe, task, seen, form)
+                _check_leads(slots(recipe, task, seen, form), task, form)
             except SizeError as error:
                 reason = str(error)
             else:
                 return (recipe,), ""
     return (), reason
+
+
+def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
+    """Raises SizeError for what only a proof of the weights can tell: `construct` tries it, a card
+    promises nothing.
+    """
+    if isinstance(task, SeqComp) and form != "fp32" and any(slot.lead for slot in found):
+        raise SizeError(ROUNDED)
 
 
 def _check_sizes(recipe: str, task: Task, form: str) -> None:
