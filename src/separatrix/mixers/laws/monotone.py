@@ -97,7 +97,9 @@ def _measure(
     names = [name for name in state if name not in buffers]
     first = [name for name in names if name in mixer.at_rest_first]
     if first:
-        _Maps(mixer, token, state, place, first, most, where).check()
+        # the others are of every state that is set, too: they count
+        few, every = (sum(state[name].numel() for name in some) for some in (first, names))
+        _Maps(mixer, token, state, place, first, most * few // every, where).check()
         state = _at_rest(mixer, token, state, place, first)
     after = [name for name in names if name not in first]
     _Maps(mixer, token, state, place, after, most, where).check()
