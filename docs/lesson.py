@@ -15,12 +15,12 @@ import separatrix as sx
 # %% [markdown]
 # ## 1. What a state must hold
 #
-# The task is *Eva*: a prompt names `n` values, one for each of `n` facts, then asks for one of
+# The task is *Eva*: a prompt names $n$ values, one for each of $n$ facts, then asks for one of
 # them. A recurrent layer reads the facts before it knows the question. So two different tables of
 # facts must leave it in two different states: if they did not, some question would have two right
 # answers and one state to answer from.
 #
-# Counting is all of the proof. There are `V^n` tables. Here is a layer so small that its states
+# Counting is all of the proof. There are $V^n$ tables. Here is a layer so small that its states
 # can be counted too.
 
 # %%
@@ -32,8 +32,8 @@ print(f"there are {V}^{n} = 2^{n * log2(V):.0f} tables of facts")
 assert bits < n * log2(V)
 
 # %% [markdown]
-# The layer keeps a 2 x 2 matrix and a vector of 2, six numbers of 3 bits. It cannot work, and no
-# training can help. The software says the same, with the smallest `n` at which it is so:
+# The layer keeps a $2 \times 2$ matrix and a vector of 2, six numbers of 3 bits. It cannot work,
+# and no training can help. The software says the same, with the smallest $n$ at which it is so:
 
 # %%
 verdicts = sx.judge(stack, f"eva:n={n},V={V}")
@@ -98,14 +98,14 @@ assert linear.cache_bits(8) == linear.cache_bits(131_072)
 #
 # ## 4. Why steps need depth
 #
-# Now the question has two steps. The prompt holds two functions as tables, `z_2` first and then
-# `z_1`, and asks for `z_2(z_1(z_0))`. To ask for the right entry of `z_2` one must know
-# `z_1(z_0)`, so a single layer that looks things up looks too early.
+# Now the question has two steps. The prompt holds two functions as tables, $z_2$ first and then
+# $z_1$, and asks for $z_2(z_1(z_0))$. To ask for the right entry of $z_2$ one must know
+# $z_1(z_0)$, so a single layer that looks things up looks too early.
 #
-# To see that this is a theorem, let the tokens be players on a line. `A` holds `z_2` and the
-# beginning of `z_1`, `B` the rest of `z_1`; then come `z_0` and `w`, the last token, which must
-# answer. Layers before the reading layer pass on a state of `sigma_0` bits; in the reading layer
-# a token learns `h` bits of what it asks of `A`. These are the only messages.
+# To see that this is a theorem, let the tokens be players on a line. $A$ holds $z_2$ and the
+# beginning of $z_1$, $B$ the rest of $z_1$; then come $z_0$ and $w$, the last token, which must
+# answer. Layers before the reading layer pass on a state of $\sigma_0$ bits; in the reading layer
+# a token learns $h$ bits of what it asks of $A$. These are the only messages.
 
 
 # %% tags=["hide-input"]
@@ -123,7 +123,8 @@ class Line:
             a, b = places[start], places[end]
             base = 140 if side > 0 else 172  # below the names
             top = base - side * (30 + 36 * (end - start))
-            label = base - side * (34 + 27 * (end - start)) + (8 if side < 0 else 0)
+            # inside its arc, where no longer one crosses it
+            label = base - side * (6 + 27 * (end - start))
             parts.append(
                 f'<path d="M{a} {base} C{a} {top} {b} {top} {b} {base}" fill="none"'
                 ' stroke="currentColor"/>'
@@ -167,7 +168,7 @@ Line(
 # A model rounded to so few bits is a table for each message, and any tables will do: here they
 # are drawn at random. We play the adversary of Theorem III against it, set by set.
 #
-# *First set.* Of all contents of `z_2` keep those for which `A` says the same state. At least
+# *First set.* Of all contents of $z_2$ keep those for which $A$ says the same state. At least
 # half are left, as the state has one bit.
 
 # %%
@@ -179,8 +180,8 @@ print(f"{len(everything)} contents of z_2, {len(family)} of them leave A in stat
 assert 2 * len(family) >= len(everything)
 
 # %% [markdown]
-# *Second set.* Of all contents of `B` keep those that leave the state after `B` the same. Among
-# those that are left, some place of `z_1` still takes several values. Whoever knows only the
+# *Second set.* Of all contents of $B$ keep those that leave the state after $B$ the same. Among
+# those that are left, some place of $z_1$ still takes several values. Whoever knows only the
 # state does not know which.
 
 # %%
@@ -194,9 +195,9 @@ print(f"{len(list(sizes.contents()))} contents of B, {len(pool)} leave state {ca
 print(f"at place {place} they take the values", [B[place] for B in chosen])
 
 # %% [markdown]
-# *Third set.* The last token asks `A` with what it knows: `w`, `z_0` and the state, which are now
-# the same on every prompt that is left. So it asks the same question whatever `z_1(z_0)` is, and
-# learns one bit for all of them. More contents of `z_2` are left than one bit can tell apart
+# *Third set.* The last token asks $A$ with what it knows: $w$, $z_0$ and the state, which are now
+# the same on every prompt that is left. So it asks the same question whatever $z_1(z_0)$ is, and
+# learns one bit for all of them. More contents of $z_2$ are left than one bit can tell apart
 # where it matters: two of them look alike and have different answers.
 
 # %%
@@ -217,13 +218,13 @@ print(sx.judge("gdn + full + gdn @ heads=1, head_dim=1", "seqcomp:L=2,m=512,n_1=
 
 # %% [markdown]
 # With more reading layers the same fight takes longer, and the prompts at which it is won grow
-# quickly with the bits `h` that one token can read:
+# quickly with the bits $h$ that one token can read:
 #
 # ![Smallest prompts at which stacks of one to four reading layers fail](images/depth.svg)
 #
 # ## 5. What windows forget, and how full layers multiply
 #
-# Windows of `w` tokens in `k` layers reach back `k (w - 1)` tokens together. What lies before is
+# Windows of $w$ tokens in $k$ layers reach back $k(w-1)$ tokens together. What lies before is
 # gone, unless a state carries it. So a model of windows alone fails inside contexts that people
 # use:
 
@@ -234,8 +235,8 @@ layers, window = 32, 4_096
 assert first.numbers["reach"] == layers * (window - 1)
 
 # %% [markdown]
-# Full layers do the opposite: each one can take a step. `L` steps are composed by `L + 1` full
-# layers, or by `L` of them where a recurrent layer before the second carries the starting point
+# Full layers do the opposite: each one can take a step. $L$ steps are composed by $L+1$ full
+# layers, or by $L$ of them where a recurrent layer before the second carries the starting point
 # along, as here.
 
 # %%
