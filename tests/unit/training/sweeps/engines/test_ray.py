@@ -20,6 +20,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     # as if it were there: the address is asked before anything of it is loaded
     monkeypatch.setattr(ray, "find_spec", lambda name: object())
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # another test may have loaded it
     with pytest.raises(EngineError, match=r"^no Ray .*127\.0\.0\.1:1: .*$"):
         RayEngine("127.0.0.1:1")
     assert "ray" not in sys.modules
