@@ -12,20 +12,20 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_030, 2_600),
+    "core": (4_028, 2_600),
     "stacks": (9_930, 5_600),
     "tasks": (15_461, 8_600),
     "theory": (9_704, 6_000),
     "protocols": (923, 923),
-    "cards": (5_016, 3_600),
+    "cards": (5_015, 3_600),
     "mixers": (9_796, 7_200),
-    "models": (2_925, 2_000),
-    "constructions": (4_969, 4_000),
+    "models": (2_924, 2_000),
+    "constructions": (4_966, 4_000),
     "proofs": (10_399, 6_200),
     "checks": (3_398, 2_600),
     "training": (8_040, 3_800),
     "findings": (2_344, 1_800),
-    "cli": (10_078, 4_000),
+    "cli": (10_067, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

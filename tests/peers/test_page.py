@@ -39,26 +39,9 @@ def test_the_card(opened: Callable[..., Window]) -> None:
 
 def test_tiles_are_dragged(opened: Callable[..., Window]) -> None:
     window = opened()
-    places = window.page.locator("#tiles .tile")
-    first, last = places.nth(0).bounding_box(), places.nth(3).bounding_box()
-
-    def drag() -> None:
-        window.page.mouse.move(last["x"] + 5, last["y"] + 5)
-        window.page.mouse.down()
-        window.page.mouse.move(first["x"] + 5, first["y"] + 5, steps=8)
-        window.page.mouse.up()
-
-    window.after(drag)
+    window.drag(3, onto=0)
     assert window.tiles() == ["full", "gdn", "gdn", "gdn"]
-    off = window.page.locator("#tiles .tile").nth(0).bounding_box()
-
-    def away() -> None:
-        window.page.mouse.move(off["x"] + 5, off["y"] + 5)
-        window.page.mouse.down()
-        window.page.mouse.move(off["x"] + 5, off["y"] + 300, steps=8)
-        window.page.mouse.up()
-
-    window.after(away)
+    window.drag(0)
     assert window.tiles() == ["gdn"] * 3
     assert "FAILS" in window.text("#rows") or "OPEN" in window.text("[data-id=recall-1]")
 

@@ -105,17 +105,8 @@ def test_a_preset_is_shown_before_the_engine_is_there(window: Window) -> None:
 
 def test_tiles_are_dragged_and_moved_by_keyboard(window: Window) -> None:
     follow(window, "#s=qwen3-next-80b&n=262144")
-    places = window.page.locator("#tiles .tile")
     window.page.evaluate("scrollTo(0, 0)")
-    first, last = places.nth(0).bounding_box(), places.nth(3).bounding_box()
-
-    def drag() -> None:
-        window.page.mouse.move(last["x"] + 5, last["y"] + 5)
-        window.page.mouse.down()
-        window.page.mouse.move(first["x"] + 5, first["y"] + 5, steps=8)
-        window.page.mouse.up()
-
-    window.after(drag)
+    window.drag(3, onto=0)
     assert window.tiles() == ["full", "gdn", "gdn", "gdn"]
     assert "SOLVABLE" in window.text("[data-id=recall-1]")
     window.page.locator("#tiles .tile").nth(0).focus()

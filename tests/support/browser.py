@@ -40,5 +40,19 @@ class Window:
     def text(self, where: str) -> str:
         return str(self.page.locator(where).inner_text())
 
+    def drag(self, tile: int, *, onto: int | None = None) -> None:
+        """Drags a tile onto another by pointer, or off all of them, and waits for the answer."""
+        places = self.page.locator("#tiles .tile")
+        own = places.nth(tile).bounding_box()
+        to = own if onto is None else places.nth(onto).bounding_box()
+
+        def act() -> None:
+            self.page.mouse.move(own["x"] + 5, own["y"] + 5)
+            self.page.mouse.down()
+            self.page.mouse.move(to["x"] + 5, to["y"] + (300 if onto is None else 5), steps=8)
+            self.page.mouse.up()
+
+        self.after(act)
+
     def tiles(self) -> list[str]:
         return list(self.page.locator("#tiles .tile").all_inner_texts())

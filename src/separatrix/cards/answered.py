@@ -25,8 +25,8 @@ from separatrix.core.document.plot import (
     share_axis,
 )
 from separatrix.core.errors import EvidenceError, SeparatrixError
+from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
-from separatrix.core.evidence.strict import parse_json
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.wilson import wilson
 from separatrix.stacks.architecture import Architecture
@@ -231,14 +231,9 @@ def read_results(folder: Path) -> list[Answered]:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _MOST:
-            raise EvidenceError(f"{path}: more than {_MOST:,} bytes")
-        data = json_object(parse_json(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{path}: cannot be read: {error}") from None
-    except EvidenceError as error:
-        raise EvidenceError(f"{path}: {error}") from None
+    if path.is_file() and path.stat().st_size > _MOST:
+        raise EvidenceError(f"{path}: more than {_MOST:,} bytes")
+    data = json_object(read_json(path))
     if data is None:
         raise EvidenceError(f"{path}: holds no JSON object")
     return data

@@ -113,8 +113,12 @@ def rows_of(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[Row,
 
 
 def opened(asked: str) -> str:
-    """The name of a question or a topic, or `ALL`, that `--why` opens. Raises UnknownNameError."""
+    """The name of a question or a topic, `ALL` or `MEASURED`, that `--why` opens. Raises
+    UnknownNameError.
+    """
     folded = asked.strip().casefold()
+    if asked == MEASURED:
+        return MEASURED
     named = {name.casefold(): name for name in (*ASKED, *TOPICS, ALL)}
     named |= {text.casefold(): key for key, text in ASKED.items()}
     begun = {key for name, key in named.items() if folded and name.startswith(folded)}

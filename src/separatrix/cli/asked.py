@@ -87,11 +87,17 @@ class Cards(Shown):
     servings: tuple[Serving, ...]
     """What each is served with."""
     why: str = ""
-    """The question or topic that is opened in place of the screen; "" for none."""
+    """The question or topic that is opened in place of the screen, or `MEASURED`: what training
+    found of these very layouts is told as well; "" for none.
+    """
     drawn: str = ""
     """The file with the curves; "" for none."""
-    measured: bool = False
-    """Whether what training found of these very layouts is told as well."""
+
+    @property
+    def measured(self) -> bool:
+        from separatrix.cards.short import MEASURED
+
+        return self.why == MEASURED
 
     @classmethod
     def of(
@@ -126,10 +132,11 @@ class Cards(Shown):
         from separatrix.core.document import Document, Line
 
         one, *others = self.facts
+        why = "" if self.measured else self.why
         if not others:
-            shown = why_document(one, self.why) if self.why else card_document(one)
-        elif self.why:
-            shown = compared_why_document(self.facts, self._curves(), self._pairs(), self.why)
+            shown = why_document(one, why) if why else card_document(one)
+        elif why:
+            shown = compared_why_document(self.facts, self._curves(), self._pairs(), why)
         else:
             shown = comparison_document(self.facts, self._pairs())
         if self.measured:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, mixer_at
-from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
+from separatrix.constructions.parts.spaces import Spaces, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
@@ -44,7 +44,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Automaton
 from separatrix.tasks import Eva, Task
 from separatrix.theory.fits import MOST_LISTED
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 Classes = NDArray[np.int64]
 

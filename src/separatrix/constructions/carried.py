@@ -26,7 +26,7 @@ from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.carriers import write_carrier
 from separatrix.constructions.parts.placement import SCALE, fits, mlp_after
 from separatrix.constructions.parts.readers import readers
-from separatrix.constructions.parts.spaces import Spaces, bits_for, threshold
+from separatrix.constructions.parts.spaces import Spaces, threshold
 from separatrix.constructions.seqcomp import (
     level_keys,
     model_for,
@@ -40,7 +40,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Linear
 from separatrix.tasks import SeqComp
-from separatrix.theory.written import key_width
+from separatrix.theory.written import bits_for, key_width
 
 
 @recipe(

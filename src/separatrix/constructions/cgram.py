@@ -34,13 +34,13 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
 )
 from separatrix.constructions.parts.readers import Reader
-from separatrix.constructions.parts.spaces import Spaces, bits_for, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, ShortConvolution
 from separatrix.tasks import CGram
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 
 @recipe(

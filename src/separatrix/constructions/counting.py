@@ -40,14 +40,14 @@ from numpy.typing import NDArray
 
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import empty_model, softmax_head
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Counting
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 SCALE = 4.0
 """s: then others weigh n 2^-46 together, less than float32 adds to 1."""

@@ -52,14 +52,14 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
 from separatrix.constructions.thought import asked_with, columns, tag, write_addresses
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 SCALE = 8
 """s: a power of two, so that scores are exact."""

@@ -63,13 +63,14 @@ import torch
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, bits_for, put, signs
+from separatrix.constructions.parts.spaces import Spaces, put, signs
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Equality, TwoSum
+from separatrix.theory.written import bits_for
 
 OWN = 0.25
 """What a token holds that meets itself: with it the weight of the start token is 3/4 with the token

@@ -60,14 +60,14 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import KHop
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 STEP = 16
 """A score rises by twice as much from place to place."""

@@ -47,14 +47,14 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.readers import Reader
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.core.errors import SizeError
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import QSA
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 MOST_READ = 1 << 24
 """Logits of all sums, which the proof compares."""

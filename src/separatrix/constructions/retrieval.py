@@ -77,7 +77,7 @@ from separatrix.constructions.parts.placement import (
     softmax_head,
 )
 from separatrix.constructions.parts.readers import Read, Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, pick, signs, threshold
 from separatrix.mixers.indexed import IndexedMixer
 from separatrix.mixers.sparse import SparseMixer
 from separatrix.models.model import Model
@@ -86,7 +86,7 @@ from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full, Indexed, Sparse
 from separatrix.tasks import Eva, Index
 from separatrix.tasks.lookups import Lookup
-from separatrix.theory.written import slots
+from separatrix.theory.written import bits_for, slots
 
 _TAKES = "one full layer, with ceil(log2 n) + 1 key and ceil(log2 V) value dimensions"
 SHUT_GATE = -32.0

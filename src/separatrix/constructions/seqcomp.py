@@ -37,13 +37,13 @@ from torch import Tensor, nn
 from separatrix.constructions.parts.built import recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
 from separatrix.constructions.parts.readers import Read, Reader, readers
-from separatrix.constructions.parts.spaces import Spaces, bits_for, look_up, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, look_up, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, Place, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp
-from separatrix.theory.written import address_bits, key_width
+from separatrix.theory.written import address_bits, bits_for, key_width
 
 
 @recipe(

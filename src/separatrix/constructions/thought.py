@@ -52,13 +52,13 @@ from separatrix.constructions.parts.placement import (
     mlp_after,
     softmax_head,
 )
-from separatrix.constructions.parts.spaces import Spaces, bits_for, pick, put, signs, threshold
+from separatrix.constructions.parts.spaces import Spaces, pick, put, signs, threshold
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import SeqComp, Thought
-from separatrix.theory.written import paired, slots
+from separatrix.theory.written import bits_for, paired, slots
 
 
 @recipe(

@@ -111,9 +111,9 @@ class Released:
         same = max(1, min(same, len(whole) - 1))
         return whole[:same], whole[same:]
 
-    def check(self, asking: Asking) -> int:
-        """The most tokens that a question and its answer take. Raises SizeError where the context
-        of the model is shorter.
+    def check(self, asking: Asking) -> None:
+        """Raises SizeError where the context of the model is shorter than a question and its
+        answer.
         """
         longest = max(len(self.ids(one.prompt)) for one in asking.questions)
         written = 0 if asking.questions[0].choices else asking.most
@@ -123,7 +123,6 @@ class Released:
                 f" model's context has {self.context:,}: ask smaller sizes, or fewer solved"
                 " questions (--rows train=0)"
             )
-        return longest
 
     def fits(self, ids: int, tokens: int) -> None:
         """Raises SizeError where the model has fewer token ids, or places for fewer tokens."""

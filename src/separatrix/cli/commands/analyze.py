@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from separatrix.cli.options import Asked, chosen_sizes, command, stack, tokens
 from separatrix.cli.printing import Answer
 from separatrix.core.errors import SpecError
@@ -21,8 +19,7 @@ def analyze(asked: Asked) -> Answer:
     from separatrix.stacks.architecture.outline import UnknownSizes
 
     serving = Serving.parse(asked.memory, asked.weights, asked.batch)
-    measured = asked.why == MEASURED
-    why = "" if asked.why is None or measured else opened(asked.why)
+    why = "" if asked.why is None else opened(asked.why)
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
@@ -32,7 +29,7 @@ def analyze(asked: Asked) -> Answer:
     except UnknownSizes as error:
         from separatrix.cli.report.outline import Outlined
 
-        if measured:
+        if why == MEASURED:
             raise SpecError(
                 "--why measured takes a layout whose sizes are all known; give them with --set"
             ) from None
@@ -40,5 +37,4 @@ def analyze(asked: Asked) -> Answer:
     from separatrix.cli.asked import Cards
 
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
-    found = Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
-    return replace(found, measured=measured)
+    return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,12 +23,11 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    from separatrix.cards.short import MEASURED, opened
+    from separatrix.cards.short import opened
     from separatrix.cli.asked import Cards
 
     models, plot = asked.models, asked.plot
-    measured = asked.why == MEASURED
-    why = "" if asked.why is None or measured else opened(asked.why)
+    why = "" if asked.why is None else opened(asked.why)
     servings = _servings(models, asked.memory, asked.weights or [], asked.batch)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
@@ -40,8 +38,7 @@ def compare(asked: Asked) -> Answer:
     if plot is not None:
         _draw(stacks, plot)
     drawn = "" if plot is None else str(plot)
-    found = Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
-    return replace(found, measured=measured)
+    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
 
 
 def _draw(stacks: Sequence[Architecture], path: Path) -> None:

@@ -44,16 +44,14 @@ def show(name: str, asked: Asked) -> None:
         else:
             _told(wanted, table, out, as_json)
         return
-    from separatrix.findings.page import cells_data, text
+    from separatrix.findings.page import cells_data
 
     results = of_lines(rows)
     if as_json:
         print_json({"experiment": wanted.name, "cells": cells_data(results)})
     else:
-        print_text(f"{wanted.title}. {wanted.question}")
-        print_seeds(wanted, results, [f"From {rows}, every line checked by its hash."])
         try:
-            text(wanted, results, {})
+            _print(wanted, results, f"From {rows}, every line checked by its hash.")
         except UnknownNameError as error:
             # rows of a plan that is still trained: what they bear is said, and what not
             print_text(f"The page's sentences are not checked on these rows: {error}")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.cards.answered import OWN, sealed
-from separatrix.cli.printing import print_json, show
+from separatrix.cli.commands.stored import CONSTRUCTED
+from separatrix.cli.printing import Told
 from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SpecError
 from separatrix.core.evidence.atomic import write_atomic
@@ -34,7 +35,6 @@ IN_WORDS, IN_IDS, SHOTS = 200, 2048, 4
 told otherwise.
 """
 _REPLIES = "replies.jsonl"
-_CONSTRUCTED = "construction.json"
 _FEW_WORDS = 1 << 17
 
 
@@ -57,10 +57,10 @@ def evaluate(
     seed: int,
     shots: int | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
-    """Asks a checkpoint every task and prints its accuracy beside what is proved of it; with `out`
-    replies are kept, and the same command goes on from them.
+    shown: bool,
+) -> Told:
+    """Asks a checkpoint every task: its accuracy beside what is proved of it. With `out` replies
+    are kept, and the same command goes on from them; `shown`: whether progress is.
     """
     from separatrix.cards.answered import Answered, described, document
     from separatrix.models.released import Released
@@ -69,7 +69,7 @@ def evaluate(
     config = load_json(where / "config.json")
     released = Released.load(where)
     words = released.tokenizer is not None
-    constructed = (where / _CONSTRUCTED).exists()
+    constructed = (where / CONSTRUCTED).exists()
     architecture = _constructed_of(where) if constructed else described(config, folder)
     if shots is not None and not words:
         raise SpecError(
@@ -79,15 +79,13 @@ def evaluate(
     total = number or (IN_WORDS if words else IN_IDS)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    with bar("asking", shown=not as_json, unit=" questions") as advance:
+    with bar("asking", shown=shown, unit=" questions") as advance:
         for done, task in enumerate(tasks):
             if words:
                 asked = _in_words(released, task, SHOTS if shots is None else shots, total, seed)
                 notes += _values(released, task)
             else:
-                asked = _in_ids(
-                    released, task, (where / _CONSTRUCTED).exists(), config, total, seed
-                )
+                asked = _in_ids(released, task, constructed, config, total, seed)
             header = {
                 "task": task.spec,
                 "model": folder,
@@ -119,19 +117,16 @@ def evaluate(
                 own = {"right": found.right, "log_probability": found.log_probability}
                 sealed_own = canonical(sealed(header | own))
                 write_atomic(_place(out, task) / OWN, sealed_own + "\n")
-    if as_json:
-        print_json(rows)
-        return
-    show(document(rows, list(dict.fromkeys(notes))))
+    return Told(rows, document(rows, list(dict.fromkeys(notes))))
 
 
 def _constructed_of(folder: Path) -> Architecture:
     """The stack that a construction was made for: the checkpoint is one way to store it."""
     from separatrix.models.stored.plain_file import plain_json
 
-    record = from_envelope(plain_json(folder / _CONSTRUCTED))
+    record = from_envelope(plain_json(folder / CONSTRUCTED))
     if not isinstance(record, Construction):
-        raise EvidenceError(f"{folder / _CONSTRUCTED}: holds a {record.kind}, not a construction")
+        raise EvidenceError(f"{folder / CONSTRUCTED}: holds a {record.kind}, not a construction")
     return resolve(record.architecture)
 
 
@@ -262,7 +257,7 @@ def _there(path: Path, first: str) -> dict[int, Reply]:
     return there
 
 
-def results(folders: Sequence[str], *, out: Path | None, as_json: bool) -> None:
+def results(folders: Sequence[str], *, out: Path | None) -> Told:
     """Accuracies of folders of results beside what is proved, and as a picture."""
     from separatrix.cards.answered import document, drawing, read_results
 
@@ -277,7 +272,4 @@ def results(folders: Sequence[str], *, out: Path | None, as_json: bool) -> None:
         if drawn is None:
             raise SpecError("these results have no task of tokens; nothing to draw over sizes")
         drawn.write(out)
-    if as_json:
-        print_json(rows)
-        return
-    show(document(rows))
+    return Told(rows, document(rows))

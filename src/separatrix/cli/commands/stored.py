@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from separatrix.models.model import Model
 
-_CONSTRUCTED = "construction.json"
+CONSTRUCTED = "construction.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ def holds_model(text: str) -> bool:
 
     folder = Path(text).expanduser()
     try:
-        return folder.is_dir() and (is_trained(folder) or (folder / _CONSTRUCTED).exists())
+        return folder.is_dir() and (is_trained(folder) or (folder / CONSTRUCTED).exists())
     except (OSError, ValueError):
         # a spec may be no path at all
         return False

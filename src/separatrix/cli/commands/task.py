@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from separatrix.cli.options import Asked, command, joined, only, options_of, split_sizes
-from separatrix.cli.printing import print_description, print_json, print_rows, print_text
+from separatrix.cli.printing import Answer, print_description, print_json, print_rows, print_text
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
@@ -32,7 +32,7 @@ OWN = {
 
 
 @command
-def task(asked: Asked) -> None:
+def task(asked: Asked) -> Answer | None:
     """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
     written as files; or asked of a model in a folder: trained or constructed here, or any causal
     language model of transformers (extra hf). `results` prints such answers, and those of
@@ -45,8 +45,7 @@ def task(asked: Asked) -> None:
         only(asked.ctx, "task results", OWN[name])
         from separatrix.cli.commands.results import results
 
-        results(others, out=asked.out, as_json=asked.as_json)
-        return
+        return results(others, out=asked.out)
     action, *folders = others or ["show"]
     if action not in ("show", *OWN):
         raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
@@ -59,10 +58,10 @@ def task(asked: Asked) -> None:
             else f"evaluate takes one folder: separatrix task {name} evaluate trained/"
         )
     if action == "evaluate":
-        _evaluate(name, beside, folders[0], asked)
-        return
+        return _evaluate(name, beside, folders[0], asked)
     actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
     actions[action](joined(name, beside, options_of(asked.ctx)), asked)
+    return None
 
 
 def _show(text: str, asked: Asked) -> None:
@@ -225,7 +224,7 @@ def _rows(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
+def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer | None:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
@@ -233,16 +232,15 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
     from separatrix.cli.commands.stored import from_folder, holds_model
 
     if is_released(folder):
-        evaluate(
+        return evaluate(
             folder,
             _of_sizes(name, beside, asked),
             number=asked.number,
             seed=asked.seed,
             shots=_shots(asked.rows),
             out=asked.out,
-            as_json=asked.as_json,
+            shown=not asked.as_json,
         )
-        return
     if not holds_model(folder):
         raise SpecError(
             f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
@@ -291,10 +289,11 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> None:
                 for one, told in zip(tasks, counts, strict=True)
             ]
         )
-        return
+        return None
     made = "trained" if found.trained else "constructed"
     print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
     print_rows(_counted(tasks, counts, tested), False)
+    return None
 
 
 def _of_sizes(name: str, beside: list[str], asked: Asked) -> list[Task | TextTask]:

@@ -41,11 +41,6 @@ class Spaces:
         return slice(space.start, space.start + count)
 
 
-def bits_for(count: int) -> int:
-    """ceil(log2 count): bits that number `count` things."""
-    return (count - 1).bit_length()
-
-
 def signs(numbers: int | NDArray[np.int64], bits: int) -> Tensor:
     """The binary digits of 0..numbers-1 (or of the numbers given) as +1 and -1, lowest first:
     shape (count, bits).
