@@ -172,7 +172,9 @@ def test_all_choices_alike_are_not_right(folders: Path) -> None:
 
 
 @pytest.mark.parametrize("stock", ["llama", "gpt2"])
-def test_an_exported_construction_answers_everything(tmp_path: Path, stock: str) -> None:
+def test_an_exported_construction_answers_everything(
+    tmp_path: Path, stock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, kept = tmp_path / "built", tmp_path / "kept"
     spec = ("eva:n=12,V=8", "--arch", "full*2 @ heads=1, head_dim=16", "--format", stock)
     assert run("construct", *spec, "--out", folder)[0] == 0
@@ -181,6 +183,15 @@ def test_an_exported_construction_answers_everything(tmp_path: Path, stock: str)
     assert row["proved"]["status"] == "SOLVABLE"
     assert run("task", "results", kept, "--out", tmp_path / "seen.svg") == (0, [row])
     assert "<svg" in (tmp_path / "seen.svg").read_text()
+    # as for the model's own file: a bare name is the task that it was made for
+    bare = run("task", "eva", "evaluate", folder, "--number", 50)[1]
+    assert [(one["task"], one["right"]) for one in bare] == [("eva:n=12,V=8", 50)]
+    assert run("task", "index", "evaluate", folder)[0] != 0
+    # without transformers the construction is asked in its own way, as before
+    with monkeypatch.context() as alone:
+        alone.setattr("separatrix.cli.commands.results.find_spec", lambda name: None)
+        (own,) = run("task", "eva", "evaluate", folder, "--number", 50)[1]
+    assert (own["correct"], own["total"]) == (50, 50)
     # other weights of the head are noticed
     path = folder / "model.safetensors"
     from safetensors.torch import load_file, save_file

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from math import fsum, isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,6 @@ from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.core.progress import bar
-from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.file import load_json
 from separatrix.stacks.architecture.resolve import resolve
 
@@ -40,13 +40,16 @@ _FEW_WORDS = 1 << 17
 
 def is_released(folder: str) -> bool:
     """Whether a text names the folder of a checkpoint that transformers loads without this
-    package's classes.
+    package's classes. A construction is asked in its own way where transformers is not there.
     """
+    where = Path(folder).expanduser()
     try:
-        data = json_object(load_json(Path(folder).expanduser() / "config.json"))
+        data = json_object(load_json(where / "config.json"))
     except (ConfigError, OSError, ValueError):
         return False
-    return data is not None and data.get("model_type") != "separatrix"
+    if data is None or data.get("model_type") == "separatrix":
+        return False
+    return find_spec("transformers") is not None or not (where / CONSTRUCTED).exists()
 
 
 def evaluate(
@@ -69,8 +72,8 @@ def evaluate(
     config = load_json(where / "config.json")
     released = Released.load(where)
     words = released.tokenizer is not None
-    constructed = (where / CONSTRUCTED).exists()
-    architecture = _constructed_of(where) if constructed else described(config, folder)
+    record = record_of(folder)
+    architecture = resolve(record.architecture) if record else described(config, folder)
     if shots is not None and not words:
         raise SpecError(
             f"{folder}: the folder has no tokenizer, so that token ids are asked, and no solved"
@@ -85,14 +88,14 @@ def evaluate(
                 asked = _in_words(released, task, SHOTS if shots is None else shots, total, seed)
                 notes += _values(released, task)
             else:
-                asked = _in_ids(released, task, constructed, config, total, seed)
+                asked = _in_ids(released, task, record is not None, config, total, seed)
             header = {
                 "task": task.spec,
                 "model": folder,
                 "manner": asked.manner,
                 "total": total,
                 "seed": seed,
-                "config": architecture.spec if constructed and architecture else config,
+                "config": config if record is None else record.architecture,
             }
             replies: dict[int, Reply] = {}
             with _kept(out, task, header) as file:
@@ -120,14 +123,19 @@ def evaluate(
     return Told(rows, document(rows, list(dict.fromkeys(notes))))
 
 
-def _constructed_of(folder: Path) -> Architecture:
-    """The stack that a construction was made for: the checkpoint is one way to store it."""
+def record_of(folder: str) -> Construction | None:
+    """The construction whose checkpoint a folder holds: its stack and its task are what the
+    checkpoint was made for.
+    """
     from separatrix.models.stored.plain_file import plain_json
 
-    record = from_envelope(plain_json(folder / CONSTRUCTED))
+    path = Path(folder).expanduser() / CONSTRUCTED
+    if not path.exists():
+        return None
+    record = from_envelope(plain_json(path))
     if not isinstance(record, Construction):
-        raise EvidenceError(f"{folder / CONSTRUCTED}: holds a {record.kind}, not a construction")
-    return resolve(record.architecture)
+        raise EvidenceError(f"{path}: holds a {record.kind}, not a construction")
+    return record
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -228,13 +228,14 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
-    from separatrix.cli.commands.results import evaluate, is_released
+    from separatrix.cli.commands.results import evaluate, is_released, record_of
     from separatrix.cli.commands.stored import from_folder, holds_model
 
     if is_released(folder):
+        record = record_of(folder)
         return evaluate(
             folder,
-            _of_sizes(name, beside, asked),
+            _of_sizes(name, beside, asked, "" if record is None else record.task),
             number=asked.number,
             seed=asked.seed,
             shots=_shots(asked.rows),
@@ -256,12 +257,7 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
         from separatrix.theory.fails.a_accuracy import check_answers
 
         found = from_folder(folder)
-        sizes, rest = _sizes_n(beside)
-        # a bare name is the task at the sizes that the model was made for
-        bare = not rest and name == found.task.partition(":")[0]
-        own = found.task if bare else joined(name, rest, options_of(asked.ctx))
-        task = parse_task(own)
-        tasks = [_at(task, size) for size in sizes] or [task]
+        tasks = _made_for(name, beside, asked, found.task)
         for one in tasks:
             reads(found.model, parse_task(found.task), one)
         counts: list[Tally] = []
@@ -296,14 +292,28 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
     return None
 
 
-def _of_sizes(name: str, beside: list[str], asked: Asked) -> list[Task | TextTask]:
-    """The task at each size n that stands beside it."""
+def _made_for(name: str, beside: list[str], asked: Asked, own: str) -> list[Task]:
+    """The task at each size n that stands beside it; a bare name is the task at the sizes that the
+    model was made for.
+    """
+    from separatrix.tasks import parse_task
+
+    sizes, rest = _sizes_n(beside)
+    bare = not rest and name == own.partition(":")[0]
+    task = parse_task(own if bare else joined(name, rest, options_of(asked.ctx)))
+    return [_at(task, size) for size in sizes] or [task]
+
+
+def _of_sizes(name: str, beside: list[str], asked: Asked, own: str) -> list[Task | TextTask]:
+    """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
     from separatrix.tasks import parse_any_task
 
+    if own:
+        return [*_made_for(name, beside, asked, own)]
     sizes, rest = _sizes_n(beside)
     options = options_of(asked.ctx)
     each = [[*rest, f"--n={size}"] for size in sizes] or [rest]
-    return [parse_any_task(joined(name, own, options)) for own in each]
+    return [parse_any_task(joined(name, words, options)) for words in each]
 
 
 def _shots(texts: Sequence[str] | None) -> int | None:
