@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import yaml
 
 MOST_LETTERS = 200_000
-"""Letters of a file that are read."""
 MOST_DEPTH = 8
 """Lists and mappings inside each other; a sweep needs five."""
 MOST_SHOWN = 60
@@ -28,25 +27,17 @@ TOO_DEEP = f"lists in lists, more than {MOST_DEPTH} deep; a sweep needs five"
 
 @dataclass(frozen=True)
 class Node:
-    """A text, a list, or a mapping of names to their places and values."""
+    """A text, a list (`items`) or a mapping (`fields`)."""
 
     place: str
     """What an error begins with: "sweep.yaml, line 3, column 5"."""
-    value: str | tuple[Node, ...] | Mapping[str, tuple[str, Node]]
+    text: str | None = None
+    items: tuple[Node, ...] | None = None
+    fields: Mapping[str, Node] | None = None
     bare: bool = False
     """A text without quotes, or a list between brackets, where commas part the items."""
-
-    @property
-    def items(self) -> tuple[Node, ...] | None:
-        return self.value if isinstance(self.value, tuple) else None
-
-    @property
-    def fields(self) -> Mapping[str, tuple[str, Node]] | None:
-        return self.value if isinstance(self.value, Mapping) else None
-
-    @property
-    def text(self) -> str | None:
-        return self.value if isinstance(self.value, str) else None
+    named: str = ""
+    """In a mapping, the place of its name."""
 
     @property
     def shown(self) -> str:
@@ -88,16 +79,15 @@ def from_yaml(text: str, where: str) -> Node:
             " A sweep of very many runs is easier said in Python: sx.sweep(runs, store=...)"
         )
     try:
-        # before anything is built: no alias is followed, and no depth is too deep for Python
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_DEPTH + 1:
-                refuse(_place(where, event.start_mark), TOO_DEEP)
+        # of events a tree, so that no alias is followed and no depth is too deep for Python
+        events = iter(yaml.parse(text, Loader=yaml.SafeLoader))
+        root = None
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                place = _place(where, event.start_mark)
+                refuse(place, "a second document begins; a file holds one sweep")
             if isinstance(event, yaml.NodeEvent):
-                _check_plain(event, _place(where, event.start_mark))
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+                root = _tree(event, events, where)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = where if mark is None else _place(where, mark)
@@ -107,7 +97,7 @@ def from_yaml(text: str, where: str) -> Node:
         refuse(f"{where}, line {line}", "a character that no text has; save the file as UTF-8")
     if root is None:
         refuse(where, "the file is empty; a sweep has `baseline:` and `grid:`")
-    return _tree(root, where)
+    return root
 
 
 _CLEARER = {
@@ -120,26 +110,27 @@ _CLEARER = {
     "expected <block end>": "a line that is indented otherwise than those it belongs to",
     "cannot start any token": "a value begins with a sign that YAML keeps for itself; put it into"
     " quotes",
-    "another document": "a second document begins; a file holds one sweep",
 }
 """What PyYAML says -> what a person can act on."""
 
 
 def _problem(said: str) -> str:
-    for words, meaning in _CLEARER.items():
-        if words in said:
-            return meaning
-    return f"not YAML: {said}"
+    found = (meaning for words, meaning in _CLEARER.items() if words in said)
+    return next(found, f"not YAML: {said}")
 
 
 def _place(where: str, mark: Any) -> str:
     return f"{where}, line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _check_plain(event: yaml.NodeEvent, place: str) -> None:
-    from yaml import AliasEvent
+def _tree(event: Any, events: Iterator[yaml.Event], where: str, depth: int = 0) -> Node:
+    """What begins with an event; the events of what is inside are taken."""
+    import yaml
 
-    if isinstance(event, AliasEvent):
+    place = _place(where, event.start_mark)
+    if depth > MOST_DEPTH:
+        refuse(place, TOO_DEEP)
+    if isinstance(event, yaml.AliasEvent):
         refuse(
             place,
             f"*{event.anchor} is an alias; write the value itself, or put a text"
@@ -147,29 +138,24 @@ def _check_plain(event: yaml.NodeEvent, place: str) -> None:
         )
     if event.anchor is not None:
         refuse(place, f"&{event.anchor} is an anchor; write the value where it is needed")
-    if getattr(event, "tag", None) is not None:
+    if event.tag is not None:
         refuse(place, "a tag (!...) stands here; fields know their types, so leave it out")
-
-
-def _tree(node: yaml.Node, where: str) -> Node:
-    from yaml import ScalarNode, SequenceNode
-
-    place = _place(where, node.start_mark)
-    if isinstance(node, SequenceNode):
-        items = tuple(_tree(inner, where) for inner in node.value)
-        return Node(place, items, bare=bool(node.flow_style))
-    if isinstance(node, ScalarNode):
-        return Node(place, node.value, bare=node.style is None)
-    fields: dict[str, tuple[str, Node]] = {}
-    for named, inner in node.value:
-        key = _tree(named, where)
+    if isinstance(event, yaml.ScalarEvent):
+        return Node(place, text=event.value, bare=event.style is None)
+    inside: list[Node] = []
+    while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+        inside.append(_tree(inner, events, where, depth + 1))
+    if isinstance(event, yaml.SequenceStartEvent):
+        return Node(place, items=tuple(inside), bare=bool(event.flow_style))
+    fields: dict[str, Node] = {}
+    for key, value in zip(inside[::2], inside[1::2], strict=True):
         if key.text is None:
             refuse(key.place, "a list or mapping stands where a name is due")
         if key.text in fields:
-            before = within(fields[key.text][0])
+            before = within(fields[key.text].named)
             refuse(key.place, f"{key.shown} stands twice; it is in {before} already")
-        fields[key.text] = (key.place, _tree(inner, where))
-    return Node(place, fields)
+        fields[key.text] = replace(value, named=key.place)
+    return Node(place, fields=fields)
 
 
 def from_python(value: object, place: str, depth: int = 0) -> Node:
@@ -178,22 +164,22 @@ def from_python(value: object, place: str, depth: int = 0) -> Node:
         refuse(place, TOO_DEEP)
     if value is None or isinstance(value, str | bool):
         # what is no text is taken by no field, with or without quotes
-        return Node(place, str(value))
+        return Node(place, text=str(value))
     if isinstance(value, Integral):
-        return Node(place, str(int(value)), bare=True)
+        return Node(place, text=str(int(value)), bare=True)
     if isinstance(value, Real):
-        return Node(place, repr(float(value)), bare=True)
+        return Node(place, text=repr(float(value)), bare=True)
     if isinstance(value, Mapping):
-        fields: dict[str, tuple[str, Node]] = {}
+        fields: dict[str, Node] = {}
         for key, inner in value.items():
             if not isinstance(key, str):
                 refuse(place, f"the key {repr(key)[:MOST_SHOWN]} is no text")
-            inside = f"{place}.{key[:MOST_SHOWN]}"
-            fields[key] = (place, from_python(inner, inside, depth + 1))
-        return Node(place, fields)
+            node = from_python(inner, f"{place}.{key[:MOST_SHOWN]}", depth + 1)
+            fields[key] = replace(node, named=place)
+        return Node(place, fields=fields)
     # arrays of numpy are no sequences to Python
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
-        inner: Any = value
-        items = (from_python(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(inner))
-        return Node(place, tuple(items))
+        every: Any = value
+        items = (from_python(one, f"{place}[{n}]", depth + 1) for n, one in enumerate(every))
+        return Node(place, items=tuple(items))
     refuse(place, f"{repr(value)[:MOST_SHOWN]} is no text, number, list or mapping")
