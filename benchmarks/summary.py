@@ -21,9 +21,9 @@ from separatrix.cli.report import sweeps as tables
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.run import Run
-from separatrix.training.sweeps.schema import STATUSES, digest, seals
+from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL, STATUSES, digest, seals
 from separatrix.training.sweeps.statistics import stored_summary
-from separatrix.training.sweeps.store import Cells, Store
+from separatrix.training.sweeps.store import Store
 
 COLUMNS = "key, specification, cell, sweep, status, outcome, step, seconds, version, host, created"
 STEPS, TESTED = 1000, 2048
@@ -61,10 +61,11 @@ def rows(cell: int, place: int, rate: float, seeds: int) -> Iterator[tuple[Any, 
 
 def fill(path: Path, cells: int, rates: int, seeds: int) -> None:
     with Store.create(path) as store, store._database.transaction() as connection:
-        numbers = Cells(connection)
         for place in range(cells):
             run = Run(architecture="full", task="eva:n=16,V=16", seed=0, width=8 + place)
-            cell = numbers.of(run.canonical().to_json())
+            text = canonical(run.canonical().to_json())
+            connection.execute(ADD_CELL, ("", text))
+            (cell,) = connection.execute(f"SELECT {FIND_CELL}", ("", text)).fetchone()
             for rate in range(1, rates + 1):
                 connection.executemany(
                     f"INSERT INTO runs ({COLUMNS}, digest, seal) VALUES ({', '.join('?' * 13)})",

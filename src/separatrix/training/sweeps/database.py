@@ -15,7 +15,7 @@ from pathlib import Path
 
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.processes import lock_holders
-from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION, digest
+from separatrix.training.sweeps.schema import APPLICATION, PARTS, SCHEMA, VERSION, digest, seal
 
 WAIT = 10.0
 """Seconds to wait for another program's lock."""
@@ -63,6 +63,7 @@ class Database:
                 check_same_thread=False,
             )
         self._connection.create_function("digest", 5, digest, deterministic=True)
+        self._connection.create_function("seal", 5, seal, deterministic=True)
         try:
             with self.told():
                 self._begin()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.core.errors import StoreError, UnknownNameError
@@ -21,25 +20,43 @@ from separatrix.training.sweeps.stored import COLUMNS, Stored
 
 if TYPE_CHECKING:
     from separatrix.training.packs import Metric, Pack
-    from separatrix.training.run import Run
 
 BROKEN = (
     "(outcome IS NOT NULL OR status IN ('done', 'diverged'))"
     " AND digest IS NOT digest(key, specification, status, version, outcome)"
 )
 """Of a damaged run."""
+LISTED = "replaced = 0 AND key IN (SELECT value FROM json_each(?))"
 _ERROR = "the hash of its outcome is another: the store is damaged; --retry trains it again"
 _RIGHT = "iif(due > 0, answered, correct)"
 _DUE = "iif(due > 0, due, tested)"
 """Answers right and due; prompts, where an earlier version did not count single answers."""
-SORTS = {
-    name: name
-    for name in (
-        *("key", "architecture", "task", "seed", "learning_rate", "status"),
-        *("accuracy", "step", "seconds", "created", "ended", "version"),
-    )
-} | {"key": "runs.key", "accuracy": f"1.0 * {_RIGHT} / {_DUE}"}
+SORTS = (
+    *("key", "architecture", "task", "seed", "learning_rate", "status"),
+    *("accuracy", "step", "seconds", "created", "ended", "version"),
+)
 """What runs can be sorted by."""
+HASHED = 100_000
+"""So many runs are hashed for a summary, too: a sixth of a second."""
+_AMBIGUOUS = 3
+_SHORTEST_SHOWN = 12
+
+
+def _sound(column: str, instead: str = "NULL") -> str:
+    """A column that damaged runs have something else for."""
+    return f"iif(runs.id IN broken, {instead}, {column})"
+
+
+CALLED = {
+    "key": "runs.key",
+    "status": _sound("status", f"'{DAMAGED}'"),
+    "result": _sound("outcome"),
+    "error": _sound("error", f"'{_ERROR}'"),
+    "right": _sound(_RIGHT),
+    "due": _sound(_DUE),
+    "accuracy": f"1.0 * {_RIGHT} / {_DUE}",
+}
+"""Name -> expression, where they differ."""
 
 
 class Listed(NamedTuple):
@@ -57,87 +74,6 @@ class Listed(NamedTuple):
     right: int | None
     due: int | None
     seconds: float
-
-
-HASHED = 100_000
-"""So many runs are hashed for a summary, too: a sixth of a second."""
-_AMBIGUOUS = 3
-_SHORTEST_SHOWN = 12
-
-
-class View:
-    """Some runs of a store in an order, and what their columns are called: damaged ones are
-    known.
-    """
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
-        where: str = "replaced = 0",
-        values: Sequence[object] = (),
-    ) -> None:
-        """Raises UnknownNameError for a status or an order that is none."""
-        name = sort.removeprefix("-")
-        if status is not None and status not in (*STATUSES, DAMAGED):
-            raise UnknownNameError.of("status", status, (*STATUSES, DAMAGED))
-        if name and name not in SORTS:
-            raise UnknownNameError.of("order", name, SORTS)
-        self._connection = connection
-        found = connection.execute(f"SELECT id FROM runs WHERE {where} AND {BROKEN}", values)
-        ids = ", ".join(str(number) for (number,) in found)
-        broken = f"runs.id IN ({ids})"
-
-        def sound(column: str, instead: str) -> str:
-            return f"iif({broken}, {instead}, {column})" if ids else column
-
-        self._called = {
-            "key": "runs.key",
-            "sweep": "runs.sweep" if sweep is None else "members.sweep",
-            "status": sound("status", f"'{DAMAGED}'"),
-            "result": sound("outcome", "NULL"),
-            "error": sound("error", f"'{_ERROR}'"),
-            "right": sound(_RIGHT, "NULL"),
-            "due": sound(_DUE, "NULL"),
-        }
-        self._values = [*values]
-        source = "runs"
-        order = "runs.id"
-        if sweep is not None:
-            source = "members JOIN runs ON runs.id = members.run"
-            where += " AND members.sweep = ?"
-            self._values.append(sweep)
-            order = "members.position"
-        if status is not None:
-            where += f" AND {self._called['status']} = ?"
-            self._values.append(status)
-        if name:
-            # what has no value yet stands at the end either way
-            column = self._called["status"] if name == "status" else SORTS[name]
-            way = " DESC" if sort.startswith("-") else ""
-            order = f"{column} IS NULL, {column}{way}, {order}"
-        self._rest = f"FROM {source} WHERE {where} ORDER BY {order}"
-        if limit:
-            self._rest += f" LIMIT {int(limit)}"
-
-    def names(self, columns: Sequence[str]) -> list[str]:
-        return [self._called.get(name, name) for name in columns]
-
-    def select(self, columns: str, around: str = "{}") -> sqlite3.Cursor:
-        """Expressions of the runs, or what a query around their query gives."""
-        return self._connection.execute(
-            around.format(f"SELECT {columns} {self._rest}"), self._values
-        )
-
-    def rows(self) -> list[Stored]:
-        return [
-            Stored(**dict(zip(COLUMNS, row, strict=True)))
-            for row in self.select(", ".join(self.names(COLUMNS)))
-        ]
 
 
 class Standing(NamedTuple):
@@ -160,65 +96,83 @@ class Reading:
     version: str
     """Of the code that trains here."""
 
-    @contextmanager
-    def _view(
-        self, sweep: str | None = None, status: str | None = None, **more: Any
-    ) -> Iterator[View]:
+    def _select(
+        self,
+        columns: Mapping[str, str],
+        sweep: str | None = None,
+        status: str | None = None,
+        *,
+        sort: str = "",
+        limit: int = 0,
+        where: str = "replaced = 0",
+        values: Sequence[object] = (),
+        around: str = "{}",
+    ) -> list[Any]:
+        """Expressions of some runs in an order, or what a query around their query gives. Raises
+        UnknownNameError for a status or an order that is none.
+        """
+        name = sort.removeprefix("-")
+        if status is not None and status not in (*STATUSES, DAMAGED):
+            raise UnknownNameError.of("status", status, (*STATUSES, DAMAGED))
+        if name and name not in SORTS:
+            raise UnknownNameError.of("order", name, SORTS)
+        broken = f"WITH broken AS MATERIALIZED (SELECT id FROM runs WHERE {where} AND {BROKEN})"
+        every = [*values, *values]
+        source, order = "runs", "runs.id"
+        if sweep is not None:
+            source, order = "members JOIN runs ON runs.id = members.run", "members.position"
+            where += " AND members.sweep = ?"
+            every.append(sweep)
+        if status is not None:
+            where += f" AND {CALLED['status']} = ?"
+            every.append(status)
+        if name:
+            # what has no value yet stands at the end either way
+            column = CALLED.get(name, name)
+            order = f"{column} IS NULL, {column}{' DESC' * sort.startswith('-')}, {order}"
+        asked = ", ".join(f"{column} AS {name}" for name, column in columns.items())
+        query = f"SELECT {asked} FROM {source} WHERE {where} ORDER BY {order}"
+        if limit:
+            query += f" LIMIT {int(limit)}"
         with self._database.reading() as connection:
-            yield View(connection, sweep, status, **more)
+            return connection.execute(f"{broken} {around.format(query)}", every).fetchall()
 
     def rows(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
+        self, sweep: str | None = None, status: str | None = None, **more: Any
     ) -> list[Stored]:
         """The runs of a sweep in its order, or all in the order in which they came; `sort` names a
-        column, with "-" in front the largest first. Raises UnknownNameError for an unknown one.
+        column, with "-" in front the largest first, and `limit` says how many. Raises
+        UnknownNameError for an unknown column.
         """
-        with self._view(sweep, status, sort=sort, limit=limit) as view:
-            return view.rows()
+        found = self._select(_called(COLUMNS, sweep), sweep, status, **more)
+        return [Stored(*row) for row in found]
 
     def listed(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
+        self, sweep: str | None = None, status: str | None = None, **more: Any
     ) -> list[Listed]:
         """The same runs as lists show them: quicker where there are many."""
-        with self._view(sweep, status, sort=sort, limit=limit) as view:
-            columns = ", ".join(view.names(Listed._fields))
-            return list(map(Listed._make, view.select(columns)))
+        found = self._select(_called(Listed._fields, sweep), sweep, status, **more)
+        return list(map(Listed._make, found))
 
     def objects(
-        self,
-        sweep: str | None = None,
-        status: str | None = None,
-        *,
-        sort: str = "",
-        limit: int = 0,
+        self, sweep: str | None = None, status: str | None = None, **more: Any
     ) -> list[str]:
         """The same runs as objects of JSON, each in one line, with their runs and outcomes."""
-        with self._view(sweep, status, sort=sort, limit=limit) as view:
-            columns: dict[str, str] = dict(zip(COLUMNS, view.names(COLUMNS), strict=True))
-            # these are JSON already
-            columns["run"] = "iif(json_valid(specification), json(specification), NULL)"
-            del columns["specification"]
-            columns["outcome"] = f"json({columns.pop('result')})"
-            parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
-            return [row[0] for row in view.select(f"json_object({parts})")]
+        columns = _called(COLUMNS, sweep)
+        # these are JSON already
+        columns["run"] = "iif(json_valid(specification), json(specification), NULL)"
+        del columns["specification"]
+        columns["outcome"] = f"json({columns.pop('result')})"
+        parts = ", ".join(f"'{name}', {column}" for name, column in columns.items())
+        found = self._select({"line": f"json_object({parts})"}, sweep, status, **more)
+        return [line for (line,) in found]
 
     def run(self, key_prefix: str) -> Stored:
         """The run whose key begins so. Raises StoreError for none, and for several."""
         # no letter of a key comes after "f"
         where = "replaced = 0 AND key >= ? AND key < ?"
         values = (key_prefix, f"{key_prefix}g")
-        with self._view(sort="key", limit=_AMBIGUOUS, where=where, values=values) as view:
-            found = view.rows()
+        found = self.rows(sort="key", limit=_AMBIGUOUS, where=where, values=values)
         path = self._database.path
         if not found:
             raise StoreError(
@@ -236,14 +190,14 @@ class Reading:
 
     def earlier(self, key: str) -> list[Stored]:
         """What a run ended with before it was trained again, the first of it first."""
-        with self._view(where="replaced = 1 AND key = ?", values=(key,)) as view:
-            return view.rows()
+        return self.rows(where="replaced = 1 AND key = ?", values=(key,))
 
     def numbered(self, ids: Sequence[int]) -> list[tuple[int, Stored]]:
         """The runs of these rows, by number."""
         where = "id IN (SELECT value FROM json_each(?))"
-        with self._view(where=where, values=(json.dumps([*ids]),)) as view:
-            return list(zip(sorted(ids), view.rows(), strict=True))
+        return list(
+            zip(sorted(ids), self.rows(where=where, values=(json.dumps([*ids]),)), strict=True)
+        )
 
     def metrics(self, key: str) -> list[Metric]:
         """A run's metrics by step; the loss is NaN where it was no number."""
@@ -265,19 +219,17 @@ class Reading:
         self, sweep: str | None = None, status: str | None = None
     ) -> list[tuple[str, int, float | None, float | None, float | None]]:
         """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
-        with self._view(sweep, status) as view:
-            return view.select(
-                "runs.id AS number, runs.key AS name",
-                "SELECT name, step, loss, accuracy, learning_rate FROM ({}) JOIN metrics"
-                " ON metrics.run = number ORDER BY number, step",
-            ).fetchall()
+        around = (
+            "SELECT name, step, loss, accuracy, learning_rate FROM ({}) JOIN metrics"
+            " ON metrics.run = number ORDER BY number, step"
+        )
+        columns = {"number": "runs.id", "name": "runs.key"}
+        return self._select(columns, sweep, status, around=around)
 
     def counts(self, sweep: str | None = None) -> dict[str, int]:
         """How many runs have each status, statuses without a run left out."""
-        with self._view(sweep) as view:
-            (status,) = view.names(["status"])
-            around = "SELECT status, count(*) FROM ({}) GROUP BY status"
-            found = dict(view.select(f"{status} AS status", around))
+        around = "SELECT status, count(*) FROM ({}) GROUP BY status"
+        found = dict(self._select(_called(["status"]), sweep, around=around))
         return {status: found[status] for status in (*STATUSES, DAMAGED) if status in found}
 
     def sweeps(self) -> dict[str, int]:
@@ -289,7 +241,7 @@ class Reading:
     def packs(self, keys: Sequence[str]) -> list[Pack]:
         """The packs with a checkpoint that hold one of these runs, ended members included."""
         with self._database.reading() as connection:
-            found = begun_packs(connection, json.dumps([*keys]), self.version)
+            found = begun_packs(connection, keys, self.version)
         return [pack for pack, _, _ in found]
 
     def standing(self, owner: str) -> Standing:
@@ -320,33 +272,32 @@ class Reading:
             return shown(connection, sweep)
 
 
+def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
+    named = {"sweep": "runs.sweep" if sweep is None else "members.sweep", **CALLED}
+    return {name: named.get(name, name) for name in names}
+
+
 def begun_packs(
-    connection: sqlite3.Connection, keys: str, version: str
+    connection: sqlite3.Connection, keys: Sequence[str], version: str
 ) -> list[tuple[Pack, int, bytes]]:
     """The packs with a checkpoint of this version that hold one of these runs, each with the step
     and the data of it.
     """
     from separatrix.training.packs import Pack
+    from separatrix.training.run import Run
 
     found = connection.execute(
         "SELECT members, step, data FROM checkpoints WHERE version = ? AND pack IN"
-        " (SELECT pack FROM runs WHERE replaced = 0"
-        " AND key IN (SELECT value FROM json_each(?))) ORDER BY rowid",
-        (version, keys),
+        f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
+        (version, json.dumps([*keys])),
     ).fetchall()
-    return [
-        (Pack(tuple(_run(connection, key) for key in json.loads(members))), step, data)
-        for members, step, data in found
-    ]
-
-
-def _run(connection: sqlite3.Connection, key: str) -> Run:
-    from separatrix.training.run import Run
-
-    text = connection.execute(
-        "SELECT specification FROM runs WHERE replaced = 0 AND key = ?", (key,)
-    ).fetchone()[0]
-    return Run.from_json(json.loads(text))
+    packs: list[tuple[Pack, int, bytes]] = []
+    for members, step, data in found:
+        query = f"SELECT key, specification FROM runs WHERE {LISTED}"
+        texts = dict(connection.execute(query, (members,)).fetchall())
+        runs = tuple(Run.from_json(json.loads(texts[key])) for key in json.loads(members))
+        packs.append((Pack(runs), step, data))
+    return packs
 
 
 def shown(connection: sqlite3.Connection, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:

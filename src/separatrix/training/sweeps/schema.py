@@ -12,6 +12,7 @@ takes the others for missing otherwise.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from hashlib import sha256
@@ -20,8 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import NDArray
-
-    from separatrix.core.evidence.outcome import Outcome
 
 
 VERSION = 2
@@ -42,6 +41,10 @@ def _column(name: str, kind: str, source: str, path: str = "") -> str:
     return f"{name} {kind} GENERATED ALWAYS AS (iif(json_valid({source}), {value}, NULL)) VIRTUAL"
 
 
+CELL = "json_remove(?2, '$.seed', '$.learning_rate')"
+"""The text of the cell of a run with the specification ?2: all but its seed and learning rate."""
+ADD_CELL = f"INSERT OR IGNORE INTO cells (specification) VALUES ({CELL})"
+FIND_CELL = f"(SELECT id FROM cells WHERE specification = {CELL})"
 _OF_RUN = {"architecture": "TEXT", "task": "TEXT", "seed": "INTEGER", "learning_rate": "REAL"}
 _OF_OUTCOME = ("correct", "tested", "due")
 
@@ -161,10 +164,11 @@ def seals(columns: Sequence[NDArray[int64]]) -> NDArray[int64]:
     return found.view(np.int64)
 
 
-def seal(cell: int, rate: float, seed: int, status: int, outcome: Outcome) -> int:
-    """Of what a run is and ended with: the columns of `schema.SEALED` in their order."""
+def seal(cell: int, rate: float, seed: int, status: str, outcome: str) -> int:
+    """Of what a run is and ended with: the columns of `SEALED`, as SQLite calls it, too."""
     import numpy as np
 
-    ended = (outcome.steps_done, outcome.correct, outcome.tested, outcome.right, outcome.due)
-    columns = [np.array([number]) for number in (cell, rate, seed, status, *ended)]
+    ended = json.loads(outcome)
+    counts = (ended.get(name, 0) for name in ("steps_done", "correct", "tested", "right", "due"))
+    columns = (np.array([n]) for n in (cell, float(rate), seed, STATUSES.index(status), *counts))
     return int(seals([column.view(np.int64) for column in columns])[0])

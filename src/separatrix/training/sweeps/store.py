@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
@@ -23,12 +23,12 @@ from separatrix.training.sweeps import claims
 from separatrix.training.sweeps.claims import LEASE, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import BROKEN, Reading, begun_packs
-from separatrix.training.sweeps.schema import RUNNING, WAITING
+from separatrix.training.sweeps.reading import BROKEN, LISTED, Reading, begun_packs
+from separatrix.training.sweeps.schema import ADD_CELL, ENDED, FIND_CELL, RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
 if TYPE_CHECKING:
-    from separatrix.training.packs import Pack, Update
+    from separatrix.training.packs import Metric, Pack, Update
     from separatrix.training.run import Run
 
 __all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
@@ -76,9 +76,8 @@ class Store(Reading):
     @classmethod
     def create(cls, path: Path | str, *, version: str | None = None, wait: float = 10.0) -> Store:
         """The store at `path`, made first where there is nothing."""
-        path = Path(path)
         if not os.path.exists(path):
-            make(path)
+            make(Path(path))
         return cls.open(path, version=version, wait=wait)
 
     @classmethod
@@ -113,22 +112,23 @@ class Store(Reading):
         now = time.time()
         # a run that stands twice has its first place
         known = {run.key: run for run in reversed(runs)}
-        texts = {key: known[key].canonical().to_json() for key in map(_key, runs)}
+        texts = {run.key: "" for run in runs}
+        for key in texts:
+            texts[key] = canonical(known[key].canonical().to_json())
         with self._database.transaction() as connection:
-            cells = Cells(connection)
-            rows = [(key, canonical(run), cells.of(run), sweep, now) for key, run in texts.items()]
+            connection.executemany(ADD_CELL, texts.items())
             before = connection.total_changes
             connection.executemany(
                 "INSERT OR IGNORE INTO runs (key, specification, cell, sweep, created)"
-                " VALUES (?, ?, ?, ?, ?)",
-                rows,
+                f" VALUES (?1, ?2, {FIND_CELL}, ?3, ?4)",
+                ((*one, sweep, now) for one in texts.items()),
             )
             new = connection.total_changes - before
             connection.executemany(
                 "INSERT INTO members (sweep, position, run)"
                 " SELECT ?, ?, id FROM runs WHERE key = ? AND replaced = 0"
                 " ON CONFLICT (sweep, run) DO UPDATE SET position = excluded.position",
-                [(sweep, place, key) for place, key in enumerate(texts)],
+                ((sweep, place, key) for place, key in enumerate(texts)),
             )
         return new
 
@@ -141,8 +141,7 @@ class Store(Reading):
             damaged = _begin_anew(connection, BROKEN, listed)
             failed = connection.execute(
                 f"UPDATE runs SET status = '{WAITING}', error = '', step = 0, ended = NULL"
-                " WHERE replaced = 0 AND status = 'failed'"
-                " AND key IN (SELECT value FROM json_each(?))",
+                f" WHERE status = 'failed' AND {LISTED}",
                 (listed,),
             ).rowcount
         return damaged + failed
@@ -151,9 +150,9 @@ class Store(Reading):
         """Lets ended runs of another version of the code wait again, and returns how many. What
         they ended with is kept: `earlier` tells it.
         """
-        other = "status IN ('done', 'diverged', 'failed') AND version <> ?"
         with self._database.transaction() as connection:
-            return _begin_anew(connection, other, _listed(keys), self.version)
+            other = f"status IN {ENDED} AND version <> ?"
+            return _begin_anew(connection, other, self.version, _listed(keys))
 
     # ---- who trains what
 
@@ -181,7 +180,7 @@ class Store(Reading):
             claims.free_the_dead(connection, owner, self._database.number)
             held = claims.take(connection, keys, owner)
             if going_on and held:
-                for pack, step, data in begun_packs(connection, _listed(held), self.version):
+                for pack, step, data in begun_packs(connection, held, self.version):
                     members = claims.take(connection, pack.keys, owner)
                     begun.append(Begun(pack, members, step, data))
         if new:
@@ -194,31 +193,29 @@ class Store(Reading):
         with self._database.transaction(lasting=False) as connection:
             self._register(connection, owner)
 
-    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
-        """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
-        only = "" if keys is None else " AND key IN (SELECT value FROM json_each(?))"
-        values = () if keys is None else (_listed(keys),)
-        with self._database.transaction(lasting=False) as connection:
-            connection.execute(
-                f"UPDATE runs SET status = '{WAITING}', owner = NULL"
-                f" WHERE status = '{RUNNING}' AND owner = ?{only}",
-                (owner, *values),
-            )
-            if keys is None:
-                connection.execute("DELETE FROM owners WHERE name = ?", (owner,))
-        if keys is None:
-            self._names.discard(owner)
-
-    def owners(self) -> list[Owner]:
-        """Who has claimed runs, the first of them first; some may be dead."""
-        with self._database.reading() as connection:
-            return claims.owners(connection)
-
     def _register(self, connection: Connection, owner: str) -> bool:
         self._names.add(owner)
         return claims.register(
             connection, owner, this_process(), self.version, self.path, self._database.number
         )
+
+    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
+        """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
+        with self._database.transaction(lasting=False) as connection:
+            if keys is None:
+                claims.free(connection, owner)
+                self._names.discard(owner)
+                return
+            connection.execute(
+                f"UPDATE runs SET status = '{WAITING}', owner = NULL"
+                f" WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}",
+                (owner, _listed(keys)),
+            )
+
+    def owners(self) -> list[Owner]:
+        """Who has claimed runs, the first of them first; some may be dead."""
+        with self._database.reading() as connection:
+            return claims.owners(connection)
 
     # ---- what training tells
 
@@ -228,13 +225,53 @@ class Store(Reading):
         Raises ClaimLost, and keeps nothing, where `owner` holds no run of the pack, or not one that
         the update tells of. A run that ended before stays as it is; its `completions` count on.
         """
+        named = {key for key, _ in update.finished} | {metric.key for metric in update.metrics}
         with self._database.transaction() as connection:
-            told = claims.Telling(connection, pack, owner, self.version)
-            lost = told.problem(update)
+            members = connection.execute(
+                f"SELECT key, id, status = '{RUNNING}' AND owner IS ?, status IN {ENDED},"
+                " runs.pack IS ? AND checkpoints.version IS ?"
+                " FROM runs LEFT JOIN checkpoints ON checkpoints.pack = runs.pack"
+                f" WHERE {LISTED}",
+                (owner, pack.key, self.version, _listed(pack.keys)),
+            ).fetchall()
+            held = {key: number for key, number, holds, _, _ in members if holds}
+            ended = {key: number for key, number, _, over, _ in members if over}
+            anew = [held[key] for key, _, holds, _, goes_on in members if holds and not goes_on]
+            strange = sorted(named - held.keys() - ended.keys())
+            lost = "" if held else f"{owner} holds no run of this pack any more"
+            if held and strange:
+                lost = f"{owner} does not hold run {strange[0][:12]}, of which it tells"
             if not lost:
-                told.keep(update, this_process().host)
+                now = time.time()
+                _keep_metrics(connection, update.metrics, held, anew)
+                # what ended once more than it should is counted, and nothing else of it changes
+                connection.executemany(
+                    "UPDATE runs SET completions = completions + 1 WHERE id = ?",
+                    [(ended[key],) for key, _ in update.finished if key in ended],
+                )
+                for key, outcome in update.finished:
+                    if key not in held:
+                        continue
+                    text = canonical(outcome.to_json())
+                    connection.execute(
+                        "UPDATE runs SET status = ?1, version = ?2, outcome = ?3, step = ?4,"
+                        " seconds = ?5, ended = ?6, host = ?7, owner = NULL, pack = NULL,"
+                        " completions = completions + 1,"
+                        " digest = digest(key, specification, ?1, ?2, ?3),"
+                        " seal = seal(cell, learning_rate, seed, ?1, ?3) WHERE id = ?8",
+                        (
+                            *(outcome.status, self.version, text, outcome.steps_done),
+                            *(outcome.seconds, now, this_process().host, held.pop(key)),
+                        ),
+                    )
+                connection.executemany(
+                    "UPDATE runs SET step = ?, seconds = seconds + ? WHERE id = ?",
+                    [(update.step, update.seconds, number) for number in held.values()],
+                )
+                _keep_checkpoints(connection, pack, update, held, (self.version, now))
+                connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, owner))
         if lost:
-            raise ClaimLost(f"{self.path}: {lost}")
+            raise ClaimLost(f"{self.path}: {lost}; nothing was kept")
 
     def fail(self, keys: Sequence[str], error: str, owner: str) -> None:
         """Marks runs as failed, with the error in one line. Raises ClaimLost where `owner` does not
@@ -244,8 +281,8 @@ class Store(Reading):
         with self._database.transaction() as connection:
             changed = connection.execute(
                 "UPDATE runs SET status = 'failed', error = ?, owner = NULL, pack = NULL,"
-                " ended = ?, version = ?, host = ? WHERE replaced = 0 AND owner = ?"
-                f" AND status = '{RUNNING}' AND key IN (SELECT value FROM json_each(?))",
+                " ended = ?, version = ?, host = ?"
+                f" WHERE owner = ? AND status = '{RUNNING}' AND {LISTED}",
                 (line, time.time(), self.version, this_process().host, owner, _listed(keys)),
             ).rowcount
             if changed < len(set(keys)):
@@ -253,7 +290,7 @@ class Store(Reading):
                     f"{self.path}: {owner} holds {changed} of {len(set(keys))} runs that are said"
                     " to have failed; nothing was kept"
                 )
-            claims.drop_needless_checkpoints(connection)
+            _drop_needless_checkpoints(connection)
 
     def watch(self, runs: Iterable[tuple[str, int, float]]) -> None:
         """Names the runs that `standing` tells of, each by key with the number of its cell and with
@@ -276,18 +313,12 @@ def _listed(keys: Iterable[str]) -> str:
     return json.dumps(list(keys))
 
 
-def _key(run: Run) -> str:
-    return run.key
-
-
-def _begin_anew(connection: Connection, which: str, keys: str, *values: str) -> int:
-    """Lets those of the runs of which a condition holds wait in a new row each; the old rows stay
-    as they are. Returns how many.
+def _begin_anew(connection: Connection, which: str, *values: str) -> int:
+    """Lets those of the listed runs of which a condition holds wait in a new row each; the old rows
+    stay as they are. Returns how many.
     """
     found = connection.execute(
-        "SELECT id, key, specification, cell, sweep FROM runs WHERE replaced = 0"
-        f" AND {which} AND key IN (SELECT value FROM json_each(?))",
-        (*values, keys),
+        f"SELECT id, key, specification, cell, sweep FROM runs WHERE {which} AND {LISTED}", values
     ).fetchall()
     if found and which == BROKEN:
         # an index has what stood there before, and would not let go of it
@@ -302,19 +333,57 @@ def _begin_anew(connection: Connection, which: str, keys: str, *values: str) -> 
     return len(found)
 
 
-class Cells:
-    """The cells of a store, each with a number: runs without their seeds and learning rates."""
+def _keep_metrics(
+    connection: Connection, metrics: Sequence[Metric], held: dict[str, int], anew: list[int]
+) -> None:
+    """From its first new step on, what was told of a run before came from a training that was
+    broken off: its metrics give way, so that a curve is of one training. All of them do where
+    the training began anew.
+    """
+    rows = [
+        # SQLite keeps a NaN as NULL
+        (held[one.key], one.step, one.loss, one.accuracy, one.learning_rate)
+        for one in metrics
+        if one.key in held
+    ]
+    first = dict.fromkeys(anew, 0)
+    for number, step, *_ in rows:
+        first[number] = min(step, first.get(number, step))
+    connection.executemany("DELETE FROM metrics WHERE run = ? AND step >= ?", first.items())
+    connection.executemany("INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?, ?)", rows)
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        known = connection.execute("SELECT specification, id FROM cells")
-        self._known: dict[str, int] = dict(known.fetchall())
 
-    def of(self, run: Mapping[str, Any]) -> int:
-        """The number of the cell of a canonical run in JSON: new where the store has none."""
-        rest = {name: run[name] for name in run if name not in ("seed", "learning_rate")}
-        text = canonical(rest)
-        if text not in self._known:
-            self._known[text] = len(self._known) + 1
-            self._connection.execute("INSERT INTO cells VALUES (?, ?)", (self._known[text], text))
-        return self._known[text]
+def _keep_checkpoints(
+    connection: Connection,
+    pack: Pack,
+    update: Update,
+    going: dict[str, int],
+    told: tuple[str, float],
+) -> None:
+    """What members go on with; `told` is by which version, and when."""
+    # members that somebody else holds: what was told of them ends before this checkpoint
+    connection.execute("UPDATE runs SET pack = NULL WHERE pack = ?", (pack.key,))
+    kept: list[tuple[Pack, bytes | None]] = [(pack, update.checkpoint)]
+    if update.halves is not None:
+        kept = list(zip(update.halves, update.half_checkpoints, strict=True))
+    for part, data in kept:
+        members = [going[key] for key in part.keys if key in going]
+        begun = data is not None and bool(members)
+        if begun:
+            connection.execute(
+                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
+                (part.key, _listed(part.keys), update.step, *told, data),
+            )
+        connection.executemany(
+            "UPDATE runs SET pack = ? WHERE id = ?",
+            [(part.key if begun else None, number) for number in members],
+        )
+    _drop_needless_checkpoints(connection)
+
+
+def _drop_needless_checkpoints(connection: Connection) -> None:
+    """Drops the checkpoints of packs that no run goes on with."""
+    connection.execute(
+        "DELETE FROM checkpoints WHERE NOT EXISTS"
+        " (SELECT 1 FROM runs WHERE runs.pack = checkpoints.pack)"
+    )

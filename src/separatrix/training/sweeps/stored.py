@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Status = Literal["waiting", "running", "done", "diverged", "failed", "damaged"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Stored:
     """A run, how far it is, and what came of it."""
 
@@ -66,7 +66,6 @@ class Stored:
 
     @contextmanager
     def _read(self, what: str) -> Iterator[None]:
-        """Names the run where what the store has of it cannot be read by this version."""
         try:
             yield
         except (SeparatrixError, ValueError, TypeError) as error:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
 
 from separatrix.core.errors import SpecError, StoreError
 from separatrix.core.evidence.canonical import sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.sweeps.database import Database, make
-from separatrix.training.sweeps.schema import RUNNING, STATUSES, WAITING, digest, seal
-from separatrix.training.sweeps.store import Cells
+from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL, RUNNING, WAITING
 
 _KEPT = (
-    *("id", "key", "specification", "sweep", "status", "pack", "step", "seconds", "outcome"),
-    *("error", "version", "host", "created", "ended", "completions", "replaced"),
+    *("key", "specification", "status", "version", "outcome", "id", "sweep", "pack", "step"),
+    *("seconds", "error", "host", "created", "ended", "completions", "replaced"),
+)
+_INSERT = (
+    f"INSERT INTO runs ({', '.join(_KEPT)}, cell, digest, seal)"
+    f" SELECT {', '.join(f'?{place + 1}' for place in range(len(_KEPT)))}, cell,"
+    " iif(?5 IS NULL, NULL, digest(?1, ?2, ?3, ?4, ?5)),"
+    " iif(?5 IS NULL, NULL, seal(cell, json_extract(?2, '$.learning_rate'),"
+    f" json_extract(?2, '$.seed'), ?3, ?5)) FROM (SELECT {FIND_CELL} AS cell)"
 )
 
 
@@ -51,59 +55,39 @@ def upgrade(old: Path, new: Path) -> tuple[int, list[str]]:
 
 def _copied(there: Connection, here: Connection) -> tuple[int, list[str]]:
     damaged: list[str] = []
-    query = f"SELECT {', '.join(_KEPT)} FROM runs ORDER BY id"
-    names = (*_KEPT, "cell", "digest", "seal")
-    marks = ", ".join("?" * len(names))
-    cells = Cells(here)
     count = 0
-    for values in there.execute(query):
-        row = dict(zip(_KEPT, values, strict=True))
-        try:
-            run, outcome = _read(row)
-        except (SpecError, ValueError, TypeError, KeyError, AttributeError):
-            damaged.append(str(row["key"])[:12])
+    for row in there.execute(f"SELECT {', '.join(_KEPT)} FROM runs ORDER BY id"):
+        key, specification, status, version, outcome, *rest = row
+        if not _whole(key, specification, status, outcome):
+            damaged.append(str(key)[:12])
             continue
-        cell = cells.of(run)
-        if row["status"] == RUNNING:
-            row["status"] = WAITING
-        hashed = sealed = None
-        if outcome is not None:
-            words = ("key", "specification", "status", "version", "outcome")
-            hashed = digest(*(row[name] for name in words))
-            place = STATUSES.index(row["status"])
-            sealed = seal(cell, float(run["learning_rate"]), run["seed"], place, outcome)
-        here.execute(
-            f"INSERT INTO runs ({', '.join(names)}) VALUES ({marks})",
-            (*row.values(), cell, hashed, sealed),
-        )
+        here.execute(ADD_CELL, (key, specification))
+        waits = WAITING if status == RUNNING else status
+        here.execute(_INSERT, (key, specification, waits, version, outcome, *rest))
         count += 1
-    _copy_beside(there, here)
+    members = there.execute("SELECT sweep, position, key FROM members")
+    here.executemany(
+        "INSERT INTO members (sweep, position, run)"
+        " SELECT ?, ?, id FROM runs WHERE key = ? AND replaced = 0",
+        members,
+    )
+    here.executemany(
+        "INSERT INTO metrics SELECT ?1, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1",
+        there.execute("SELECT * FROM metrics"),
+    )
+    here.executemany(
+        "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
+        there.execute("SELECT * FROM checkpoints"),
+    )
     return count, damaged
 
 
-def _read(row: dict[str, Any]) -> tuple[dict[str, Any], Outcome | None]:
-    """A run, and what it ended with. Raises ValueError where one of them is not what was stored, as
-    far as that can be seen.
-    """
-    outcome = None if row["outcome"] is None else Outcome.from_json(json.loads(row["outcome"]))
-    ended = row["status"] if row["status"] in ("done", "diverged") else None
-    if row["key"] != sha256(row["specification"]) or ended != (outcome and outcome.status):
-        raise ValueError
-    return json.loads(row["specification"]), outcome
-
-
-def _copy_beside(there: Connection, here: Connection) -> None:
-    """Sweeps, metrics and checkpoints of the runs that were copied."""
-    live = dict(here.execute("SELECT key, id FROM runs WHERE replaced = 0"))
-    every = {number for (number,) in here.execute("SELECT id FROM runs")}
-
-    def members() -> Iterator[tuple[str, int, int]]:
-        for sweep, key, place in there.execute("SELECT sweep, key, position FROM members"):
-            if key in live:
-                yield sweep, live[key], place
-
-    here.executemany("INSERT INTO members VALUES (?, ?, ?)", members())
-    for table, marks in (("metrics", 5), ("checkpoints", 6)):
-        rows = there.execute(f"SELECT * FROM {table}")
-        kept = (row for row in rows if table == "checkpoints" or row[0] in every)
-        here.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * marks)})", kept)
+def _whole(key: str, specification: str, status: str, outcome: str | None) -> bool:
+    """Whether a run, and what it ended with, is what was stored, as far as that can be seen."""
+    try:
+        json.loads(specification)
+        found = None if outcome is None else Outcome.from_json(json.loads(outcome))
+        ended = status if status in ("done", "diverged") else None
+        return key == sha256(specification) and ended == (found and found.status)
+    except (SpecError, ValueError, TypeError, KeyError, AttributeError):
+        return False
