@@ -9,6 +9,7 @@ import shlex
 
 import click
 import pytest
+from support.each import each
 from support.named import tree
 
 from separatrix.cli.groups import EXAMPLES, FORMER, HEADINGS, former_option, now
@@ -75,7 +76,7 @@ def test_at_most_ninety_options() -> None:
     assert options("explore") - EVERYWHERE == {"--context", "--port"}
 
 
-@pytest.mark.parametrize("old", BEFORE)
+@each("old", BEFORE)
 def test_every_option_of_before_has_a_place_or_a_reason(old: str) -> None:
     command, names = BEFORE[old]
     for option in (f"--{name}" for name in names.split()):
@@ -169,7 +170,7 @@ def test_a_missing_argument_shows_a_use(command: str, capsys: pytest.CaptureFixt
     assert f"For example: separatrix {EXAMPLES[command]}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", EXAMPLES)
+@each("command", EXAMPLES)
 def test_examples_have_options_that_are_there(command: str) -> None:
     name, *words = shlex.split(EXAMPLES[command])
     assert name == command

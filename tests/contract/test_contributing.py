@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.console import ROOT
+from support.each import each
 from support.named import spans
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -98,8 +99,8 @@ def test_every_kind_has_its_steps() -> None:
         assert "`tests/" in part, kind
 
 
-@pytest.mark.parametrize(
-    ("code", "fault"),
+@each(
+    "code, fault",
     [
         ("src/separatrix/tasks/NAME.py", None),
         ("tests/contract/test_contributing.py::functions", None),

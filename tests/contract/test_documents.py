@@ -28,6 +28,7 @@ from support.console import (
     run,
     written,
 )
+from support.each import each
 from support.named import commands, links, make_targets, spans, targets, wrong_command, wrong_link
 
 from separatrix import __version__
@@ -93,7 +94,7 @@ def test_python_blocks_run(document: str, tmp_path: Path, monkeypatch: pytest.Mo
         exec(compile(block, document, "exec"), names)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each("document", DOCUMENTS)
 def test_no_command_escapes(document: str) -> None:
     """What looks like a command after a prompt is one that is run, in whatever kind of block it
     stands.
@@ -115,7 +116,7 @@ def test_slow_commands_are_in_their_documents(document: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each("document", DOCUMENTS)
 def test_named_commands_and_options_exist(document: str) -> None:
     """An option that stands alone may also be one of a script in benchmarks/ that the document
     names.
@@ -138,7 +139,7 @@ def test_named_commands_and_options_exist(document: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@each("document", DOCUMENTS)
 def test_named_make_targets_exist(document: str) -> None:
     there = make_targets(read("Makefile"))
     assert [
@@ -273,8 +274,8 @@ def test_blocks_are_found_with_their_lines() -> None:
     assert three.place == "a.md:15: $ separatrix three --more"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@each(
+    "text, said",
     [
         ("    output\n    $ separatrix presets", "a.md:1: output before the first command"),
         ("    $ ls", "only `separatrix` is run here"),
@@ -309,8 +310,8 @@ def test_commands_stand_behind_those_whose_files_they_read() -> None:
 # The matcher.
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed"),
+@each(
+    "expected, printed",
     [
         ("a b c", "a b c"),
         ("a ... c", "a b c"),
@@ -327,8 +328,8 @@ def test_matches(expected: str, printed: str) -> None:
     assert matches(expected.split(), printed.split())
 
 
-@pytest.mark.parametrize(
-    ("expected", "printed"),
+@each(
+    "expected, printed",
     [
         ("a b", "a b c"),
         ("b c", "a b c"),
@@ -348,8 +349,8 @@ def test_does_not_match(expected: str, printed: str) -> None:
     assert not matches(expected.split(), printed.split())
 
 
-@pytest.mark.parametrize(
-    ("old", "printed", "new"),
+@each(
+    "old, printed, new",
     [
         ("a old c", "a b c", "a b c"),
         ("a ... d", "a b c d", "a ... d"),
@@ -412,8 +413,8 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
         assert said in found
 
 
-@pytest.mark.parametrize(
-    ("text", "faults"),
+@each(
+    "text, faults",
     [
         (
             (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.each import each
 from torch import Tensor
 
 from separatrix.checks.refute import refute
@@ -176,8 +177,8 @@ def test_no_verdict_about_a_stored_state_is_taken_for_one_about_the_parallel_for
     assert not bool(says_equal(one, one).any())
 
 
-@pytest.mark.parametrize(
-    ("spec", "n", "reason"),
+@each(
+    "spec, n, reason",
     [
         ("linear @ heads=1, head_dim=4, bf16", 256, "a sum of 256 like numbers takes in no more"),
         ("mlstm @ heads=1, head_dim=4, fp16", 2048, "a sum of 2,048 like numbers"),

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
+from support.each import each
 from support.task_cases import CASES, EXAMPLES, few
 
 from separatrix.cards.summary import decisive
@@ -57,7 +58,7 @@ def next_sizes(task: Task) -> Iterator[Task]:
         yield tasks.at(size)
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
+@each("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_after_the_first_failure_of_theorem_i_all_of_200_sizes_fail(task: Task) -> None:
     """The inequality itself at each size, where no cache grows any more."""
     theorem = TheoremI()
@@ -248,8 +249,8 @@ def test_every_text_says_at_where_one_size_was_found(capsys: pytest.CaptureFixtu
     assert "FAILS from n = " in row["cells"][1]
 
 
-@pytest.mark.parametrize(
-    ("key", "n", "of", "said"),
+@each(
+    "key, n, of, said",
     [
         ("I", 7_675_932, "n", "from n = 7,675,932 on"),
         ("II", 10**25, "n", "from n of at most 1.00e25 on"),

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 import separatrix
 
@@ -140,8 +141,8 @@ def test_imports_point_down() -> None:
     ] == []
 
 
-@pytest.mark.parametrize(
-    ("path", "source", "expected"),
+@each(
+    "path, source, expected",
     [
         ("core/evidence/a.py", "from separatrix.core.numbers.wilson import wilson", []),
         ("core/a.py", "from separatrix.tasks import parse_task", ["core imports tasks"]),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 import separatrix as sx
 from separatrix.checks.refute import refute
@@ -153,8 +154,8 @@ def _budget(**entries: Any) -> Measurement:
     return replace(measured(), budget=measured().budget | entries)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [
         ("parameters", -5),
         ("parameters", 10**40),
@@ -265,7 +266,7 @@ def test_costly_states_and_tables() -> None:
         verify(large, folder=Path(), budget=1000)
 
 
-@pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), "10", True])
+@each("budget", [0, -1, float("nan"), float("inf"), "10", True])
 def test_a_budget_is_a_positive_number(budget: Any) -> None:
     with pytest.raises(SeparatrixError, match="positive"):
         verify(judged(), folder=Path(), budget=budget)

@@ -408,7 +408,7 @@ def test_every_mechanism_has_a_mixer_or_is_declared_only() -> None:
     assert not set(MIXERS) & set(DECLARED_ONLY)
 
 
-@pytest.mark.parametrize("name", DECLARED_ONLY)
+@each("name", DECLARED_ONLY)
 def test_declared_only_cannot_be_built(name: str) -> None:
     with pytest.raises(SizeError, match=f"'{name}' has declared sizes"):
         mixer(mechanism(name), width=4)

@@ -12,6 +12,7 @@ import jaxtyping
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from support.each import each
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
@@ -135,9 +136,9 @@ def test_at_with_narrow_states_rounds_as_step_does() -> None:
         model.at(prompts, places + torch.tensor([[1, 0], [0, 0]]))
 
 
-@pytest.mark.parametrize("bos", [True, False])
-@pytest.mark.parametrize(
-    ("places", "message"),
+@each("bos", [True, False])
+@each(
+    "places, message",
     [
         ([[0], [-1]], "places run from -1 to 0; the 6 tokens are numbered from 0 to 5"),
         ([[5], [6]], "places run from 5 to 6; the 6 tokens are numbered from 0 to 5"),
@@ -305,8 +306,8 @@ def test_config_round_trip() -> None:
     assert ModelConfig.from_json(json.loads(json.dumps(_GOOD))).to_json() == _GOOD
 
 
-@pytest.mark.parametrize(
-    ("data", "error", "message"),
+@each(
+    "data, error, message",
     [
         (None, SpecError, "exactly the fields architecture, vocabulary"),
         ([], SpecError, "exactly the fields"),

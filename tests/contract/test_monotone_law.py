@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from support.cheats import Sums, made
+from support.each import each
 from support.fed_cheats import OneWay
 from torch import Tensor
 
@@ -211,7 +212,7 @@ def minifloats(bits: int, exponent: int) -> list[Fraction]:
     return sorted(found)
 
 
-@pytest.mark.parametrize(("bits", "exponent"), [(4, 2), (5, 2), (5, 3), (6, 3)])
+@each("bits, exponent", [(4, 2), (5, 2), (5, 3), (6, 3)])
 def test_rounded_diagonal_steps_never_fall(bits: int, exponent: int) -> None:
     """round(a s + b) and round(round(a s) + b) for every a >= 0 and b of a small format: theory.md,
     section 10. With a < 0 both do.

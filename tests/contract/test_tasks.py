@@ -314,7 +314,7 @@ def test_w_splits_and_joins(m: int, branching: list[int], data: Any) -> None:
     assert task.join_w(parts) == w
 
 
-@pytest.mark.parametrize("n", [16, 17, 22, 4096])
+@each("n", [16, 17, 22, 4096])
 def test_the_largest_seqcomp_that_fits(n: int) -> None:
     task = SeqComp.of_length(3, n)
     assert task.length <= n < SeqComp(L=3, m=task.m + 1, branching=(2, 2)).length
@@ -444,7 +444,7 @@ def test_bad_sizes_in_python(size: Any) -> None:
         TwoSum(n=4, M=size)
 
 
-@pytest.mark.parametrize("branching", [(), (2, 2), [2], None, (2.0,), (0,), (True,)])
+@each("branching", [(), (2, 2), [2], None, (2.0,), (0,), (True,)])
 def test_bad_branching_in_python(branching: Any) -> None:
     with pytest.raises(SizeError, match="n_1"):
         SeqComp(L=2, m=4, branching=branching)

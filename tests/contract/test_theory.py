@@ -11,6 +11,7 @@ import pkgutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.each import each
 from support.task_cases import EXAMPLES, few
 
 import separatrix.theory
@@ -56,7 +57,7 @@ def test_every_theorem_is_registered() -> None:
     } <= set(THEOREMS)
 
 
-@pytest.mark.parametrize("key", THEOREMS)
+@each("key", THEOREMS)
 def test_every_theorem_says_what_it_is(key: str) -> None:
     theorem = THEOREMS[key]
     assert theorem.key == key

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.console import ROOT
 from support.depth_sizes import five, four, three
+from support.each import each
 from support.latex import faults, formulas
 
 from separatrix.core.numbers.accuracy import highest_accuracy, percent, stored_accuracy
@@ -104,8 +105,8 @@ def test_formulas_render() -> None:
     assert sum(1 for _ in formulas(PAGE)) > 1_000
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
+@each(
+    "text, fault",
     [
         (r"$\frac{1}{2$", "nothing closes"),
         (r"$a}$", "closes nothing"),
@@ -142,7 +143,7 @@ VERDICTS = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "stack", "task", "status", "n"), VERDICTS)
+@each("keys, stack, task, status, n", VERDICTS)
 def test_verdicts_are_those_of_the_program(
     keys: tuple[str, ...], stack: str, task: str, status: str, n: str
 ) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from support.each import each
 
 ROOT = Path(__file__).resolve().parent.parent
 WORD = re.compile(r"[(\"'`\[]*[A-Za-z][a-z'-]+[\]).,:;!?'\"`]*")
@@ -92,8 +92,8 @@ def test_an_exception_is_needed() -> None:
     assert [name for name in MADE if not wordings((ROOT / name).read_text())] == []
 
 
-@pytest.mark.parametrize(
-    ("code", "count"),
+@each(
+    "code, count",
     [
         ("assert 'some weights copy every string' in x", 1),
         ("assert x == ('a', 'some weights copy every string')", 1),

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cli.printing import show
@@ -281,7 +282,7 @@ def test_bytes_of_odd_formats_are_not_rounded() -> None:
     assert cache["total_bytes"] == 3.75
 
 
-@pytest.mark.parametrize("context", [0, -5, True, 2.0])
+@each("context", [0, -5, True, 2.0])
 def test_contexts_that_are_none(context: Any) -> None:
     with pytest.raises(SizeError, match="context is"):
         card_facts(Architecture.parse("full"), context, lines=STUB)
@@ -316,8 +317,8 @@ def test_markup_in_a_name_is_printed_as_it_is() -> None:
     assert "[bold]x[/nothing]" in text(model, 10, lines=STUB)
 
 
-@pytest.mark.parametrize(
-    ("bits", "expected"),
+@each(
+    "bits, expected",
     [
         (0, "0 bytes"),
         (8, "1 byte"),
@@ -331,8 +332,8 @@ def test_sizes_for_people(bits: int, expected: str) -> None:
     assert format_bytes(bits) == expected
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
+@each(
+    "key, expected",
     [
         ("I", "Theorem I"),
         ("I'", "Theorem I'"),
@@ -347,8 +348,8 @@ def test_theorems_as_people_cite_them(key: str, expected: str) -> None:
     assert theorem_name(key) == expected
 
 
-@pytest.mark.parametrize(
-    ("log2_n", "expected"),
+@each(
+    "log2_n, expected",
     [("1000", 301.0299956639812), ("2.5e3", 752.5749891599529), ("n^2", None), (None, None)],
 )
 def test_log10_of_an_n_too_large_to_write(log2_n: str | None, expected: float | None) -> None:

@@ -8,6 +8,7 @@ import json
 from typing import NamedTuple
 
 import pytest
+from support.each import each
 from support.hf_configs import SHARED
 from support.unplaced import unplaced
 
@@ -242,7 +243,7 @@ def test_every_preset_has_a_row_and_there_are_enough() -> None:
     assert len(PRESETS) >= 24
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_presets_agree_with_the_counts_by_hand(name: str) -> None:
     row = ROWS[name]
     model = preset(name)
@@ -278,7 +279,7 @@ def test_every_preset_with_attention_says_its_positions() -> None:
     assert attends == set(PLACES)
 
 
-@pytest.mark.parametrize("name", PLACES)
+@each("name", PLACES)
 def test_positions_agree_with_the_released_files(name: str) -> None:
     model = preset(name)
     found: dict[str, set[tuple[int, int, str | None]]] = {}

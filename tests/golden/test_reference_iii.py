@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from support.depth_sizes import three
+from support.each import each
 
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Sizes
@@ -47,7 +48,7 @@ def test_reference_values_hold_and_are_met(hdp, before, after, n, known) -> None
     assert III.holds(found, sizes)
 
 
-@pytest.mark.parametrize(("hdp", "before", "after", "n", "known"), TABLE)
+@each("hdp, before, after, n, known", TABLE)
 def test_one_step_less_breaks_the_reference(hdp, before, after, n, known) -> None:
     sizes = _sizes(hdp, before, after)
     m, r, t, n_1 = known

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from support.depth_sizes import five, four
+from support.each import each
 
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails import iv_two_reading_layers as iv
@@ -66,7 +67,7 @@ def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
     assert IV.holds(found, sizes)
 
 
-@pytest.mark.parametrize(("hdp", "bounded", "n", "known"), FOUR)
+@each("hdp, bounded, n, known", FOUR)
 def test_one_step_breaks_a_condition_of_theorem_iv(hdp, bounded, n, known) -> None:
     sizes = _two(hdp, bounded)
     reference = iv.Parameters(*known)

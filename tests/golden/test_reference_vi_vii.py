@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from support.each import each
 
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_layers import TheoremVII, closed_form
@@ -284,7 +285,7 @@ def test_a_little_less_breaks_a_condition(row: Row) -> None:
     assert broken("C", replace(p, hit=fewer))
 
 
-@pytest.mark.parametrize("h", [*range(1, 41), 10**12])
+@each("h", [*range(1, 41), 10**12])
 def test_the_corollary(h: int) -> None:
     """n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2, with right sides as in theory.md."""
     p = closed_form(h)

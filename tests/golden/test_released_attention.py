@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import pytest
+from support.each import each
 from support.hf_configs import released
 
 from separatrix.stacks.architecture import Architecture
@@ -48,7 +48,7 @@ def model(name: str) -> Architecture:
     return read_config(released(f"{name}.json"), settings=settings)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_layers_and_bytes(name: str) -> None:
     read = model(name)
     by_hand = FILES[name]

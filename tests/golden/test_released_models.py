@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
+from support.each import each
 from support.hf_configs import RELEASED, SHARED, released
 
 from separatrix.stacks.architecture import Architecture
@@ -187,7 +188,7 @@ def from_shared(name: str, settings: Settings | None = None) -> Architecture:
     return read_config(released(f"{name}.json"), settings=settings)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_all_rows_of_the_table(name: str) -> None:
     row = ROWS[name]
     model = from_shared(name)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each import each
 
 import separatrix as sx
 from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError
@@ -453,8 +454,8 @@ def test_printed() -> None:
     assert lines[-1].startswith("eva:n=2: LEAK; counts above ")
 
 
-@pytest.mark.parametrize(
-    ("numbers", "said"),
+@each(
+    "numbers, said",
     [
         ({"seed": -1}, "seed is -1; it must be an integer of at least 0"),
         ({"seed": 1.0}, "seed is 1.0"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
@@ -190,7 +191,7 @@ def test_the_formula_is_the_number_of_classes(key: str) -> None:
         ), case
 
 
-@pytest.mark.parametrize(("n", "K", "V"), [(1, 2, 2), (1, 3, 2), (2, 2, 2), (2, 3, 2), (1, 2, 3)])
+@each("n, K, V", [(1, 2, 2), (1, 3, 2), (2, 2, 2), (2, 3, 2), (1, 2, 3)])
 def test_a_promise_leaves_v_to_the_n_prefixes_told_apart_two_by_two(n: int, K: int, V: int) -> None:
     """MQAR: prefixes with different values under a key both hold are told apart. The largest set
     of such, by exhaustive search.
@@ -236,7 +237,7 @@ TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {
 """Alphabet, length and answer of total tasks: every word is an instance."""
 
 
-@pytest.mark.parametrize("name", TOTAL)
+@each("name", TOTAL)
 def test_theorem_i_is_tight_for_total_tasks(name: str) -> None:
     """The quotient automaton: states are the classes of prefixes of each length, in ceil(log2
     max_t C(t)) bits; it knows the position.
@@ -328,8 +329,8 @@ def test_a_decision_has_the_prefixes_of_the_half_range_among_its_own() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("key", "sizes", "value"),
+@each(
+    "key, sizes, value",
     [
         ("recall-distinct", {"n": 700, "K": 9000, "V": 50}, comb(9000, 700) * 50**700),
         (
@@ -360,8 +361,8 @@ def test_counts_no_machine_can_write_down() -> None:
     assert COUNTS["dyck"](k=4, D=n, n=n).ceil_log2() == 2 * n + 1
 
 
-@pytest.mark.parametrize(
-    ("key", "sizes"),
+@each(
+    "key, sizes",
     [
         ("eva", {"n": 3}),
         ("eva", {"n": 3, "V": 0}),

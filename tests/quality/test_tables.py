@@ -5,7 +5,7 @@ behind tokens that are the same whichever is.
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.each import each
 
 from separatrix.tasks import Task, parse_task
 
@@ -47,7 +47,7 @@ def prompt(text: str, facts: list[int], asked: int) -> list[int]:
             raise AssertionError(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "noisy-recall:n=3,noise=3,K=5,V=3",

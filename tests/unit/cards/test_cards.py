@@ -6,6 +6,7 @@ import math
 from math import log2
 
 import pytest
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.cards import CardLine, card, card_facts
@@ -23,8 +24,8 @@ def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
     return {line.question: line for line in card(Architecture.parse(spec), context)}
 
 
-@pytest.mark.parametrize(
-    ("context", "steps", "m"),
+@each(
+    "context, steps, m",
     [
         (8, 1, 6),  # 6 + 2 tokens
         (9, 1, 7),
@@ -246,8 +247,8 @@ def test_every_context_has_a_card(context: int) -> None:
     assert ("hops" in found) == (context >= 36)
 
 
-@pytest.mark.parametrize("name", ["llama-3.1-8b", "jamba-v0.1", "mistral-7b-v0.1", "deepseek-v3"])
-@pytest.mark.parametrize("context", [12, 4096, 131_072])
+@each("name", ["llama-3.1-8b", "jamba-v0.1", "mistral-7b-v0.1", "deepseek-v3"])
+@each("context", [12, 4096, 131_072])
 def test_questions_fit_the_context(name: str, context: int) -> None:
     for question in looked_up(context, values_of(preset(name))).values():
         assert context - 4 <= question.task.length <= context

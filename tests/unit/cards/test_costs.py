@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from separatrix.cards.costs import Crossing, Serving, costs, crossings
 from separatrix.core.errors import ConfigError, SeparatrixError, UnknownNameError
@@ -178,8 +179,8 @@ def test_several_crossings_are_all_found() -> None:
                     assert (here[0] > here[1]) - (here[0] < here[1]) == sign, (what, t)
 
 
-@pytest.mark.parametrize(
-    ("memory", "weights", "batch", "said"),
+@each(
+    "memory, weights, batch, said",
     [
         ("80", None, 1, "memory: '80' has no unit"),
         ("80GiBs", None, 1, "memory: '80GiBs' has the unknown unit 'GiBs'"),

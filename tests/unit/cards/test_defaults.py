@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 
 import pytest
+from support.each import each
 
 from separatrix.cards.memory import taken_by_default
 from separatrix.cli.main import run
@@ -13,8 +14,8 @@ from separatrix.stacks.architecture import MECHANISMS, Architecture, mechanism
 from separatrix.stacks.architecture.resolve import preset
 
 
-@pytest.mark.parametrize(
-    ("spec", "named"),
+@each(
+    "spec, named",
     [
         ("full", {"heads=4", "head_dim=64", "fp32", "kv_heads=heads"}),
         ("full @ heads=4, head_dim=64, fp32, kv_heads=4", set()),  # said, though as by default

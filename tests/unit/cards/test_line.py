@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.cards import CardLine, card
 from separatrix.cards.question import Bound
@@ -11,8 +12,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, SeqComp, parse_task
 
 
-@pytest.mark.parametrize(
-    ("bound", "said", "where"),
+@each(
+    "bound, said, where",
     [
         (
             Bound("I", 7_675_932, 8192),
@@ -43,8 +44,8 @@ def test_how_far_away_a_bound_is(bound: Bound, said: str, where: str) -> None:
     assert line.reason == f"{said}, {where}: why" if where else f"{said}: why"
 
 
-@pytest.mark.parametrize(
-    ("n", "asked", "said"),
+@each(
+    "n, asked, said",
     [
         (7_675_932, 8192, "937 times"),
         (8193, 8192, "1.0001 times"),

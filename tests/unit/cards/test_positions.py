@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.each import each
 
 from separatrix.cards import card_facts
 from separatrix.cards.memory import positions_text
@@ -12,8 +12,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 
 
-@pytest.mark.parametrize(
-    ("spec", "text"),
+@each(
+    "spec, text",
     [
         ("full*2", "learned embeddings"),
         ("gdn*2", "learned embeddings"),

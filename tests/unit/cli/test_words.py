@@ -13,6 +13,7 @@ from pkgutil import walk_packages
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_configs import NEMOTRON
 
 from separatrix import cli, constructions
@@ -196,8 +197,8 @@ def test_what_is_suggested(
     assert said in refused(capsys, *words)
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
+@each(
+    "written, meant",
     [
         ("GDN*3 + Attention", "gdn*3 + full"),
         ("SWA(size=64) + mha", "window(size=64) + full"),
@@ -273,8 +274,8 @@ def test_sizes_are_written_in_any_way(
     assert seen == ["twosum:n=8,M=16"]
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
+@each(
+    "more, said",
     [
         (["8"], "'8' is no size of the task"),
         (["--n"], "--n needs a value"),

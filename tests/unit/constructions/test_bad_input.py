@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.core.errors import SizeError
@@ -10,8 +11,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum, parse_task
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "needs"),
+@each(
+    "text, stack, needs",
     [
         ("twosum:n=8,M=5755", "full @ heads=1, head_dim=4", "at most M = 5,754"),
         ("twosum:n=8,M=5755", "full @ heads=1, head_dim=4", "head_dim >= 14"),

@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.task_cases.dyck import balanced
 
 from separatrix.constructions import Built, construct
@@ -156,8 +157,8 @@ def test_formats_that_hold_every_count_are_named(n: int, formats: str) -> None:
             construct(task, Architecture.parse(narrow))
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
+@each(
+    "spec, said",
     [
         ("deltanet*3", "it needs a linear layer"),
         ("linear*3 @ feature=identity, normaliser=false", "behind it a deltanet or gdn layer"),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, refused, wrong
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import CONSTRUCTIONS, construct
@@ -172,8 +173,8 @@ def test_a_weight_that_the_format_may_flush_is_refused() -> None:
         DERIVATIONS["counting"].proved(task, model, fp16)
 
 
-@pytest.mark.parametrize(
-    ("task", "stack", "status"),
+@each(
+    "task, stack, status",
     [
         (Counting(n=2350), "full", "SOLVABLE"),
         (Counting(n=2351), "full", "OPEN"),

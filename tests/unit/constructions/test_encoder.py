@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, wrong
+from support.each import each
 from support.task_cases.seqcomp import CASE
 
 from separatrix.cards import card
@@ -97,8 +98,8 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     assert all(float(entry["fetch_error"]) < 1e-3 < float(entry["threshold"]) for entry in layers)
 
 
-@pytest.mark.parametrize(
-    ("stack", "message"),
+@each(
+    "stack, message",
     [
         (f"{BOTH}*2", "needs 3 full layers with causal=false"),
         ("full*8", "0 of its layers"),
@@ -180,8 +181,8 @@ TASKS = [
 ]
 
 
-@pytest.mark.parametrize("text", TASKS)
-@pytest.mark.parametrize("stack", [f"{BOTH}*2", f"gdn + {BOTH} + window", f"{BOTH}|gdn"])
+@each("text", TASKS)
+@each("stack", [f"{BOTH}*2", f"gdn + {BOTH} + window", f"{BOTH}|gdn"])
 def test_no_theorem_says_that_it_fails(text: str, stack: str) -> None:
     """All bounds here are about what tokens left of a cut leave to those right of it."""
     architecture = Architecture.parse(f"{stack} @ heads=1, head_dim=1, format=p2")

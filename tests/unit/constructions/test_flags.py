@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 from support.construction_tools import every, wrong
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.stacks.architecture import Architecture
@@ -43,7 +44,7 @@ def test_every_decision(n: int, M: int) -> None:
     assert not wrong(construct(TwoSum(n=n, M=M, form="decision")), tokens, decided(tokens, M))
 
 
-@pytest.mark.parametrize(("n", "M"), [(1, 3), (1, 64), (2, 15), (3, 4), (3, 8), (4, 6), (5, 3)])
+@each("n, M", [(1, 3), (1, 64), (2, 15), (3, 4), (3, 8), (4, 6), (5, 3)])
 def test_every_query_by_bits(n: int, M: int) -> None:
     tokens = every([M] * (n + 1))
     assert not wrong(construct(TwoSum(n=n, M=M), kind="match2-bits"), tokens, met(tokens, M))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.construction_tools import every, refused, wrong
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import construct
@@ -38,8 +39,8 @@ def test_every_input_is_answered_right_and_proved(
     assert "every answer right" in " ".join(verify(built.record, folder=tmp_path).checks)
 
 
-@pytest.mark.parametrize(
-    ("stack", "theorem"),
+@each(
+    "stack, theorem",
     [
         ("full", "retrieval"),
         ("sparse", "block-retrieval"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, refused, wrong
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import construct
@@ -71,8 +72,8 @@ def test_places_that_differ_in_one_bit_are_told_apart_at_4096() -> None:
     assert not wrong(built, tokens, np.full(len(places), 0b101010101010), batch=5)
 
 
-@pytest.mark.parametrize(
-    ("stack", "message"),
+@each(
+    "stack, message",
     [
         ("indexed(index_dim=4)", "index_dim >= 5"),
         ("indexed(head_dim=4)", "head_dim >= 5"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.construction_tools import every, wrong
+from support.each import each
 from support.task_cases.khop import hopped
 
 from separatrix.constructions import Built, construct
@@ -92,8 +93,8 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     assert all(float(entry["fetch_error"]) < 1e-3 < float(entry["threshold"]) for entry in layers)
 
 
-@pytest.mark.parametrize(
-    ("stack", "message"),
+@each(
+    "stack, message",
     [
         ("full(heads=4)", "needs 4 full layers"),
         ("full(heads=3)*4", "the first with 4 heads"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, refused, wrong
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
@@ -194,8 +195,8 @@ def test_hostile_recall_at_thousands_of_tokens(form: str) -> None:
     assert not wrong(built, tokens, answers, batch=4)
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "message"),
+@each(
+    "text, stack, message",
     [
         ("recall:n=4,K=8,V=4", "full + shortconv", "behind it a full layer"),
         ("recall:n=4,K=8,V=4", "shortconv(conv=1) + full", "conv=2, width=4"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.each import each
 
 from separatrix.constructions.parts.limits import Limit, family, largest_proved, limit, limit_below
 from separatrix.constructions.precision import FAMILIES
@@ -14,8 +15,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, parse_task
 
 
-@pytest.mark.parametrize("own", [1, 5, 37, 38, 300, 1000])
-@pytest.mark.parametrize("most", [1, 37, 1000])
+@each("own", [1, 5, 37, 38, 300, 1000])
+@each("most", [1, 37, 1000])
 def test_the_last_size_that_builds_is_found_from_anywhere(own: int, most: int) -> None:
     tried = []
 
@@ -42,7 +43,7 @@ def test_nothing_is_proved_where_nothing_builds() -> None:
     assert "no room" in found.sentence("float32")
 
 
-@pytest.mark.parametrize("largest", [8, 10, 12, 14, 62, 64])
+@each("largest", [8, 10, 12, 14, 62, 64])
 def test_sizes_of_which_there_is_no_task_break_nothing(largest: int) -> None:
     """Brackets come in pairs: an odd n is no task, so it says nothing of a proof."""
 
@@ -84,7 +85,7 @@ def test_sentences_say_what_breaks() -> None:
     assert "most that was" in Limit(size="n", n=8, breaks=None, beyond=None).sentence("float32")
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each("name", FAMILIES)
 def test_every_construction_has_a_size_that_grows(name: str) -> None:
     """With --prove each says how far it carries."""
     task = FAMILIES[name].task(FAMILIES[name].least)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, refused, wider, wrong
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
@@ -161,8 +162,8 @@ def test_hostile_prompts_at_4096_pairs(form: str) -> None:
     assert not wrong(built, tokens, answers, batch=4)
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "message"),
+@each(
+    "text, stack, message",
     [
         ("recall:n=4,K=8,V=4", "full", "a convolution to join"),
         ("recall:n=4,K=8,V=4", "full(conv=1)", "conv >= 2"),
@@ -218,8 +219,8 @@ def test_what_cancels_among_places_is_rounded_beside_a_token() -> None:
         DERIVATIONS["recall"].proved(task, model, FP32)
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "status"),
+@each(
+    "text, stack, status",
     [
         ("recall:n=64,K=256,V=32,form=last", "full(conv=2)", "SOLVABLE"),
         (

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 from support.construction_tools import wrong
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.core.errors import SizeError
@@ -118,8 +119,8 @@ def test_the_gaps_by_hand() -> None:
     assert 14 * math.exp(-32) <= float(second["off_target_mass"]) <= 15 * math.exp(-31.9)
 
 
-@pytest.mark.parametrize(
-    ("stack", "status"),
+@each(
+    "stack, status",
     [
         ("full*2", "SOLVABLE"),
         ("full(head_dim=5, value_dim=9) + full(head_dim=11, value_dim=2)", "SOLVABLE"),
@@ -138,8 +139,8 @@ def test_what_the_theorem_says(stack: str, status: str) -> None:
     assert [v.status for v in found] == ([status] if status == "SOLVABLE" else [])
 
 
-@pytest.mark.parametrize(
-    ("stack", "needs"),
+@each(
+    "stack, needs",
     [
         ("full", "2 full layers"),
         ("gdn*3 + full", "2 full layers"),

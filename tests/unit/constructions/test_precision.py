@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.each import each
 
 from separatrix.cli.main import run
 from separatrix.constructions import CONSTRUCTIONS, construct
@@ -26,7 +27,7 @@ from separatrix.core.errors import SizeError, SpecError
 from separatrix.proofs.arithmetic import BF16
 
 
-@pytest.mark.parametrize("limit", [2, 3, 7, 8, 9, 31, 63, 64])
+@each("limit", [2, 3, 7, 8, 9, 31, 63, 64])
 def test_the_largest_size_is_found(limit: int) -> None:
     asked: list[int] = []
 
@@ -43,7 +44,7 @@ def test_nothing_holds() -> None:
     assert largest_size(lambda size: False, 2, 64) is None
 
 
-@pytest.mark.parametrize("first", [11, 12, 17, 40])
+@each("first", [11, 12, 17, 40])
 def test_the_smallest_failure_is_found(first: int) -> None:
     """Failures from some size on: that size itself, and the one before it survived."""
     assert _failing(lambda size: size >= first, 10, 2, 1000) == (first - 1, first)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, refused
+from support.each import each
 
 from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
@@ -121,8 +122,8 @@ def test_edited_weights_are_refused(
     refused(built, tmp_path, {name: (place, value)}, message)
 
 
-@pytest.mark.parametrize(
-    ("task", "stack", "status"),
+@each(
+    "task, stack, status",
     [
         (QSA(n=512, q=8, V=32, sets=64), "full*2", "SOLVABLE"),
         (QSA(n=512, q=8, V=32, sets=64), "gdn + full + linear + full", "SOLVABLE"),

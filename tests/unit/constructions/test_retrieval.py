@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every, wrong
+from support.each import each
 
 from separatrix.constructions import CONSTRUCTIONS, construct, load
 from separatrix.core.errors import EvidenceError, OutputError, SizeError
@@ -105,8 +106,8 @@ def test_adversarial_inputs_at_4096() -> None:
     assert not wrong(built, array, array[np.arange(len(array)), array[:, -1]], batch=5)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "message"),
+@each(
+    "architecture, message",
     [
         ("gdn*4", "needs 1 full layer with head_dim >= 5"),
         ("full(head_dim=4)", "needs 1 full layer with head_dim >= 5"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.construction_tools import every, wrong
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.constructions.carried import carried
@@ -147,8 +148,8 @@ def test_the_proof_has_an_entry_per_fetch() -> None:
     assert all(entry["score_gap"] == "32" for entry in layers)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "message"),
+@each(
+    "architecture, message",
     [
         ("full*2", "needs 3 full layers"),
         ("full*2", "or .* a bounded layer .* first or second of them"),

@@ -13,6 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 from support.construction_tools import every, wrong
+from support.each import each
 from torch import Tensor
 
 from separatrix.checks.verify.construction import verify_construction
@@ -108,9 +109,7 @@ def test_a_full_layer_is_used_where_there_is_one() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ fp8", "gdn*3"]
-)
+@each("stack", ["sparse(block=12)", "sparse(head_dim=3)", "sparse @ fp8", "gdn*3"])
 def test_a_stack_that_cannot_hold_it_is_refused(stack: str) -> None:
     with pytest.raises(
         SizeError,

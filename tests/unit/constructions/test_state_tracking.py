@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.constructions.tracked import shares
@@ -177,7 +178,7 @@ def test_parity_goes_through_convolutions_norms_and_gates(spec: str) -> None:
         assert float(y[odd][0]) > 1
 
 
-@pytest.mark.parametrize("blocks", [(2,), (3,), (5,), (6,), (4, 3, 5), (16, 9, 5), (128,)])
+@each("blocks", [(2,), (3,), (5,), (6,), (4, 3, 5), (16, 9, 5), (128,)])
 def test_queries_have_a_dyadic_length_and_a_weight_for_every_place(blocks: tuple[int, ...]) -> None:
     one, other, N = shares(blocks)
     assert sum(a * a for a in [*one, *other]) == N * N
@@ -188,8 +189,8 @@ def test_queries_have_a_dyadic_length_and_a_weight_for_every_place(blocks: tuple
         assert len(set(block)) == length
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "needed"),
+@each(
+    "text, stack, needed",
     [
         ("permutation:n=9,k=5", "deltaproduct(householders=3)", "4 updates per token"),
         ("permutation:n=9,k=5", "deltaproduct(householders=4, head_dim=9)", "head_dim >= 10"),

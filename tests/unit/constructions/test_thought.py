@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every
+from support.each import each
 from support.thought_case import TINY, chain
 
 from separatrix.checks.verify import verify, verify_path
@@ -111,8 +112,8 @@ def test_the_gaps_that_its_docstring_derives() -> None:
     assert float(construct(pairs(2, 8, (2,))).record.proof["final_margin"]) > 1.99
 
 
-@pytest.mark.parametrize(
-    ("text", "stack", "message"),
+@each(
+    "text, stack, message",
     [
         ("seqcomp:L=2,m=8,n_1=2,thought=values", None, "take thought=pairs"),
         ("seqcomp-forward:L=2,m=8,n_1=2,thought=pairs", None, "those of seqcomp are constructed"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import UnknownNameError, first_line
 
 KNOWN = ("full", "gdn", "eva", "mamba2", "window")
 
 
-@pytest.mark.parametrize(
-    ("name", "suggested"),
+@each(
+    "name, suggested",
     [
         *(("Full", "full"), ("GDN", "gdn"), ("Eva", "eva"), ("MAMBA2", "mamba2")),
         *(("windov", "window"), ("Windov", "window"), ("gnd", "gdn")),

@@ -8,6 +8,7 @@ from math import comb
 from typing import Any
 
 import pytest
+from support.each import each
 from support.practice_tables import diverged, row, table, trial
 
 from separatrix.cards.measured.table import Rounded, Trial
@@ -40,7 +41,7 @@ def test_what_luck_makes_is_counted() -> None:
     assert even.room == (88 / 250, 162 / 250)
 
 
-@pytest.mark.parametrize("right", [0, 1, 4, 9])
+@each("right", [0, 1, 4, 9])
 def test_what_luck_makes_by_all_cases(right: int) -> None:
     """Of so many right among 24 prompts, every way in which half of them are the one model's."""
     for one in range(max(0, right - 12), min(12, right) + 1):
@@ -59,8 +60,8 @@ def test_equal_counts_are_equal_whatever_they_took() -> None:
     assert said(found).startswith("equal: mechanism gdn, n 8, learning rate 0.003, seed 0: 500 of")
 
 
-@pytest.mark.parametrize(
-    ("right", "expected", "by_luck"),
+@each(
+    "right, expected, by_luck",
     [
         (504, "agrees", True),
         (648, "agrees", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from support.each import each
 from support.toy_experiment import table
 
 from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
@@ -24,7 +25,7 @@ def filled(text: str, stop_at: float = 0.995) -> str:
     return claims.fill(text, {"table": "| a |"}, first=7)
 
 
-@pytest.mark.parametrize(
+@each(
     "claim",
     [
         'median("full") > median("linear") and apart',
@@ -61,8 +62,8 @@ def test_a_claim_that_the_rows_do_not_bear_fails_the_page(claim: str) -> None:
         filled(f"One line.\nIt is so. {{{{{claim}}}}}")
 
 
-@pytest.mark.parametrize(
-    ("claim", "told"),
+@each(
+    "claim, told",
     [
         ('steps("ful") < 100', "unknown cell 'ful'"),
         ("solved(full) == 3", "takes one cell in quotes"),

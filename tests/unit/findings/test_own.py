@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.each import each
 
 from separatrix.findings.own import lacks, measured, recorded
 from separatrix.findings.results import Cell, Results, Seed
@@ -41,8 +41,8 @@ def layout(text: str) -> Architecture:
     return Architecture.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("stack", "tokens"),
+@each(
+    "stack, tokens",
     [
         (STACK, TOKENS),
         # the same cycle, three times as deep: ratio and places stay
@@ -58,8 +58,8 @@ def test_what_is_a_layouts_own(stack: str, tokens: int) -> None:
     assert lacks(cell(), layout(stack), tokens) == ()
 
 
-@pytest.mark.parametrize(
-    ("stack", "tokens", "differs"),
+@each(
+    "stack, tokens, differs",
     [
         (f"(mamba2(heads=1,head_dim=4,state=4,conv=4)*3 + {FULL})*2", TOKENS, "mechanisms"),
         (STACK.replace(",negative=true", ""), TOKENS, "gdn negative=true, here false"),
@@ -80,8 +80,8 @@ def test_what_is_not(stack: str, tokens: int, differs: str) -> None:
     assert said.startswith(differs)
 
 
-@pytest.mark.parametrize(
-    ("task", "differs"),
+@each(
+    "task, differs",
     [
         ("recall:n=16,K=16,V=16,form=independent", []),
         ("recall:n=20,K=32,V=160,form=independent", []),

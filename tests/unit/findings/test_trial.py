@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.engines import InPlace
 from support.practice_tables import row
 from support.practice_tables import trial as seed
@@ -74,8 +75,8 @@ def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("texts", "task", "told"),
+@each(
+    "texts, task, told",
     [
         (("gdn",), "recall", "a trial compares layouts: give two"),
         (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.* tokens, of which a trial trains 128"),

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from support.each import each
 from support.mixers import one_head
 
 from separatrix.core.errors import SizeError
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
+@each(
+    "call, says",
     [
         (
             lambda m: m(torch.zeros(1, 0, 2, dtype=torch.float64)),

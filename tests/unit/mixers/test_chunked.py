@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
+from support.each import each
 from support.mixers import TOKENS, Array, Heads, both_forms, one_head, softmax, tokens_of
 
 from separatrix.mixers.laws import stream
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 23, 100])
+@each("size", [1, 2, 7, 23, 100])
 def test_chunked(size: int) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         seen = [slice(i // size * size, i + 1) for i in range(TOKENS)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.each import each
 from support.hf_recurrent_configs import RECURRENT
 
 from separatrix.core.numbers.bits import sum_bits
@@ -41,8 +42,8 @@ def test_a_small_file_of_the_family(family: str) -> None:
         assert state_numbers(state) == declared
 
 
-@pytest.mark.parametrize(
-    ("name", "width"),
+@each(
+    "name, width",
     [
         ("mamba-2.8b", 2560),
         ("falcon-mamba-7b", 4096),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 from support.mixers import (
     TOKENS,
     Heads,
@@ -22,9 +23,7 @@ from separatrix.mixers.laws import gradients, inputs
 from separatrix.stacks.mechanisms import mechanism
 
 
-@pytest.mark.parametrize(
-    ("topk", "index_heads", "kv_heads"), [(1, 1, 4), (2, 3, 2), (7, 2, 1), (23, 2, 4), (100, 1, 2)]
-)
+@each("topk, index_heads, kv_heads", [(1, 1, 4), (2, 3, 2), (7, 2, 1), (23, 2, 4), (100, 1, 2)])
 def test_indexed(topk: int, index_heads: int, kv_heads: int) -> None:
     heads = Heads(
         "indexed", {"topk": topk, "index_heads": index_heads, "index_dim": 5, "kv_heads": kv_heads}

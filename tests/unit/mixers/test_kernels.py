@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.each import each
 from torch import Tensor
 from torch.func import vmap
 
@@ -379,8 +380,8 @@ def keys(
     )
 
 
-@pytest.mark.parametrize(
-    ("kernel", "given", "words"),
+@each(
+    "kernel, given, words",
     [
         (
             "gla",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.mixers import TOKENS, Array, Heads, both_forms, one_head, phi, tokens_of
 
 
-@pytest.mark.parametrize("normaliser", [True, False])
-@pytest.mark.parametrize("feature", ["elu", "relu", "identity", "taylor"])
+@each("normaliser", [True, False])
+@each("feature", ["elu", "relu", "identity", "taylor"])
 def test_linear(feature: str, normaliser: bool) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         state = 0.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.mixers import Array, Heads, sigmoid, softmax
 
 from separatrix.core.errors import SizeError
@@ -82,7 +83,7 @@ def test_long_sequences_are_capped_in_parts(name: str) -> None:
     torch.testing.assert_close(m(x)[:, -1], m.last(x))
 
 
-@pytest.mark.parametrize("name", ["sparse", "moba", "indexed", "chunked"])
+@each("name", ["sparse", "moba", "indexed", "chunked"])
 def test_others_do_not_cap(name: str) -> None:
     with pytest.raises(SizeError, match=f"caps scores of '{name}'"):
         mixer(mechanism(name, softcap=5), width=8)

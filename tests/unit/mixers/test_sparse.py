@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.mixers import (
     TOKENS,
     TWO_SUM,
@@ -74,9 +75,9 @@ def test_sparse(block: int, topk: int, kv_heads: int) -> None:
     heads.check(head)
 
 
-@pytest.mark.parametrize("rope", [False, True])
-@pytest.mark.parametrize("gates", [False, True])
-@pytest.mark.parametrize("window", [0, 1, 6, 100])
+@each("rope", [False, True])
+@each("gates", [False, True])
+@each("window", [0, 1, 6, 100])
 def test_sparse_window_and_gates(window: int, gates: bool, rope: bool) -> None:
     sizes: dict[str, Any] = {
         "block": 4,
@@ -240,8 +241,8 @@ def test_sizes_of_sparse_with_a_window() -> None:
     ] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("window", "n", "blocks"),
+@each(
+    "window, n, blocks",
     [
         (0, 64, 4),
         (1, 64, 3),
@@ -284,7 +285,7 @@ def test_theorem_ii_takes_gates_and_rotation_but_no_convolution(option: str) -> 
     assert TheoremII().sizes(Architecture.parse(f"{plain.spec}, conv=3"), TWO_SUM) is None
 
 
-@pytest.mark.parametrize("option", SPARSE_OPTIONS)
+@each("option", SPARSE_OPTIONS)
 def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
     spec = Architecture.parse(f"sparse(block=4, {option}) @ heads=1, head_dim=64")
     task = Eva(n=8, V=4)
@@ -318,7 +319,7 @@ def test_block_swaps_take_plain_sparse_heads_only(option: str) -> None:
         selection_gap(copy, 1, copy.init_cache(1), 12)
 
 
-@pytest.mark.parametrize("option", SPARSE_OPTIONS)
+@each("option", SPARSE_OPTIONS)
 def test_a_certificate_of_a_block_swap_is_about_plain_heads(option: str) -> None:
     spec = Architecture.parse(f"sparse(block=4, topk=1, {option}) @ heads=1, head_dim=2, p3")
     task = TwoSum(n=12, M=32)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
+from support.each import each
 from support.mixers import TOKENS, Array, Heads, softmax
 
 from separatrix.mixers import mixer
@@ -12,7 +12,7 @@ from separatrix.mixers.laws import close, drawn, inputs
 from separatrix.stacks.mechanisms import mechanism
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 23, 100])
+@each("size", [1, 2, 7, 23, 100])
 def test_window(size: int) -> None:
     def head(h: int, q: Array, k: Array, v: Array) -> Array:
         seen = [slice(max(0, i - size + 1), i + 1) for i in range(TOKENS)]

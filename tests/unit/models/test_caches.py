@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from support.each import each
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.models.caches import (
@@ -70,12 +71,12 @@ def test_what_is_not_finite_stays_so_and_is_on_the_border() -> None:
     assert Grid(3, 0).border_distance(x).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("grid", [Grid(1, 0), Grid(3, -1), Grid(32, -64), Grid(12, 64)])
+@each("grid", [Grid(1, 0), Grid(3, -1), Grid(32, -64), Grid(12, 64)])
 def test_text_and_back(grid: Grid) -> None:
     assert Grid.parse(str(grid)) == grid
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "p3",

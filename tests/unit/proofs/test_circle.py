@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.proofs import circle
 from separatrix.proofs.balls import cos_bounds
@@ -83,7 +84,7 @@ def test_what_is_no_number_is_far_away(broken: float) -> None:
     assert circle.farthest(points).distance >= 2
 
 
-@pytest.mark.parametrize("modulus", [3, 4, 5, 16, 33])
+@each("modulus", [3, 4, 5, 16, 33])
 def test_bounds_hold_for_all_pairs(modulus: int) -> None:
     """Points up to 2^-9 off the circle, scores of all pairs in exact rationals."""
     rng = np.random.default_rng(modulus)

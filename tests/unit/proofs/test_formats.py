@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from support.each import each
 
 from separatrix.mixers.base.mixer import DTYPES
 from separatrix.mixers.ops.softmax import fused_softmax, softmax
@@ -39,8 +40,8 @@ def inside(enclosure: Enclosure, found: torch.Tensor) -> None:
     assert (numbers <= enclosure.high).all()
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("seed", range(8))
+@each("name", FORMATS)
+@each("seed", range(8))
 def test_maps_and_sums_stay_inside(name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     some = arithmetic(name)
@@ -62,8 +63,8 @@ def test_maps_and_sums_stay_inside(name: str, seed: int) -> None:
     inside(add(point, deepened, "s"), in_torch(x, some) + written)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("keys", [3, 100, 300, 1500])
+@each("name", FORMATS)
+@each("keys", [3, 100, 300, 1500])
 def test_averages_stay_inside(name: str, keys: int) -> None:
     """One key ahead of all others by 12 or more, as the fused kernel and the explicit form give its
     value; and any average.
@@ -89,7 +90,7 @@ def test_averages_stay_inside(name: str, keys: int) -> None:
     inside(averaged(every.hull(), every.hull(), keys, Fraction(0), "w"), flat)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each("name", FORMATS)
 def test_a_bound_that_is_too_small_is_caught(name: str) -> None:
     """With four digits more than the format has: random sums leave the enclosure."""
     rng = np.random.default_rng(1)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import FP32
@@ -39,8 +40,8 @@ def test_the_lowest_bits() -> None:
     assert lowest_bits(np.zeros(1))[0] > 1000
 
 
-@pytest.mark.parametrize(
-    ("left", "weight", "exact"),
+@each(
+    "left, weight, exact",
     [
         ((1.0, 1.0), (1.0, FINE), False),  # 1 + 2^-30 has 31 bits, float32 holds 24
         ((1.0, FINE), (1.0, 1.0), False),
@@ -225,7 +226,7 @@ def test_images_of_gates() -> None:
         assert bounds(-1.0, 1.0)[0] < low
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_float32_stays_inside(seed: int) -> None:
     """Random maps, sums and thresholds of random scales, in float32 and two orders of sums, of
     numbers inside random enclosures.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from flint import arb, ctx
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
@@ -19,8 +20,8 @@ LLAMA = Rotation(500_000, 128, "llama3_8_1_4_8192")
 YARN = Rotation(150_000, 64, "yarnexact_32_32_1_4096")
 
 
-@pytest.mark.parametrize("rotation", [Rotation(10_000, 16), LLAMA, YARN])
-@pytest.mark.parametrize("first", [0, 70_000, MOST_PLACES - 40])
+@each("rotation", [Rotation(10_000, 16), LLAMA, YARN])
+@each("first", [0, 70_000, MOST_PLACES - 40])
 def test_what_pytorch_computes_lies_within(rotation: Rotation, first: int) -> None:
     places = np.arange(first, first + 40)
     cos, sin = turned(rotation, places)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
+from support.each import each
 
 from separatrix.proofs.arithmetic import FP32, arithmetic
 from separatrix.proofs.softmax import Match, averaging, growth, mixing, off_target
@@ -14,8 +15,8 @@ from separatrix.proofs.softmax import Match, averaging, growth, mixing, off_targ
 U = FP32.summed
 
 
-@pytest.mark.parametrize("keys", [1, 2, 100, 5000])
-@pytest.mark.parametrize("mass", [Fraction(0), Fraction(1, 7), Fraction(3)])
+@each("keys", [1, 2, 100, 5000])
+@each("mass", [Fraction(0), Fraction(1, 7), Fraction(3)])
 def test_mixing_bounds_every_corner_and_wastes_next_to_nothing(keys: int, mass: Fraction) -> None:
     """One other key of weight `mass` and value -1 or 1, every factor of a term at one of its two
     extremes e^a and e^-a.
@@ -72,9 +73,9 @@ def test_averaging_counts_its_roundings() -> None:
     """16 keys: 16 additions, one rescaling of 66 u, and a constant; 2 u where exp is within 2 u
     and nothing is rescaled.
     """
-    for keys, each, name in ((16, 82, "fp32"), (160, 820, "fp64"), (16, 16, "p20")):
+    for keys, terms, name in ((16, 82, "fp32"), (160, 820, "fp64"), (16, 16, "p20")):
         some = arithmetic(name)
-        least = (1 + some.summed) ** each - 1
+        least = (1 + some.summed) ** terms - 1
         assert least < averaging(keys, some) < least + 300 * some.summed
 
 

@@ -14,6 +14,7 @@ import pytest
 from adversaries.iv_adversary import adversary_iv
 from adversaries.two_readings import TwoReadings, TwoReadingsSizes
 from adversaries.two_solvers import enough_two, two_readings_solver
+from support.each import each
 
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.protocols.collision import AdversaryFailed, Collision, check_collision
@@ -97,8 +98,8 @@ def test_random_protocols_of_iv_always_collide(sizes: TwoReadingsSizes, seeds: r
         )
 
 
-@pytest.mark.parametrize(
-    ("way", "m", "n_1", "t", "less"),
+@each(
+    "way, m, n_1, t, less",
     [
         ("rows", 3, 1, 3, {"reads": 26}),
         ("rows", 2, 2, 2, {"reads": 15}),
@@ -125,8 +126,8 @@ def test_one_value_less_than_a_solver_of_iii_needs(
     assert not failed.value.promised
 
 
-@pytest.mark.parametrize(
-    ("way", "m", "n_1", "t", "less"),
+@each(
+    "way, m, n_1, t, less",
     [
         ("rows", 3, 1, 3, {"reads_2": 26}),
         ("rows", 2, 2, 2, {"reads_2": 15}),

@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 from adversaries.existence import find_block_messages
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.protocols.block_messages import (
@@ -122,9 +123,7 @@ def test_the_theorems_own_protocol_is_right_everywhere(
     )
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"N": 1}, {"k": 3}, {"k": -1}, {"messages": 0}, {"B": 4, "distinct": True}]
-)
+@each("wrong", [{"N": 1}, {"k": 3}, {"k": -1}, {"messages": 0}, {"B": 4, "distinct": True}])
 def test_sizes_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(SizeError, match="blocks need"):
         BlockMessageSizes(**({"T": 2, "B": 2, "N": 4, "k": 1, "messages": 2} | wrong))  # pyright: ignore[reportArgumentType]

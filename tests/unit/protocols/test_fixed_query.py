@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator
 
 import pytest
 from adversaries.existence import find_fixed_query
+from support.each import each
 
 from separatrix.protocols.fixed_query import (
     Answers,
@@ -31,7 +32,7 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "count"), COUNTS)
+@each("answers, count", COUNTS)
 def test_one_value_less_than_theory_md_counts_is_too_few(answers: Answers, count: int) -> None:
     """Composition n^n, equality and disjointness 2^n (theory.md, section 3)."""
     assert classes(answers) == count

@@ -23,6 +23,7 @@ from adversaries.rectangles import rectangle
 from adversaries.trials import TORN, WAYS, play, plays
 from adversaries.vi_adversary import AdversaryVI, adversary_vi
 from adversaries.vii_adversary import AdversaryVII, adversary_vii
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import AdversaryFailed
@@ -130,8 +131,8 @@ def test_no_assertion_fails_at_a_protocol_that_keeps_the_rules() -> None:
     assert sum(one.asserted for one in ends) > 35_476
 
 
-@pytest.mark.parametrize(
-    ("way", "seed", "law"),
+@each(
+    "way, seed, law",
     [
         (TORN, 3, "query"),
         ("side channel", 3, "known"),

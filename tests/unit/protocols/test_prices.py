@@ -13,6 +13,7 @@ from adversaries.many_readings import ManyReadingsSizes
 from adversaries.prices import Choice, Prices, fewer_than
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Sizes
@@ -72,7 +73,7 @@ def test_prices_are_those_of_the_theorems(own: Prices) -> None:
     assert [2**price for price in theirs] == totals
 
 
-@pytest.mark.parametrize(("bins", "balls"), [(1, 1), (2, 3), (3, 2), (3, 4), (4, 4)])
+@each("bins, balls", [(1, 1), (2, 3), (3, 2), (3, 4), (4, 4)])
 def test_occupancy_by_brute_force(bins: int, balls: int) -> None:
     drawn = [len(set(hits)) for hits in product(range(bins), repeat=balls)]
     for y in range(1, bins + 2):
@@ -83,7 +84,7 @@ def test_occupancy_by_brute_force(bins: int, balls: int) -> None:
 SIZES = ManyReadingsSizes(m=4, branching=(1, 2), t=2, reads=(2, 2), caches=(1, 2, 2))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"branching": (2,)},
@@ -101,7 +102,7 @@ def test_sizes_that_no_theorem_has(change: dict[str, object]) -> None:
         replace(SIZES, **change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     "choice",
     [
         Choice(contents=(1,)),

@@ -12,6 +12,7 @@ from adversaries.two_solvers import enough_two, two_readings_solver
 from hypothesis import given
 from hypothesis import strategies as st
 from support.depth_sizes import four, three
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.protocols.collision import oracle
@@ -184,7 +185,7 @@ def test_written_messages_clip_and_are_silent_otherwise() -> None:
     assert tables("early", (), (), 9) == 0
 
 
-@pytest.mark.parametrize("wrong", [{"m": 1}, {"t": 0}, {"t": 3}, {"n_1": 0}, {"caches_1": 0}])
+@each("wrong", [{"m": 1}, {"t": 0}, {"t": 3}, {"n_1": 0}, {"caches_1": 0}])
 def test_sizes_out_of_range(wrong: dict[str, int]) -> None:
     for kind in (OneReadingSizes, TwoReadingsSizes):
         with pytest.raises(SizeError, match="a protocol needs"):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from support.each import each
 
 from separatrix.tasks.tracking import arrangements
 
 SIZES = [(2, False), (3, True), (4, False), (4, True), (5, True)]
 
 
-@pytest.mark.parametrize(("k", "even"), SIZES)
+@each("k, even", SIZES)
 def test_products_are_those_of_matrices(k: int, even: bool) -> None:
     every = arrangements(k, even=even)
     # column j of p has its one at p(j), so that p q is p after q
@@ -29,7 +29,7 @@ def test_products_are_those_of_matrices(k: int, even: bool) -> None:
     assert (every.product(tokens) == chain[:, -1]).all()
 
 
-@pytest.mark.parametrize(("k", "even"), SIZES)
+@each("k, even", SIZES)
 def test_ids_are_in_lexicographic_order(k: int, even: bool) -> None:
     every = arrangements(k, even=even)
     assert every.rows.tolist() == sorted(every.rows.tolist())

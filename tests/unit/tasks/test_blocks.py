@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.tasks import Eva
 from separatrix.tasks.base.task import MOST_ROWS, Part, parts, rows_of
@@ -45,9 +46,7 @@ def test_rows_of_a_block() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "kind", [np.random.MT19937, np.random.SFC64, np.random.Philox, np.random.PCG64]
-)
+@each("kind", [np.random.MT19937, np.random.SFC64, np.random.Philox, np.random.PCG64])
 def test_any_generator_draws_in_one_call_what_it_draws_in_two(
     kind: type[np.random.BitGenerator],
 ) -> None:

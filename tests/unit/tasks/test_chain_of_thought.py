@@ -168,8 +168,8 @@ def test_the_law_of_each_value(text: str) -> None:
     assert abs(best - float(task.chance)) < 0.01
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@each(
+    "text, said",
     [
         ("eva:n=4,thought=values", "eva: there is no chain"),
         ("khop:n=12,V=4,k=2,thought=pairs", "khop: there is no w to pair"),
@@ -236,7 +236,7 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("key", [*DEEP, "I'", "CPW-1.1"])
+@each("key", [*DEEP, "I'", "CPW-1.1"])
 def test_no_theorem_about_depth_speaks_of_chains_or_of_the_other_order(key: str) -> None:
     """One layer composes any number of functions step by step, or while reading."""
     architecture, steps = DEEP.get(key, (f"full*1 @ {paper_sizes(1, 4, 8)}", 3))
@@ -306,7 +306,7 @@ def test_no_audit_of_a_chain(task: Thought) -> None:
     assert str(refused.value).endswith(f"audit the task without it: {task.task.spec}")
 
 
-@pytest.mark.parametrize("form", [[], {}, None, 3])
+@each("form", [[], {}, None, 3])
 def test_a_form_that_is_no_word(form: Any) -> None:
     with pytest.raises(UnknownNameError, match="unknown form of thought"):
         Thought(task=SeqComp(L=1, m=3, branching=()), form=form)

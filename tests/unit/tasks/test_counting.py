@@ -12,6 +12,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.tasks import Counting, counting, parse_task
 
@@ -178,9 +179,7 @@ def test_levels_of_long_prompts_take_no_time() -> None:
     assert Fraction(1, task.symbols) < task.level("counts") < Fraction(12, task.symbols)
 
 
-@pytest.mark.parametrize(
-    ("n", "V", "form"), [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")]
-)
+@each("n, V, form", [(1, 2, "ones"), (7, 2, "ones"), (6, 3, "queried"), (4, 9, "queried")])
 def test_chance_of_independent_tokens(n: int, V: int, form: str) -> None:
     """The most likely number of successes among n of probability 1/V."""
     likely = max(Fraction(comb(n, c) * (V - 1) ** (n - c), V**n) for c in range(n + 1))

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.numbers.counts import Power
 from separatrix.tasks import Disjointness, parse_task
@@ -46,8 +47,8 @@ def described(n: int, others: int = 1) -> dict[Prompt, Fraction]:
     for start in starts:
         for kind in itertools.product("uv-", repeat=n - 2):
             p = Fraction(1, 8 * len(starts))
-            for each in kind:
-                p *= Fraction(weight[each], 2 + others)
+            for one in kind:
+                p *= Fraction(weight[one], 2 + others)
             # twice for each of the two orders of the pair
             for mine, other in itertools.product(((1, 0), (0, 1)), repeat=2):
                 u = [int(k == "u") for k in kind]
@@ -92,7 +93,7 @@ def test_odd_places_less_even_ones_gain_what_the_level_allows() -> None:
     assert task.level("quarters") == Fraction(1, 2) + Fraction(5, 32)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@each("n", [2, 3, 4, 5])
 def test_neither_half_nor_any_count_tells(n: int) -> None:
     """Exactly: u, v and both numbers of elements are as likely under either answer, and never
     more than one element is common.

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks.base.levels import share_of_the_mode
@@ -57,7 +58,7 @@ def test_numbers_that_are_held_are_not_drawn(ids: int) -> None:
     assert not np.isin(rows, (1, 3)).any()
 
 
-@pytest.mark.parametrize("ids", [1, 2, 8, 11, 1 << 16, 1 << 17, (1 << 32) - 1, 1 << 32])
+@each("ids", [1, 2, 8, 11, 1 << 16, 1 << 17, (1 << 32) - 1, 1 << 32])
 def test_uniform_by_its_law(ids: int) -> None:
     """In 16 parts as equal as ids allow: chi-square below freedom + 5 sigma."""
     drawn = uniform(ids, (101, 303), rng()).astype(np.int64)
@@ -146,7 +147,7 @@ def test_ids_too_many_to_pack_are_drawn_alike() -> None:
     ]
 
 
-@pytest.mark.parametrize("values", [1, 2, 5, 40])
+@each("values", [1, 2, 5, 40])
 def test_zipf_by_its_law(values: int) -> None:
     drawn = zipf(values, (100, 2_000), rng())
     total = 200_000

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import Dyck, Task, parse_task
@@ -38,8 +39,8 @@ def test_answers_by_hand() -> None:
     assert Dyck(n=6, k=2, D=3).answer(prompts).tolist() == [1, 0, 1, 1, 1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "D", "t", "count"),
+@each(
+    "n, k, D, t, count",
     [
         (2, 2, 1, 1, 1 + 2),  # one bracket: ( or [ open, or a closing one
         (8, 2, 4, 4, 1 + 1 + 4 + 16),  # 0, 2 or 4 open
@@ -129,8 +130,8 @@ def test_up_to_five_neighbours_do_not_tell_a_prompt_too_deep(n: int, k: int, D: 
     assert task.answer(task._nested(labels, np.random.default_rng(3))).tolist() == labels.tolist()
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "D", "remedy"),
+@each(
+    "n, k, D, remedy",
     [
         (2, 2, 1, "D >= 5"),
         (90, 4, 4, "D >= 5"),
@@ -239,8 +240,8 @@ def test_a_shift_changes_how_deep_brackets_stand_and_nothing_else() -> None:
     assert means[0] + 0.2 < means[1] < means[2] - 0.2
 
 
-@pytest.mark.parametrize(
-    ("text", "least"),
+@each(
+    "text, least",
     [
         ("k=2,D=5,shift=shallow", 26),
         ("k=3,D=9,shift=deep", 26),

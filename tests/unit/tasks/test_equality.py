@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
@@ -127,8 +128,8 @@ def test_weighted_sums_and_neighbours_do_not_tell(n: int, r: int, places: int) -
     ).any()
 
 
-@pytest.mark.parametrize(
-    ("n", "hidden"),
+@each(
+    "n, hidden",
     [(8, 2), (24, 3), (32, 3), (48, 4), (64, 5), (96, 7), (128, 8), (256, 11), (1024, 14)],
 )
 def test_ones_at_places_modulo_what_is_hidden_do_not_tell(n: int, hidden: int) -> None:
@@ -152,7 +153,7 @@ def test_ones_at_places_modulo_what_is_hidden_do_not_tell(n: int, hidden: int) -
     assert task.level("larger moduli") == 1
 
 
-@pytest.mark.parametrize("n", [3, 8, 24, 33, 64, 128, 256, 600])
+@each("n", [3, 8, 24, 33, 64, 128, 256, 600])
 def test_the_level_of_one_place_compared_is_how_often_it_differs(n: int) -> None:
     tokens, targets = Equality(n=n).sample(4_000, np.random.default_rng(4))
     differ = (tokens[:, :n] != tokens[:, n:])[targets == 0].mean(0)
@@ -221,7 +222,7 @@ def test_the_family_grows_with_n() -> None:
     assert (tasks.smallest, tasks.largest, tasks.at(12)) == (1, 10**12, Equality(n=12))
 
 
-@pytest.mark.parametrize("n", [0, -3, 10**12 + 1, 2.0, True, "4"])
+@each("n", [0, -3, 10**12 + 1, 2.0, True, "4"])
 def test_bad_sizes(n: object) -> None:
     with pytest.raises(SizeError, match="n is"):
         Equality(n=n)  # type: ignore[arg-type]

@@ -259,7 +259,7 @@ def test_only_tasks_of_the_theorem_declare_facts() -> None:
     assert kinds == set(APART)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 16, 17, 10_000, 10_001])
+@each("n", [2, 3, 5, 16, 17, 10_000, 10_001])
 def test_the_entries_that_local_questions_ask_for(n: int) -> None:
     """theory.md: N = ceil(sqrt n)."""
     facts = Eva(n=n, V=7, shift="local").facts()

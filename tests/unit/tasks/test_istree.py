@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.core.errors import SizeError, Undecided, UnknownNameError
 from separatrix.core.numbers.partitions import Partitions
@@ -76,9 +77,7 @@ def partitions(things: int, groups: int) -> int:
     return row[groups]
 
 
-@pytest.mark.parametrize(
-    ("things", "groups"), [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)]
-)
+@each("things, groups", [(3, 2), (7, 7), (9, 1), (30, 11), (300, 72), (1000, 187)])
 def test_the_number_of_partitions_by_its_recursion(things: int, groups: int) -> None:
     count = Partitions(things, groups)
     right = partitions(things, groups)
@@ -273,7 +272,7 @@ def test_the_family_drops_the_shift() -> None:
     assert (tasks.smallest, tasks.largest, tasks.at(12)) == (3, 10**12, IsTree(n=12))
 
 
-@pytest.mark.parametrize("bad", [2, 0, -3, 10**12 + 1, 2.0, True, "4"])
+@each("bad", [2, 0, -3, 10**12 + 1, 2.0, True, "4"])
 def test_bad_sizes(bad: object) -> None:
     with pytest.raises(SizeError, match="n is"):
         IsTree(n=bad)  # type: ignore[arg-type]

@@ -35,8 +35,8 @@ def test_the_example_of_the_paper() -> None:
     assert [int(free(12, 5, k).answer(prompt)[0]) for k in (1, 2, 3, 4)] == [1, 2, 5, 5]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "chain"),
+@each(
+    "prompt, chain",
     [
         ([0, 0], [0, 0, 0]),  # the hop stays where a token repeats the one before
         ([1, 0], [2, 2, 2]),
@@ -53,9 +53,7 @@ def test_chains_by_hand(prompt: list[int], chain: list[int]) -> None:
     assert free(len(prompt), 2, 3).intermediate(np.array([prompt])).tolist() == [chain]
 
 
-@pytest.mark.parametrize(
-    ("n", "V", "k"), [(2, 2, 1), (5, 2, 2), (6, 3, 1), (6, 3, 2), (7, 3, 4), (5, 4, 2)]
-)
+@each("n, V, k", [(2, 2, 1), (5, 2, 2), (6, 3, 1), (6, 3, 2), (7, 3, 4), (5, 4, 2)])
 def test_chance_of_random_letters_by_counting(n: int, V: int, k: int) -> None:
     """All sequences without equal neighbours are equally likely."""
     task = free(n, V, k)

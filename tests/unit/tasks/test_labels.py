@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 from support.task_cases import EXAMPLES, few
 
 from separatrix.cli.main import run
@@ -34,8 +35,8 @@ def test_as_zoology_has_them() -> None:
     assert labelled(MQAR, prompt) == [due.get(place, IGNORED) for place in range(16)]
 
 
-@pytest.mark.parametrize(
-    ("text", "prompt", "label"),
+@each(
+    "text, prompt, label",
     [
         ("eva:n=3,V=4", [2, 0, 3, 2], 3),
         ("recall:n=2,K=3,V=2,form=absent", [3, 1, 2, 0, 3], 1),
@@ -49,7 +50,7 @@ def test_by_hand(text: str, prompt: list[int], label: int) -> None:
     assert labelled(text, prompt) == [IGNORED] * (len(prompt) - 1) + [label]
 
 
-@pytest.mark.parametrize("task", few(EXAMPLES, sizes=1, shifts=False))
+@each("task", few(EXAMPLES, sizes=1, shifts=False))
 def test_labels_stand_where_answers_are_due(task: Task) -> None:
     """One id for each answer, below the stated number, and none of them a token that means
     something else: ids that the prompt shares are values of it.

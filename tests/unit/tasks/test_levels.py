@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.tasks.base.levels import share_of_a_composed_mode, share_of_the_mode
 
@@ -22,7 +23,7 @@ def test_by_hand() -> None:
     assert share_of_the_mode(1, 5) == 1
 
 
-@pytest.mark.parametrize(("n", "V"), [(2, 3), (4, 3), (5, 2), (6, 4), (3, 7)])
+@each("n, V", [(2, 3), (4, 3), (5, 2), (6, 4), (3, 7)])
 def test_by_all_functions(n: int, V: int) -> None:
     largest = [max(map(f.count, f)) for f in itertools.product(range(V), repeat=n)]
     assert share_of_the_mode(n, V) == Fraction(sum(largest), n * V**n)
@@ -36,7 +37,7 @@ def test_beyond_the_exact_sizes_it_is_a_bound(n: int) -> None:
     assert shares.mean() - 4 * shares.std() / 2000**0.5 <= share_of_the_mode(n, 8) <= 1
 
 
-@pytest.mark.parametrize(("m", "n"), [(2, 1), (3, 1), (2, 2), (2, 3)])
+@each("m, n", [(2, 1), (3, 1), (2, 2), (2, 3)])
 def test_the_mode_of_a_composition_by_all_functions(m: int, n: int) -> None:
     """f_1: [m] -> [m], then a row f_2: [m] -> [n m]: a bound from above, exact where no two values
     have more than t < m/2 arguments each, as for m = 2.

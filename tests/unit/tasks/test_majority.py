@@ -13,6 +13,7 @@ from math import comb
 import numpy as np
 import pytest
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.tasks import Majority, parse_task
 
@@ -27,8 +28,8 @@ def test_answers_by_hand() -> None:
     assert Majority(n=7, k=3).answer(np.array([[1, 0, 2, 1, 2, 1, 0]])).tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "counts"),
+@each(
+    "n, k, counts",
     [
         *(
             (3, 2, [2, 1]),
@@ -59,7 +60,7 @@ def test_a_clear_winner_has_any_count() -> None:
     assert max(counts.values()) < 500 + 5 * 500**0.5
 
 
-@pytest.mark.parametrize(("n", "k"), [(3, 2), (6, 2), (7, 2), (4, 3), (6, 3)])
+@each("n, k", [(3, 2), (6, 2), (7, 2), (4, 3), (6, 3)])
 def test_order_is_uniform(n: int, k: int) -> None:
     """Chi-square over all prompts that can be drawn, below freedom + 5 sigma."""
     task = Majority(n=n, k=k)
@@ -129,7 +130,7 @@ def test_levels_by_brute_force(n: int, k: int) -> None:
     assert (task.level("counts"), task.level("constant")) == (1, Fraction(1, k))
 
 
-@pytest.mark.parametrize("n", range(3, 14))
+@each("n", range(3, 14))
 def test_no_other_prefix_of_two_symbols_has_more_classes(n: int) -> None:
     """By the number of ones so far and of ones to come."""
     found = [
@@ -146,8 +147,8 @@ def shares(total: int, parts: int) -> list[tuple[int, ...]]:
     return [c for c in itertools.product(range(total + 1), repeat=parts) if sum(c) == total]
 
 
-@pytest.mark.parametrize(
-    ("n", "k"),
+@each(
+    "n, k",
     [*((n, 3) for n in range(3, 13)), *((n, 4) for n in range(4, 9)), (5, 5), (6, 5), (7, 5)],
 )
 def test_all_counts_of_half_a_prompt_are_told_apart(n: int, k: int) -> None:

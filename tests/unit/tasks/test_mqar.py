@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
@@ -48,8 +49,8 @@ def test_power_a_is_a_number_however_it_is_written() -> None:
     assert parse_task(tasks[0].spec) == tasks[0]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each(
+    "change, said",
     [
         ({2: 2}, "a key is paired twice"),
         ({2: 0}, "a key lies outside 1..5"),
@@ -158,7 +159,7 @@ def test_the_family_grows_in_pairs() -> None:
     assert counts == sorted(counts)
 
 
-@pytest.mark.parametrize("power_a", [0, -1, 17, float("inf"), True, None, "0,01"])
+@each("power_a", [0, -1, 17, float("inf"), True, None, "0,01"])
 def test_bad_power_a(power_a: Any) -> None:
     with pytest.raises(SizeError, match="power_a is"):
         MQAR(vocab_size=12, input_seq_len=16, num_kv_pairs=2, power_a=power_a)

@@ -11,6 +11,7 @@ from math import comb
 import networkx
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import Neighbour, parse_task
@@ -30,8 +31,8 @@ def test_answers_by_hand() -> None:
     assert Neighbour(n=3, d=3, V=2).answer(np.array(prompts)).tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "said"),
+@each(
+    "prompt, said",
     [
         ([0, 9, 3, 8, 6, 8, 1], "different labels"),
         ([5, 8, 5, 9, 4, 9, 5], "different labels"),
@@ -229,7 +230,7 @@ def test_the_family_keeps_d_and_v() -> None:
     assert (tasks.smallest, tasks.largest, tasks.at(12)) == (3, 10**12, Neighbour(n=12, d=5, V=3))
 
 
-@pytest.mark.parametrize("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
+@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
 def test_bad_sizes(bad: object) -> None:
     with pytest.raises(SizeError, match="n is"):
         Neighbour(n=bad, d=4, V=2)  # type: ignore[arg-type]

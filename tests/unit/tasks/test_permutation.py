@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.tasks import Permutation, Thought, parse_task
@@ -37,7 +38,7 @@ def test_the_chain_is_that_of_the_products_so_far() -> None:
     assert thought.answer(np.array([[1, 3, 4, 1, 2]])).tolist() == [[-1, -1, 1, 2, 1]]
 
 
-@pytest.mark.parametrize(("n", "k"), [(8, 3), (9, 4), (9, 5), (8, 6)])
+@each("n, k", [(8, 3), (9, 4), (9, 5), (8, 6)])
 def test_the_last_of_the_chain_is_the_answer(n: int, k: int) -> None:
     task = Permutation(n=n, k=k)
     tokens, targets = task.sample(500, np.random.default_rng(0))
@@ -93,7 +94,7 @@ def test_too_short_to_draw() -> None:
         Permutation(n=7, k=3).sample(1, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 8, 9])
+@each("n", [3, 4, 5, 8, 9])
 def test_levels_of_two_things_by_all_prompts(n: int) -> None:
     """The best threshold on the number of ones; the best table of the token behind the latest
     one unlike the last, or none.
@@ -140,7 +141,7 @@ def test_the_family_keeps_k_and_drops_the_shift() -> None:
     assert Permutation(n=7, k=3, shift="swaps").spec == "permutation:n=7,k=3,shift=swaps"
 
 
-@pytest.mark.parametrize("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
+@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
 def test_bad_sizes(bad: object) -> None:
     with pytest.raises(SizeError, match="n is"):
         Permutation(n=bad, k=3)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.counted_classes import counted_classes
+from support.each import each
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Exact, Power
@@ -42,8 +43,8 @@ def test_sizes_by_hand() -> None:
     assert task.prefix_classes() == Power(2, 8)
 
 
-@pytest.mark.parametrize(
-    ("n", "q", "V", "classes"),
+@each(
+    "n, q, V, classes",
     [(5, 2, 4, 512), (5, 3, 4, 1024), (6, 4, 6, 23328), (5, 5, 4, 4), (3, 2, 2, 4)],
 )
 def test_classes_by_hand(n: int, q: int, V: int, classes: int) -> None:
@@ -135,7 +136,7 @@ def test_values_stand_about_equally_often() -> None:
     assert len(set(map(tuple, counts.tolist()))) == 4
 
 
-@pytest.mark.parametrize(("q", "V"), [(2, 3), (2, 6), (3, 10), (4, 9)])
+@each("q, V", [(2, 3), (2, 6), (3, 10), (4, 9)])
 def test_the_chance_of_averages_by_counting(q: int, V: int) -> None:
     w = (V - 1) // q
     often = Counter(map(sum, itertools.product(range(w + 1), repeat=q)))
@@ -194,7 +195,7 @@ def test_families() -> None:
     )
 
 
-@pytest.mark.parametrize("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
+@each("bad", [0, -3, 10**12 + 1, 2.0, True, "4"])
 def test_bad_sizes(bad: object) -> None:
     with pytest.raises(SizeError, match="n is"):
         QSA(n=bad, q=2, V=2)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from math import comb, factorial, lcm
 
 import numpy as np
 import pytest
+from support.each import each
 from support.question_cases import by_hand
 
 from separatrix.constructions import construct
@@ -240,8 +241,8 @@ def test_seen_prompts_end_in_their_question() -> None:
         assert (alone[:, 10] == (0 if w is None else tokens[:, w])).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "before", "after"),
+@each(
+    "text, before, after",
     [
         ("parity:n=4,queries=all", [2] * 3, [2]),
         ("modular:n=4,m=3,queries=2", [2] * 3, [2]),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import Index, Recall
@@ -20,7 +21,7 @@ def test_the_table_of_the_module() -> None:
     assert Index(n=4, V=4).answer(np.array([[2, 0, 3, 0, 6]])).tolist() == [3]
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@each("n", [2, 3, 5, 8])
 def test_counts_are_those_of_the_theory(n: int) -> None:
     rows = [
         (Recall(n=n, K=9, V=3), "recall-promise", {"n": n, "V": 3}),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.each import each
 from support.task_cases import CASES
 
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.resized import repeats
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_there_are_no_more_prompts_than_said(name: str) -> None:
     case = CASES[name]
     for task in case.tiny[:3]:
@@ -20,7 +21,7 @@ def test_there_are_no_more_prompts_than_said(name: str) -> None:
 EXACT = ("eva:n=3,V=2", "index:n=2,V=3", "parity:n=5", "seqcomp:L=2,m=2,n_1=2", "seqcomp:L=1,m=3")
 
 
-@pytest.mark.parametrize("spec", EXACT)
+@each("spec", EXACT)
 def test_where_the_number_is_exact(spec: str) -> None:
     task = parse_task(spec)
     instances = set(CASES[task.name].all_instances(task))

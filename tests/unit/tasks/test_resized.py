@@ -133,8 +133,8 @@ def test_what_cannot_be_changed(
         resized(parse_task(spec), text)
 
 
-@pytest.mark.parametrize(
-    ("spec", "text", "found"),
+@each(
+    "spec, text, found",
     [
         # 2 + m + 2 m tokens with n_1 = 2, and 2 + 2 m with n_1 = 1
         ("seqcomp:L=2,m=20,n_1=2", "n=16", "seqcomp:L=2,m=4,n_1=2"),
@@ -152,8 +152,8 @@ def test_sizes_of_compositions(spec: str, text: str, found: str) -> None:
     assert resized(parse_task(spec), text).task.spec == found
 
 
-@pytest.mark.parametrize(
-    ("trained", "text", "tested", "said"),
+@each(
+    "trained, text, tested, said",
     [
         ("recall:n=8,K=16,V=4", "shift=zipf", "recall:n=8,K=16,V=4,shift=zipf", "shift=zipf"),
         ("recall:n=8,K=16,V=4,shift=few", "shift=none", "recall:n=8,K=16,V=4", "shift=none"),
@@ -171,8 +171,8 @@ def test_another_draw_is_read_alike(trained: str, text: str, tested: str, said: 
     assert read_longer(task, [text], task.length) == (found,)
 
 
-@pytest.mark.parametrize(
-    ("trained", "text", "error"),
+@each(
+    "trained, text, error",
     [
         ("recall:n=8,K=16,V=4", "shift=none", "leaves"),
         ("recall:n=8,K=16,V=4", "shift=few-er", "unknown shift"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.each import each
 from support.task_cases import CASES
 
 from separatrix.core.errors import SizeError
@@ -100,7 +101,7 @@ def test_w_counts_its_tuples_first_part_fastest() -> None:
         TASK.join_w((1,))
 
 
-@pytest.mark.parametrize("level", [-1, 3, 4, 1.0])
+@each("level", [-1, 3, 4, 1.0])
 def test_levels_that_do_not_exist(level: int) -> None:
     with pytest.raises(SizeError, match="level is"):
         TASK.N(level)
@@ -268,7 +269,7 @@ def test_shifts_draw_what_they_say(task: SeqComp | SeqCompForward) -> None:
     assert abs(best - float(task.chance)) < 5 * (float(task.chance) / len(targets)) ** 0.5
 
 
-@pytest.mark.parametrize("values", [2, 3, 4, 5, 8, 100])
+@each("values", [2, 3, 4, 5, 8, 100])
 def test_octaves_end_with_the_values(values: int) -> None:
     """One over the number of binary digits of `values` for value 0, and no value beyond."""
     task = SeqComp(L=1, m=values, shift="zipf")

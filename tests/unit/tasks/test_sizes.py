@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.tasks import Eva
 from separatrix.tasks.base.described import add_sizes, check_names, name_of, read_sizes, require
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "sizes"),
+@each(
+    "text, name, sizes",
     [
         ("eva", "eva", {}),
         (" eva : n = 4 ", "eva", {"n": 4}),
@@ -27,8 +28,8 @@ def test_what_is_read(text: str, name: str, sizes: dict[str, object]) -> None:
     assert read_sizes(text, "n, V") == sizes
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "said"),
+@each(
+    "text, error, said",
     [
         ("eva:", SpecError, "expected size=value, found '' in the task 'eva:'; sizes are n, V"),
         ("eva:n", SpecError, "found 'n'"),
@@ -44,8 +45,8 @@ def test_what_is_refused(text: str, error: type[Exception], said: str) -> None:
         read_sizes(text, "n, V")
 
 
-@pytest.mark.parametrize(
-    ("text", "sizes", "joined"),
+@each(
+    "text, sizes, joined",
     [
         ("eva", [], "eva"),
         ("eva:n=4,", [], "eva:n=4,"),

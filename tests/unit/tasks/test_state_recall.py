@@ -8,6 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import StateRecall, parse_task
@@ -25,8 +26,8 @@ def test_the_table_that_opens_the_module() -> None:
     assert parse_task("state-recall:n=8,V=2,K=3") == StateRecall(n=8, V=2, K=3, P=5)
 
 
-@pytest.mark.parametrize(
-    ("place", "token", "said"),
+@each(
+    "place, token, said",
     [
         (0, 2, r"part 'memory' holds 2; it must lie in \[0, 2\)"),
         (4, 1, r"part 'pointers' holds 1; it must lie in \[2, 6\)"),

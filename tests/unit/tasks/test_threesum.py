@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 from support.two_sum import Distribution, says_nothing
 
 from separatrix.core.errors import SizeError
@@ -130,8 +131,8 @@ def test_the_nearest_key_is_worth_less_than_its_level(n: int, M: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "promised"),
+@each(
+    "text, promised",
     [
         ("n=3,M=31", False),
         ("n=4,M=8", False),
@@ -177,7 +178,7 @@ def test_the_obvious_decision_is_told_by_its_values_and_repeats() -> None:
     assert not same_law(new_tokens(tokens), new_tokens(planted))
 
 
-@pytest.mark.parametrize(("n", "M"), [(3, 5), (5, 13), (9, 41), (24, 288)])
+@each("n, M", [(3, 5), (5, 13), (9, 41), (24, 288)])
 def test_decisions_are_drawn_from_half_n_squared_on(n: int, M: int) -> None:
     ThreeSum(n=n, M=M, form="decision").sample(20, np.random.default_rng(0))
     if M > 5:
@@ -230,7 +231,7 @@ def test_the_family_keeps_the_ratio() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ThreeSum.grid)
+@each("text", ThreeSum.grid)
 def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
     M = parse_task(f"threesum:{text}").sizes()["M"]
     assert all(M % d for d in range(2, M))

@@ -5,7 +5,6 @@ definition of the task.
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from support.each import each
 from support.task_cases import CASES, EXAMPLES, TINY, few
 
@@ -40,7 +39,7 @@ def test_they_are_one_token_apart_and_answered_differently(task: Task) -> None:
         assert set(prompt[runs.m - runs.shorter : runs.m]) <= {runs.b}
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
+@each("name", sorted(KNOWN))
 def test_runs_of_larger_tasks_are_no_shorter(name: str) -> None:
     task = CASES[name].examples[0]
     tasks = task.family()
@@ -50,8 +49,8 @@ def test_runs_of_larger_tasks_are_no_shorter(name: str) -> None:
     assert lengths == sorted(lengths)
 
 
-@pytest.mark.parametrize(
-    ("spec", "shorter"),
+@each(
+    "spec, shorter",
     [
         # n >= 2T + 1 for a T of 50 tokens: 100 bits are too few, 101 are not
         ("parity:n=100", 49),

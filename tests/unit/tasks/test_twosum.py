@@ -198,8 +198,8 @@ def test_even_and_odd_ids_say_nothing_where_the_modulus_is_odd(n: int, M: int, f
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "promised"),
+@each(
+    "text, promised",
     [
         ("n=3,M=67", False),
         ("n=64,M=8", False),
@@ -216,15 +216,13 @@ def test_small_sizes_promise_nothing(text: str, promised: bool) -> None:
     assert task.level("position") == Fraction(1, 2) < task.level("last tokens") < 1
 
 
-@pytest.mark.parametrize("text", TwoSum.grid)
+@each("text", TwoSum.grid)
 def test_the_modulus_of_the_grid_is_prime(text: str) -> None:
     M = parse_task(f"twosum:{text}").sizes()["M"]
     assert all(M % d for d in range(2, M))
 
 
-@pytest.mark.parametrize(
-    ("M", "D"), [(3, 1), (5, 2), (8, 1), (9, 2), (16, 2), (17, 4), (67, 12), (257, 60), (1031, 210)]
-)
+@each("M, D", [(3, 1), (5, 2), (8, 1), (9, 2), (16, 2), (17, 4), (67, 12), (257, 60), (1031, 210)])
 def test_the_modulus_that_is_hidden(M: int, D: int) -> None:
     """The largest of those listed with three values of 1..M-1 for every residue, four for even M:
     of M = 17 four each modulo 4 (of 6 two or three); of M = 16 seven or eight modulo 2.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.numbers.counts import Exact
@@ -24,8 +25,8 @@ from separatrix.theory.solves.steps import composable
 TINY = "heads=1, head_dim=1"
 
 
-@pytest.mark.parametrize(
-    ("spec", "task", "n"),
+@each(
+    "spec, task, n",
     [
         (
             f"linear @ {TINY}",
@@ -57,8 +58,8 @@ def test_full_attention_is_not_refuted_by_theorem_i() -> None:
     assert TheoremI().threshold(Architecture.parse(f"full @ {TINY}"), Eva(n=64, V=64)) is None
 
 
-@pytest.mark.parametrize(
-    ("values", "entries", "h", "fails"),
+@each(
+    "values, entries, h, fails",
     [(2, 2, 2, False), (2, 2, 1, True), (3, 3, 4, True), (3, 3, 5, False)],
 )
 def test_theorem_i_prime_by_exhausting_protocols(
@@ -116,11 +117,11 @@ def _maps(items: int, values: int):
     return grow([])
 
 
-@pytest.mark.parametrize(
-    ("T", "B", "k", "N"),
+@each(
+    "T, B, k, N",
     [(1, 1, 0, 2), (2, 1, 1, 2), (2, 1, 1, 3), (2, 2, 1, 2), (2, 1, 1, 4), (2, 2, 1, 3)],
 )
-@pytest.mark.parametrize("c", [0, 1, 2])
+@each("c", [0, 1, 2])
 def test_theorem_ii_is_an_equivalence_at_tiny_sizes(T: int, B: int, k: int, N: int, c: int) -> None:
     """Repeats allowed: a block's content is any non-empty set of at most B values. v is clear
     for a block if its message decides it.
@@ -130,9 +131,7 @@ def test_theorem_ii_is_an_equivalence_at_tiny_sizes(T: int, B: int, k: int, N: i
     assert sign.positive is not _protocol_exists(T, B, k, c, N)
 
 
-@pytest.mark.parametrize(
-    ("u", "B", "N"), [(0, 2, 5), (1, 1, 3), (2, 3, 5), (4, 2, 4), (3, 3, 3), (5, 2, 9)]
-)
+@each("u, B, N", [(0, 2, 5), (1, 1, 3), (2, 3, 5), (4, 2, 4), (3, 3, 3), (5, 2, 9)])
 def test_traces_by_enumeration(u: int, B: int, N: int) -> None:
     """Traces of a block on u of N values, repeats allowed."""
     seen = {
@@ -195,8 +194,8 @@ def test_exact_one_is_zero_bits() -> None:
     assert not Exact(1).exceeds_bits(0)
 
 
-@pytest.mark.parametrize(
-    ("carrier", "steps"),
+@each(
+    "carrier, steps",
     [
         ("window(size=2)", 3),  # from z_0 to w, the next token
         ("window(size=1)", 2),
@@ -313,8 +312,8 @@ def test_demand_and_supply_that_grow_side_by_side_end_the_search() -> None:
     assert TheoremI().threshold(architecture, Eva(n=1, V=4)) is None
 
 
-@pytest.mark.parametrize("kind", [Equality, Disjointness])
-@pytest.mark.parametrize("n", [2, 3, 5])
+@each("kind", [Equality, Disjointness])
+@each("n", [2, 3, 5])
 def test_theorem_i_prime_counts_strings_under_one_last_bit(
     kind: type[Equality | Disjointness], n: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 import separatrix as sx
 from separatrix.stacks.architecture import Architecture
@@ -17,8 +18,8 @@ def verdict(spec: str, n: int, k: int, D: int) -> sx.Verdict:
     return sx.judge(Architecture.parse(spec), Dyck(n=n, k=k, D=D))[0]
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 256])
-@pytest.mark.parametrize("D", [1, 3, 16])
+@each("k", [1, 2, 5, 256])
+@each("D", [1, 3, 16])
 def test_the_state_has_room_for_every_class(k: int, D: int) -> None:
     """With slots just enough, Theorem I's count of stacks fits into the bits of the state."""
     bits = max(1, (k - 1).bit_length())
@@ -34,8 +35,8 @@ def test_no_more_slots_are_needed_than_brackets_can_be_closed() -> None:
     assert verdict(f"{PLAIN}, head_dim=3, value_dim=1", 8, 2, 100).theorem == "none"
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
+@each(
+    "spec, said",
     [
         ("gdn*3", "no layer is shown to count"),
         ("linear + deltanet*2", "no layer is shown to count"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
@@ -20,7 +21,7 @@ dimensions.
 """
 
 
-@pytest.mark.parametrize(("task", "keys", "values"), TASKS)
+@each("task, keys, values", TASKS)
 def test_the_room_it_takes(task: str, keys: int, values: int) -> None:
     def solved(head_dim: int, value_dim: int) -> bool:
         stack = Architecture.parse(f"full @ heads=1, head_dim={head_dim}, value_dim={value_dim}")

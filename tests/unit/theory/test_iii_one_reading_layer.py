@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.depth_sizes import three
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
@@ -45,14 +46,14 @@ def test_the_inequalities_are_those_of_theory_md(
     assert III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), three(h, s0, s1, o)) is (first and second)
 
 
-@pytest.mark.parametrize("wrong", [{"r": 0}, {"r": 5}, {"t": 0}, {"t": 5}, {"n_1": 0}])
+@each("wrong", [{"r": 0}, {"r": 5}, {"t": 0}, {"t": 5}, {"n_1": 0}])
 def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(SizeError, match="Theorem III needs"):
         Parameters(**({"m": 4, "n_1": 1, "r": 2, "t": 2} | wrong))
 
 
-@pytest.mark.parametrize(
-    ("spec", "sizes"),
+@each(
+    "spec, sizes",
     [
         # h = H (d+1) p = 40; linear state H d (d+1) p = 160; gdn state H d d p = 128
         ("full", three(40, 0, 0)),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.depth_sizes import five, four, three
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes
@@ -162,9 +163,9 @@ def test_values_next_to_each_other_keep_their_difference() -> None:
     assert abs(found / places - 1) < 1e-12
 
 
-@pytest.mark.parametrize("sigma", [0, 7])
-@pytest.mark.parametrize("more", [0, 5])
-@pytest.mark.parametrize("g", [1, 3, 10])
+@each("sigma", [0, 7])
+@each("more", [0, 5])
+@each("g", [1, 3, 10])
 def test_the_smallest_x_by_trying_all(g: int, more: int, sigma: int) -> None:
     for r, owed in ((2, 40), (5, 900), (9, 4_000)):
         exact = Counting(x=1, r=r, base=6, each=4, owed=owed, g=g, caches=sigma, few=4, more=more)

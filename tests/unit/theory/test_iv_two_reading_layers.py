@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.depth_sizes import four
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
@@ -88,16 +89,14 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
                 )
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"r": 1}, {"r": 4}, {"q": 9}, {"t": 0}, {"t": 9}, {"g": 0}, {"g": 3}]
-)
+@each("wrong", [{"r": 1}, {"r": 4}, {"q": 9}, {"t": 0}, {"t": 9}, {"g": 0}, {"g": 3}])
 def test_parameters_out_of_range(wrong: dict[str, int]) -> None:
     with pytest.raises(SizeError, match="Theorem IV needs"):
         Parameters(**({"m": 8, "n_1": 2, "r": 2, "q": 3, "t": 2, "g": 1} | wrong))
 
 
-@pytest.mark.parametrize(
-    ("spec", "sizes"),
+@each(
+    "spec, sizes",
     [
         ("full*2", four(40, 40, 0, 0)),
         ("full|gdn + full|gdn + gdn", four(40, 40, 128, 256)),

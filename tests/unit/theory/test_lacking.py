@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
@@ -46,8 +47,8 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         assert verdict.theorem != "none" or len(reason) > 20, (question, verdict.statement)
 
 
-@pytest.mark.parametrize(
-    ("spec", "text", "said"),
+@each(
+    "spec, text, said",
     [
         ("full*4 @ fp8", "eva:n=64,V=64", "keep numbers in fp8"),
         ("full(rope=true)*4 @ int8, positions=none", "eva:n=64,V=64", "bf16 may take 0.0"),
@@ -87,8 +88,8 @@ def test_a_question_that_is_known_before_needs_no_memory_of_the_facts() -> None:
     assert (verdict.status, verdict.theorem) == ("SOLVABLE", "question-first")
 
 
-@pytest.mark.parametrize("bits", [0, 1, 7, 63, 100])
-@pytest.mark.parametrize("values", [2, 3, 10, 256])
+@each("bits", [0, 1, 7, 63, 100])
+@each("values", [2, 3, 10, 256])
 def test_facts_that_bits_hold_by_counting(bits: int, values: int) -> None:
     assert facts_held(bits, values) == max(N for N in range(bits + 1) if values**N <= 2**bits)
 

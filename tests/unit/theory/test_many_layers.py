@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import CheckFailed, SeparatrixError
@@ -72,8 +73,8 @@ def test_sizes_of_a_stack() -> None:
     assert _sizes("VII", mixed) == Sizes((40, 40, 40), (0, 160, 0, 320), (0, 0, 0))
 
 
-@pytest.mark.parametrize(
-    ("stack", "speaks"),
+@each(
+    "stack, speaks",
     [
         ("full*3", True),
         ("full|linear + full*2", True),
@@ -192,8 +193,8 @@ def test_every_number_edited_is_refused(verdict: Verdict) -> None:
         _refused(verdict, numbers)
 
 
-@pytest.mark.parametrize(
-    ("change", "breaks"),
+@each(
+    "change, breaks",
     [
         # by steps that the slack of the row does not cover, in the bad direction
         ({"y_1": 896}, "A"),

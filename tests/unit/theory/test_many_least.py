@@ -6,6 +6,7 @@ from math import prod
 from random import Random
 
 import pytest
+from support.each import each
 
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture import Architecture
@@ -43,7 +44,7 @@ def test_it_is_below_every_size_that_a_search_finds(seed: int) -> None:
     assert (least > 0) == (bits <= min(sizes.h))
 
 
-@pytest.mark.parametrize("h", [60, 300, 10**4, 10**7])
+@each("h", [60, 300, 10**4, 10**7])
 def test_it_grows_like_the_closed_form(h: int) -> None:
     """n = 10008 h^9 + .. of three layers: both are h^9, but for logarithms."""
     sizes = Sizes((h, h, h), (0, 0, 0, 0), (0, 0, 0))
@@ -68,8 +69,8 @@ def test_caches_that_w_reads_after_make_it_larger() -> None:
     assert large > 10 * small
 
 
-@pytest.mark.parametrize(
-    ("stack", "key", "steps", "silent"),
+@each(
+    "stack, key, steps, silent",
     [
         ("full*3 + linear @ heads=1, head_dim=16", "VII", 3, True),
         ("full*3 + linear @ heads=1, head_dim=16", "VI", 4, True),

@@ -10,6 +10,7 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
@@ -166,8 +167,8 @@ def test_numbers_are_read_back() -> None:
     assert Parameters.of(GOOD | {"of another theorem": 1}) == p
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [
         *(("m", 9), ("n_2", 5), ("m'", 7), ("G", 3), ("g", 4), ("t", 13), ("t", 1), ("x", 5)),
         *(("y_1", 5), ("y_1", 0), ("Delta_1", 1), ("Y_2", 49), ("Y_3", 145), ("Y_3", 0)),
@@ -179,7 +180,7 @@ def test_parameters_out_of_range_are_refused(name: str, value: int) -> None:
         Parameters.of(GOOD | {name: value})
 
 
-@pytest.mark.parametrize("name", ["Delta_1", "Delta_3", "Y_2", "f_4", "n_2", "n_3"])
+@each("name", ["Delta_1", "Delta_3", "Y_2", "f_4", "n_2", "n_3"])
 def test_missing_parameters_are_refused(name: str) -> None:
     with pytest.raises((SizeError, KeyError)):
         Parameters.of({key: value for key, value in GOOD.items() if key != name})

@@ -10,6 +10,7 @@ from math import exp, log
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.each import each
 
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
@@ -28,8 +29,8 @@ from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
 from separatrix.theory.search.reals import Real, whole
 
 
-@pytest.mark.parametrize(
-    ("bins", "balls", "groups", "bits"),
+@each(
+    "bins, balls, groups, bits",
     [
         (278, 234, 1, 117),
         (10**4, 3 * 10**4, 1, 10**3),
@@ -57,7 +58,7 @@ def test_the_largest_number_of_bins_is_that_of_balls(
     assert not certified(proposed + 2 + proposed // 10**6)
 
 
-@pytest.mark.parametrize("least", [2, 10, 47, 144, 1000])
+@each("least", [2, 10, 47, 144, 1000])
 def test_logarithms_of_integers_are_searched_like_integers(least: int) -> None:
     """x + 4 y over integers with x y >= `least`, by trying all of them."""
 

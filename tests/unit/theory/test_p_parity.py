@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
@@ -32,8 +33,8 @@ def verdict(spec: str, task: str) -> Verdict | None:
     return TheoremP().judge(Architecture.parse(spec), parse_task(task))
 
 
-@pytest.mark.parametrize(
-    ("spec", "T"),
+@each(
+    "spec, T",
     [
         # theory.md, section 10: n >= 131,073 = 2 T + 1 for one layer with a bf16 state
         ("gla @ bf16", 1 + 65_535),
@@ -74,7 +75,7 @@ def test_T_by_hand(spec: str, T: int) -> None:
         recheck(at)
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
     [
         *("deltanet", "deltanet(negative=true)", "gdn", "deltaproduct", "kda", "rwkv"),
@@ -120,7 +121,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each("name", EXPECTED)
 def test_released_models(name: str) -> None:
     found = standstill(preset(name))
     assert (None if found is None else found.tokens) == EXPECTED[name]
@@ -204,9 +205,7 @@ def settled_after(seen: Sequence[object]) -> int:
     return place
 
 
-@pytest.mark.parametrize(
-    "bits", [*itertools.product((1, 2, 3), repeat=1), *itertools.product((1, 2, 3), repeat=3)]
-)
+@each("bits", [*itertools.product((1, 2, 3), repeat=1), *itertools.product((1, 2, 3), repeat=3)])
 def test_a_slow_cascade_attains_T(bits: tuple[int, ...]) -> None:
     """Each layer waits until the one before it stands still, and hands on when it stands itself:
     theory.md, section 10, counts 27 cases.

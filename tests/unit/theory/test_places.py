@@ -9,6 +9,7 @@ from math import cos, log
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from torch import Tensor
 
 from separatrix.core.numbers.rotary import Rotation
@@ -102,7 +103,7 @@ def test_embeddings_beside_rotations_take_nothing_away(task: Task) -> None:
     assert decided(stack, task)[0] == "SOLVABLE"
 
 
-@pytest.mark.parametrize("stack", ["sparse*2", "moba*2", "compressed*2", "full*2 @ fp8"])
+@each("stack", ["sparse*2", "moba*2", "compressed*2", "full*2 @ fp8"])
 def test_rotations_are_no_reason_where_there_are_none(stack: str) -> None:
     status, sentence, _ = decided(stack, EQUAL)
     assert status == "OPEN"
@@ -136,8 +137,8 @@ def test_a_stack_with_rotations_and_embeddings_has_both() -> None:
     assert "12 address bits" in decided(f"{both}, rope_dim=50", EVA)[1]
 
 
-@pytest.mark.parametrize(
-    ("first", "solves"),
+@each(
+    "first, solves",
     [
         ("gdn(conv=4, head_dim=64)", True),
         ("gdn(conv=1, head_dim=64)", False),
@@ -294,8 +295,8 @@ def test_two_rotated_layers_compare_strings_by_offsets(n: int) -> None:
     assert (model(torch.from_numpy(tokens)).argmax(-1).numpy() == task.answer(tokens)).all()
 
 
-@pytest.mark.parametrize(
-    ("stack", "tokens"),
+@each(
+    "stack, tokens",
     [
         ("gdn*3 + full @ positions=none, heads=4, bf16, state_format=fp32", 2**18),
         ("gdn*2 + full @ positions=none, heads=4, bf16, state_format=fp32", 2**12),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.each import each
 
 from separatrix.cards import card
 from separatrix.core.evidence.records import Verdict
@@ -123,8 +124,8 @@ def test_about_35_bits_whatever_n() -> None:
     assert asked(stack).numbers["key_bits"] == 17
 
 
-@pytest.mark.parametrize(
-    ("spec", "solvable"),
+@each(
+    "spec, solvable",
     [
         # a key, the token before, and room for a value: each a layer
         ("gdn(conv=4)*3", True),

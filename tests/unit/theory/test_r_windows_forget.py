@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.depth_sizes import three
+from support.each import each
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
@@ -46,8 +47,8 @@ def said(model: Architecture, text: str, key: str = "R") -> Verdict | None:
     return found[0] if found else None
 
 
-@pytest.mark.parametrize(
-    ("spec", "cut", "wanted"),
+@each(
+    "spec, cut, wanted",
     [
         ("window(size=5)", 0, (4, 0, 0)),
         ("window(size=5, conv=3)", 7, (6, 0, 0)),  # a convolution on the keys adds
@@ -79,7 +80,7 @@ def test_lags(spec: str, cut: int, wanted: tuple[int, int, int]) -> None:
     assert lost(spec, cut) == wanted
 
 
-@pytest.mark.parametrize("spec", ["full", "window + sparse", "reused", "mla + rglru", "fox", "nsa"])
+@each("spec", ["full", "window + sparse", "reused", "mla + rglru", "fox", "nsa"])
 def test_it_is_silent_where_a_layer_reads_every_token(spec: str) -> None:
     model = Architecture.parse(f"{spec} @ heads=1")
     assert Lags.of(model) is None
@@ -226,8 +227,8 @@ def test_strings_need_room_behind_the_cut(spec: str, n: int) -> None:
         recheck(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "sizes"),
+@each(
+    "text, sizes",
     [
         ("equality:n={}", (1, 2, 3, 4, 5)),
         ("disjointness:n={}", (2, 3, 4, 5)),
@@ -236,7 +237,7 @@ def test_strings_need_room_behind_the_cut(spec: str, n: int) -> None:
         ("counting:n={}", (2, 3, 4, 5, 6, 7)),
     ],
 )
-@pytest.mark.parametrize("size", [3, 4, 5])
+@each("size", [3, 4, 5])
 def test_windows_alone_fail_exactly_where_two_prompts_look_alike(
     text: str, sizes: tuple[int, ...], size: int
 ) -> None:
@@ -276,8 +277,8 @@ def test_a_bit_of_state_does_not_help_where_it_is_said_to_fail() -> None:
             assert any(len(answers) > 1 for answers in seen.values())
 
 
-@pytest.mark.parametrize(
-    ("spec", "text", "n"),
+@each(
+    "spec, text, n",
     [
         # 1 + 2 x 3 tokens are seen, so that the eighth is asked for a bit that is lost
         ("window(size=4)*2", "parity:n=9", 8),

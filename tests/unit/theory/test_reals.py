@@ -9,6 +9,7 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
+from support.each import each
 
 from separatrix.theory.search.reals import Real, dot, exp, expm1, ln, log1p, log2, real, whole
 
@@ -42,7 +43,7 @@ def test_logarithms_of_1_and_a_little(x: float) -> None:
         assert near(log1p(x), arb(x).log1p(), 3e-15)
 
 
-@pytest.mark.parametrize("power", [1, 60, 1_000, 40_000])
+@each("power", [1, 60, 1_000, 40_000])
 def test_integers_and_numbers_beyond_floats(power: int) -> None:
     with ctx.workprec(200):
         assert near(ln(7**power), arb(7).log() * power)
@@ -83,6 +84,6 @@ BITS: list[tuple[Callable[[float], float], float, str]] = [
 """What one machine gives; another that differs in a last bit finds other sizes."""
 
 
-@pytest.mark.parametrize(("function", "x", "bits"), BITS)
+@each("function, x, bits", BITS)
 def test_every_last_bit(function: Callable[[float], float], x: float, bits: str) -> None:
     assert function(x).hex() == bits

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.depth_sizes import five, four, three
+from support.each import each
 
 from separatrix.tasks import SeqComp
 from separatrix.theory.base import at_most, listed, number
@@ -24,8 +25,8 @@ from separatrix.theory.search.evolve import Grid, Point, descend, evolve
 from separatrix.theory.search.reals import least_factor, settle
 
 
-@pytest.mark.parametrize("r", [1, 2, 7, 100])
-@pytest.mark.parametrize("base", [1, 2, 3, 50])
+@each("r", [1, 2, 7, 100])
+@each("base", [1, 2, 3, 50])
 def test_the_smallest_factor_by_trying_all(base: int, r: int) -> None:
     for cost, owed in product((0, 1, 5, 3 * r, 9 * r + 1), (0, 1, 17, 400, 5000)):
         expected = next(x for x in count(1) if x * (r * log2(x * base) - cost) > owed)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
@@ -25,8 +26,8 @@ def first(spec: str, task: str) -> Verdict:
     return judge(Architecture.parse(spec), parse_task(task))[0]
 
 
-@pytest.mark.parametrize(
-    ("task", "things", "swaps", "values"),
+@each(
+    "task, things, swaps, values",
     [
         ("parity:n=9", 2, 1, 1),
         # the longest cycle of S_5 is five exchanges less one; four places tell the fifth
@@ -83,8 +84,8 @@ def test_the_things_move_as_the_answers_say(task: str) -> None:
         assert stands.tolist() == answers[answer].tolist()
 
 
-@pytest.mark.parametrize(
-    ("task", "r", "d", "e"),
+@each(
+    "task, r, d, e",
     [
         ("parity:n=9", 1, 1, 1),
         ("permutation:n=9,k=2", 1, 1, 1),

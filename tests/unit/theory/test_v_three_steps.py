@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.depth_sizes import five
+from support.each import each
 from support.paper_sizes import paper_sizes
 
 from separatrix.core.errors import SizeError
@@ -141,7 +142,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
                 assert not any(V.holds(trial, sizes) for trial in trials), trials
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"X": 0},

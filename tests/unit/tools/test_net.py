@@ -8,6 +8,7 @@ from pathlib import Path
 import net
 import pytest
 from net import Absent, Found, Section, Value
+from support.each import each
 from support.net_lines import SECTIONS
 
 import separatrix as sx
@@ -48,8 +49,8 @@ def test_a_changed_line_is_named(
     assert capsys.readouterr().out.splitlines()[0] == told
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "near"),
+@each(
+    "old, new, near",
     [
         ("~1 100", "~1 100.0001", True),  # a millionth of the largest
         ("~1 100", "~1.0001 100", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.training.alone import train
@@ -42,9 +43,7 @@ def test_progress_is_told_and_the_end_is_early() -> None:
     assert trained.steps_done < 300
 
 
-@pytest.mark.parametrize(
-    "change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}]
-)
+@each("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])
 def test_bad_runs(change: dict[str, int]) -> None:
     with pytest.raises(SizeError, match=next(iter(change))):
         replace(RUN, **change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
+from support.each import each
 
 from separatrix.training.compare import APART, allowance, unequal
 from separatrix.training.run import Run
@@ -37,8 +37,8 @@ def test_equal_budgets() -> None:
     assert said.startswith("FLOPs ")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each(
+    "change, said",
     [
         ({"steps": 200}, {"steps 100 and 200", "tokens 12,800 and 25,600"}),
         ({"batch": 16}, {"batch 8 and 16", "tokens 12,800 and 25,600"}),

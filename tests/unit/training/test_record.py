@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.checks.verify.measurement import verify_measurement
 from separatrix.core.errors import CheckFailed, EvidenceError, SizeError, SpecError
@@ -187,8 +188,8 @@ def test_the_record_holds_single_answers_where_several_are_due() -> None:
     assert measurement(RUN, [counted]).answers == ()
 
 
-@pytest.mark.parametrize(
-    ("place", "change"),
+@each(
+    "place, change",
     [
         (0, {"right": [401, 0]}),
         (0, {"right": [250]}),
@@ -228,7 +229,7 @@ def test_what_is_said_of_answers(place: int, change: dict[str, Any]) -> None:
             verify_measurement(replace(record, answers=fewer))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"right": 401},
@@ -251,7 +252,7 @@ def test_a_seed_counts_once() -> None:
         measurement(RUN, [])
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"tested": 100},
@@ -322,7 +323,7 @@ def test_a_hostile_format() -> None:
         Outcome.from_json(data | {"formats": [{"format": "bf16"}]})
 
 
-@pytest.mark.parametrize("name", [*COUNTED.to_json()])
+@each("name", [*COUNTED.to_json()])
 def test_a_hostile_outcome(name: str) -> None:
     data = COUNTED.to_json()
     fits = {

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, sha256
@@ -69,8 +70,8 @@ def test_every_field_tells_runs_apart_and_comes_back() -> None:
     assert len(keys) == len(CHANGES) + 1
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
+@each(
+    "changed, said",
     [
         ({"stop_at": 0.99}, "stop_at is 0.99"),
         ({"plateau": 100}, "its steps alone"),
@@ -136,7 +137,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@each("name", CHANGES)
 def test_any_value_in_any_field(name: str) -> None:
     """It is refused in a short line, or the run comes back from JSON as it is."""
     for value in HOSTILE:
@@ -158,8 +159,8 @@ def refusal(name: str, value: object) -> str:
     return ""
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "said"),
+@each(
+    "change, kind, said",
     [
         ({"steps": 0}, SizeError, "steps is 0"),
         ({"seed": True}, SizeError, "seed is True"),
@@ -178,8 +179,8 @@ def test_bad_values(change: dict[str, Any], kind: type[SeparatrixError], said: s
         replace(RUN, **change)
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "said"),
+@each(
+    "change, kind, said",
     [
         ({"task": "parity:n=9999999999999"}, SizeError, "n is 9999999999999"),
         ({"task": "parity:n=9999999"}, SizeError, r"more than 2\^30 tokens at once"),

@@ -263,8 +263,8 @@ def test_nothing_fits_and_what_would_do() -> None:
     assert "no budget" in " ".join(obstacles(nothing))
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
+@each(
+    "changed, said",
     [
         ({"tasks": []}, "no task is given"),
         ({"context": 0}, "context is 0"),
@@ -516,8 +516,8 @@ def test_a_budget_and_what_goes_a_little_beyond_it_are_told_apart() -> None:
     assert "at most 3.5000 GiB" in design_document(found).text(100)
 
 
-@pytest.mark.parametrize(
-    ("amounts", "texts"),
+@each(
+    "amounts, texts",
     [
         ((8 * 2**30,), ["1.0 GiB"]),
         ((8 * 2**30, 16 * 2**30), ["1.0 GiB", "2.0 GiB"]),

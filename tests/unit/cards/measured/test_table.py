@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.practice_tables import diverged, row, table, trial
 
 from separatrix.cards.measured import table as tables
@@ -134,8 +135,8 @@ def _rounded(body: Any) -> Any:
     return _beside(body)["formats"][0]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each(
+    "change, said",
     [
         (lambda body: _trial(body).update(right=1001), "impossible counts"),
         (lambda body: _trial(body).update(tested=0), "impossible counts"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.small_table import KIND, small_body, small_settings
 
 from separatrix.cards.table.body import MOST_APART, Settings, derive, table_cells
@@ -149,7 +150,7 @@ def test_sources_of_models(tmp_path: Path) -> None:
     assert source(str(file)) == Source(spec="full*2")
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         {},

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.checks.refute import NotFound, collide, refute
 from separatrix.checks.refute.separate import separating
@@ -176,8 +177,8 @@ def test_a_model_of_another_task_is_refused() -> None:
             collide(model, task, grid=Grid(3, 0))
 
 
-@pytest.mark.parametrize(
-    ("task", "first", "second", "equivalent"),
+@each(
+    "task, first, second, equivalent",
     [
         (Eva(n=4, V=4), [0, 1, 2, 3], [0, 1, 3, 3], False),
         (TwoSum(n=4, M=9), [1, 2, 2, 1], [2, 1, 1, 1], True),

@@ -199,7 +199,7 @@ def test_other_ends_that_a_budget_allows() -> None:
         verify_measurement(changed(plateau=51, stopped=["steps", "plateau", "diverged"]))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"task": "parity:n=17"},
@@ -268,7 +268,7 @@ def test_theorem_a_at_longer_sizes() -> None:
         verify_measurement(with_count(400))
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"correct": (2049,)},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_configs import QWEN
 
 from separatrix.cards import card_facts
@@ -57,9 +58,7 @@ def test_the_last_part_is_the_curves() -> None:
     assert set(last["curves"][1]["recall"]) == {None}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "gnd*4", "full*0", "{", "/etc/passwd", "~/config.json", "a.json"]
-)
+@each("text", ["", "gnd*4", "full*0", "{", "/etc/passwd", "~/config.json", "a.json"])
 def test_what_is_no_stack(text: str) -> None:
     (said,) = told(text)
     assert said["stack"] == 0
@@ -70,7 +69,7 @@ def test_both_stacks_are_told_their_errors() -> None:
     assert [said["stack"] for said in told("gnd", "full*")] == [0, 1]
 
 
-@pytest.mark.parametrize("context", ["0", "-1", "1000000000001", "1e6", "long"])
+@each("context", ["0", "-1", "1000000000001", "1e6", "long"])
 def test_what_is_no_context(context: str) -> None:
     (said,) = told("full", context=context)
     assert "context" in said["error"]
@@ -95,8 +94,8 @@ def test_a_path_is_read_only_where_it_was_given(tmp_path: Path) -> None:
     assert architecture(json.dumps(QWEN), {}) == architecture("-", {"-": json.dumps(QWEN)})
 
 
-@pytest.mark.parametrize(
-    ("text", "period", "times", "rest"),
+@each(
+    "text, period, times, rest",
     [
         ("(gdn*3 + full)*12", ["gdn", "gdn", "gdn", "full"], 12, 0),
         ("(rglru*2 + window)*8 + rglru*2", ["rglru", "rglru", "window"], 8, 2),

@@ -112,8 +112,8 @@ def test_json_holds_the_cards() -> None:
     assert {one["kind"] for one in data["questions"]} == {"shown", "bound", ""}
 
 
-@pytest.mark.parametrize(
-    ("models", "context", "said"),
+@each(
+    "models, context, said",
     [
         (["full"], None, "at least two models"),
         (["full", "gnd"], None, "gnd"),

@@ -97,8 +97,8 @@ def page_titles() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "grows"),
+@each(
+    "name, grows",
     [
         ("gdn", "constant"),
         ("loglinear", "log t"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.cli.main import run
 from separatrix.cli.report.tasks import describe, page, rows
@@ -30,7 +31,7 @@ def test_every_task_is_listed() -> None:
     assert page().count("\n## ") == len(TASKS) + len(TEXT_TASKS) + 1  # and chains of thought
 
 
-@pytest.mark.parametrize("name", [*TASKS, *TEXT_TASKS])
+@each("name", [*TASKS, *TEXT_TASKS])
 def test_every_task_is_described(name: str) -> None:
     parts = dict(describe(name))
     assert next(iter(parts)).startswith(f"{name}: ")

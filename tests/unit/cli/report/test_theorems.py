@@ -5,6 +5,7 @@ sketch and source.
 from __future__ import annotations
 
 import pytest
+from support.each import each
 
 from separatrix.cli.report.theorems import describe, rows
 from separatrix.core.errors import UnknownNameError
@@ -12,7 +13,7 @@ from separatrix.theory import THEOREMS
 from separatrix.theory.counts import COUNTS, KNOWN
 
 
-@pytest.mark.parametrize("key", [row["key"] for row in rows()])
+@each("key", [row["key"] for row in rows()])
 def test_everything_listed_is_explained(key: str) -> None:
     parts = dict(describe(key))
     assert next(iter(parts)).startswith(f"{key}: ")
@@ -27,8 +28,8 @@ def test_the_list_is_complete() -> None:
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize(
-    ("key", "near"),
+@each(
+    "key, near",
     [("VIII", "VII"), ("count:dick", "count:dyck"), ("count:", "count:"), ("dyck", "count:dyck")],
 )
 def test_unknown_keys_suggest_the_nearest(key: str, near: str) -> None:

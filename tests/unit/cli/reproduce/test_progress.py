@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.cli.main import run
 from separatrix.cli.reproduce.pool import _eta
 from separatrix.core.document import Document
 
 
-@pytest.mark.parametrize(
-    ("done", "spent", "left"),
+@each(
+    "done, spent, left",
     [
         (10, 5, "about 0:45 left"),  # half a second for each that was expected: 90 more
         (50, 200, "about 3:20 left"),

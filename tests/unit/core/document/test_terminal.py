@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.each import each
 
 from separatrix.core.document import Document, Heading, Line, Plot, Table
 from separatrix.core.document.terminal import wrap, wrapped_line
@@ -44,8 +44,8 @@ def test_columns_that_cannot_stand_side_by_side_take_turns() -> None:
     assert len(text(Table([["a", "x" * 50]], turns=True), width=30)) == 1
 
 
-@pytest.mark.parametrize("columns", range(1, 40))
-@pytest.mark.parametrize("turns", [False, True])
+@each("columns", range(1, 40))
+@each("turns", [False, True])
 def test_a_table_keeps_all_words(columns: int, turns: bool) -> None:
     rows = [["one", "two three four", ""], "head", ["five", "six", "seven eight"]]
     lines = text(Table(rows, ["a", "b c", "d"], turns=turns), width=columns)

@@ -168,31 +168,31 @@ def test_the_digest_sees_every_field_and_the_kind() -> None:
     assert len({record.digest for record in (verdict, *changed)}) == 5
 
 
-@pytest.mark.parametrize("data", [None, 3, "text", [], {}, {"kind": "verdict"}])
+@each("data", [None, 3, "text", [], {}, {"kind": "verdict"}])
 def test_json_that_is_no_evidence(data: Any) -> None:
     assert "not Separatrix evidence" in refusal(data)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, 1.5, [1]])
+@each("version", [0, 2, "1", None, 1.5, [1]])
 def test_another_version(version: Any) -> None:
     assert "format version" in refusal(RECORDS[0].envelope() | {"separatrix": version})
 
 
-@pytest.mark.parametrize("kind", ["Verdict", "proof", "", None, 3, ["verdict"], {"a": 1}])
+@each("kind", ["Verdict", "proof", "", None, 3, ["verdict"], {"a": 1}])
 def test_an_unknown_kind(kind: Any) -> None:
     message = refusal(RECORDS[0].envelope() | {"kind": kind})
     assert "unknown kind" in message
     assert all(known in message for known in KINDS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_kind_of_another_record(kind: str) -> None:
     for record in RECORDS:
         if record.kind != kind:
             refusal(record.envelope() | {"kind": kind})
 
 
-@pytest.mark.parametrize("name", ["separatrix", "kind", "sha256", "body"])
+@each("name", ["separatrix", "kind", "sha256", "body"])
 def test_an_envelope_without_a_field(name: str) -> None:
     refusal({key: value for key, value in RECORDS[0].envelope().items() if key != name})
 
@@ -201,7 +201,7 @@ def test_an_envelope_with_a_field_too_many() -> None:
     assert "extra" in refusal(RECORDS[0].envelope() | {"extra": 1})
 
 
-@pytest.mark.parametrize("body", [None, [], "text", 3, {}])
+@each("body", [None, [], "text", 3, {}])
 def test_a_body_that_is_none(body: Any) -> None:
     refusal(RECORDS[0].envelope() | {"body": body})
 
@@ -352,7 +352,7 @@ def test_bundles_there_and_back() -> None:
     assert body["cells"] == [{"row": "full"}]
 
 
-@pytest.mark.parametrize(
+@each(
     "edit",
     [
         lambda data: data.update(separatrix=2),

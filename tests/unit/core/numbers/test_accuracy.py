@@ -201,8 +201,8 @@ def test_luck_never_overstates(total: int, highest: int) -> None:
             assert bits == 0
 
 
-@pytest.mark.parametrize(
-    ("millionths", "up", "down"),
+@each(
+    "millionths, up, down",
     [
         (806_987, "80.7 %", "80.6 %"),
         (WHOLE, "100 %", "100 %"),

@@ -62,8 +62,8 @@ def test_mistakes_name_the_field_and_the_remedy(text: str, said: str) -> None:
     assert len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("bits", "text"),
+@each(
+    "bits, text",
     [
         (137_904_128, "16.4 MiB"),  # ux.md: RecurrentGemma-2B
         (8 * 24_576 * 262_144, "6.0 GiB"),  # ux.md: Qwen3-Next-80B
@@ -79,8 +79,8 @@ def test_bytes_for_people(bits: int, text: str) -> None:
     assert format_bytes(bits) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text", "short"),
+@each(
+    "value, text, short",
     [
         (0, "0", "0"),
         (999, "999", "999"),
@@ -99,8 +99,8 @@ def test_counts_for_people(value: int, text: str, short: str) -> None:
     assert format_count(value, shorten_from=1000) == short
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
+@each(
+    "text, tokens",
     [
         ("131072", 131_072),
         ("131,072", 131_072),

@@ -84,8 +84,8 @@ def test_negative_bits_are_refused(numbers: int, width: int) -> None:
         Bits.of(numbers, width)
 
 
-@pytest.mark.parametrize(
-    ("name", "bits"),
+@each(
+    "name, bits",
     [
         ("fp64", 64),
         ("fp32", 32),
@@ -257,8 +257,8 @@ def test_counts_compare_with_powers_of_two(count: Count, off: int) -> None:
     assert count.ceil_log2() == (value - 1).bit_length()
 
 
-@pytest.mark.parametrize(
-    ("count", "bits", "expected"),
+@each(
+    "count, bits, expected",
     [
         (Power(2, 20_000), 20_000, 0),
         (Power(2, 20_000), 19_999, 1),
@@ -277,8 +277,8 @@ def test_large_counts_against_powers_of_two(count: Count, bits: int, expected: i
     assert count.compare_bits(bits).sign == expected
 
 
-@pytest.mark.parametrize(
-    ("upper", "lower"),
+@each(
+    "upper, lower",
     [(20_000, 10_000), (20_000, 5000), (100_000, 4097), (100_000, 4096), (12_345, 6000)],
 )
 def test_large_binomials_against_comb(upper: int, lower: int) -> None:
@@ -312,7 +312,7 @@ def test_large_sums_of_binomials_against_comb(upper: int, last: int, base: int) 
         assert count.compare_bits(bits).sign == sign(value - 2**bits)
 
 
-@pytest.mark.parametrize(("upper", "last", "base"), [(5, 0, 1), (5, 6, 1), (5, 2, 0), (0, 0, 1)])
+@each("upper, last, base", [(5, 0, 1), (5, 6, 1), (5, 2, 0), (0, 0, 1)])
 def test_sums_of_binomials_of_no_size(upper: int, last: int, base: int) -> None:
     with pytest.raises(SizeError):
         BinomialSum(upper, last, base)
@@ -357,7 +357,7 @@ def test_alternate_powers_added_up(base: int, last: int, plus: int) -> None:
             assert count.exceeds_bits(bits) == (value > 1 << bits)
 
 
-@pytest.mark.parametrize("exponent", [1, 2, 63, 64, 5000])
+@each("exponent", [1, 2, 63, 64, 5000])
 def test_one_more_than_a_power_of_two(exponent: int) -> None:
     count = OneMoreThanPower(exponent)
     assert count.exact() == 2**exponent + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.numbers.rotary import Rotation
@@ -80,8 +81,8 @@ def test_scalings_are_those_of_transformers(
     assert Rotation(base, dims, scaling).frequencies == pytest.approx(theirs.tolist(), rel=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("base", "dims", "scaling"),
+@each(
+    "base, dims, scaling",
     [
         (10_000, 3, None),
         (10_000, 0, None),

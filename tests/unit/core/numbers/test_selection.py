@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from flint import arb, ctx
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
@@ -41,8 +42,8 @@ def by_balls(rotation: Rotation, offsets: int, ratio: float) -> float:
     return smallest
 
 
-@pytest.mark.parametrize("offsets", [1, 2, 9, 300])
-@pytest.mark.parametrize("rotation", [SMALL, Rotation(10_000_000, 8), Rotation(7, 4, "linear_3")])
+@each("offsets", [1, 2, 9, 300])
+@each("rotation", [SMALL, Rotation(10_000_000, 8), Rotation(7, 4, "linear_3")])
 def test_the_gap_is_the_smallest_at_any_offset(rotation: Rotation, offsets: int) -> None:
     lead = selection_lead(rotation, offsets, "fp32")
     assert lead is not None
@@ -197,8 +198,8 @@ def test_numbers_of_fp16_end_before_a_small_lead_counts() -> None:
     assert not lead.holds
 
 
-@pytest.mark.parametrize("base", [10_000, 500_000, 10**10])
-@pytest.mark.parametrize("dims", [60, 80, 96, 128, 192])
+@each("base", [10_000, 500_000, 10**10])
+@each("dims", [60, 80, 96, 128, 192])
 def test_frequencies_in_float32_are_as_near_as_is_said(base: int, dims: int) -> None:
     """As transformers computes them; a sixth of a head of 96 is no float32, and a power of it is
     off by up to 5 roundings.

@@ -1,6 +1,7 @@
 from fractions import Fraction
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.wilson import wilson, wilson_of_answers
@@ -20,7 +21,7 @@ def test_textbook_values(correct: int, total: int, low: float, high: float) -> N
     assert abs(float(found[1]) - high) < 2e-6
 
 
-@pytest.mark.parametrize("correct", [0, 1, 7, 50, 99, 100])
+@each("correct", [0, 1, 7, 50, 99, 100])
 def test_ends_solve_the_score_equation(correct: int) -> None:
     """(share - p)^2 = z^2 p (1 - p) / n at both ends, up to the outward rounding of 1e-6."""
     share = Fraction(correct, 100)

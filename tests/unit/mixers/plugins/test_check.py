@@ -15,6 +15,7 @@ from typing import Any
 import jaxtyping
 import pytest
 import typer
+from support.each import each
 from support.quick_laws import shorten
 
 from separatrix.cli.main import app, run
@@ -516,8 +517,8 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("numbers", "growth"),
+@each(
+    "numbers, growth",
     [
         ([64, 64, 64, 64], "constant"),
         ([8, 64, 64, 64], "constant"),

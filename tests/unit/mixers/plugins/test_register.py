@@ -13,6 +13,7 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
+from support.each import each
 from support.quick_laws import shorten
 from torch import Tensor, nn
 
@@ -158,8 +159,8 @@ def test_a_long_window_that_is_not_declared_is_not_taken_for_bounded() -> None:
         mechanism("last300", width=4).cache_bits(5)
 
 
-@pytest.mark.parametrize(
-    ("declared", "said"),
+@each(
+    "declared, said",
     [
         (lambda t: 7, "holds 8 numbers after 0 tokens, but cache_numbers declares 7"),
         (
@@ -250,8 +251,8 @@ class ClashOfOwn(Sum):
     def __init__(self, width: int, *, shared: bool = False) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("maker", "named", "said"),
+@each(
+    "maker, named, said",
     [
         (NoStep, {}, "NoStep lacks step and init_state; a mixer has forward"),
         (OnlySteps, {}, "OnlySteps lacks forward"),
@@ -315,8 +316,8 @@ def _broken(**methods: Any) -> Any:
     return type("Broken", (Sum,), {**methods, "__module__": __name__})
 
 
-@pytest.mark.parametrize(
-    ("methods", "said"),
+@each(
+    "methods, said",
     [
         (
             {"init_state": lambda self, batch: torch.zeros(batch, 2)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support.each import each
 
 import separatrix as sx
 from separatrix.constructions import construct
@@ -66,7 +67,7 @@ def test_places_beyond_what_float32_tells_apart_are_refused() -> None:
         places.check(2 * most, "llama")
 
 
-@pytest.mark.parametrize("count", [2, 3, 8, 9, 1000])
+@each("count", [2, 3, 8, 9, 1000])
 def test_the_bits_of_a_place_are_the_signs_of_a_turn(count: int) -> None:
     signs = places.signs_of(count)
     assert len({tuple(row) for row in signs.tolist()}) == count

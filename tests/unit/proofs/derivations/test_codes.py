@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from support.each import each
 
 from separatrix.constructions import construct
 from separatrix.core.errors import CheckFailed
@@ -33,7 +34,7 @@ def all_used(keys: np.ndarray) -> np.ndarray:
     return np.ones(keys.shape[1], np.bool_)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_leads_of_every_code_are_those_of_all_scores(seed: int) -> None:
     """All 16 keys of four signs stand there, so that each dimension has a rival of its own."""
     rng = np.random.default_rng(seed)
@@ -46,7 +47,7 @@ def test_leads_of_every_code_are_those_of_all_scores(seed: int) -> None:
     assert leads.tolist() == brute(EVERY, np.sign(EVERY) * strength, right).tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_leads_are_never_more_than_those_of_all_scores(seed: int) -> None:
     """Some of the codes, among them keys that nobody asks for: few, or more than are looked at."""
     rng = np.random.default_rng(seed)

@@ -89,8 +89,8 @@ def test_queries_keys_and_values_lie_within(spec: str, format: str, seed: int) -
         assert within(real, any_)
 
 
-@pytest.mark.parametrize("spec", ["full(gate=sigmoid)", "full(gate=head)"])
-@pytest.mark.parametrize("format", ["fp32", "bf16", "fp16"])
+@each("spec", ["full(gate=sigmoid)", "full(gate=head)"])
+@each("format", ["fp32", "bf16", "fp16"])
 def test_gated_outputs_lie_within(spec: str, format: str) -> None:
     made = drawn(spec).to(DTYPES[format])
     assert made.gate is not None

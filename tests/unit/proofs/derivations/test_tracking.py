@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.construction_tools import every
+from support.each import each
 from torch import Tensor
 
 from separatrix.constructions import construct
@@ -93,7 +94,7 @@ FORGERIES: list[tuple[str, tuple[str, str, str], Callable[[Model], None], str]] 
 ]
 
 
-@pytest.mark.parametrize(("case", "change", "why"), [one[1:] for one in FORGERIES])
+@each("case, change, why", [one[1:] for one in FORGERIES])
 def test_a_changed_weight_is_refused(
     case: tuple[str, str, str], change: Callable[[Model], None], why: str
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.each import each
 from support.hf_configs import QWEN
 
 from separatrix.core.errors import (
@@ -45,7 +46,7 @@ def test_resolve_reads_presets_in_any_case() -> None:
     assert resolve(" Qwen3-Next-80B ").name == "qwen3-next-80b"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "full",
@@ -156,8 +157,8 @@ def test_texts_that_name_nothing(
         assert word in message
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each(
+    "change, message",
     [
         ({"name": 3}, "name must be a text"),
         ({"notes": "text"}, "notes a list of texts"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.cards import card_facts
@@ -115,8 +116,8 @@ def test_numbers_that_depend_on_an_unknown_size_are_null() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "said"),
+@each(
+    "text, error, said",
     [
         ("mamba2.state", SpecError, "no setting"),
         ("=5", SpecError, "no setting"),

@@ -173,8 +173,8 @@ def test_meaning_of_specs(text: str, expected: list[Any]) -> None:
     assert Architecture.parse(text) == stack(expected)
 
 
-@pytest.mark.parametrize(
-    ("layers", "expected"),
+@each(
+    "layers, expected",
     [
         ([Full()], "full"),
         ([Full()] * 5, "full*5"),

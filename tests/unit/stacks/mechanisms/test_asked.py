@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.cards.memory import rows
 from separatrix.stacks.architecture import Architecture
@@ -30,8 +31,8 @@ def test_rwkv_is_diagonal_up_to_version_6() -> None:
     assert all(part.is_diagonal for layer in card for part in layer)
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "most"),
+@each(
+    "name, sizes, most",
     [
         ("gdn", {"head_dim": 4, "value_dim": 6}, 6),
         ("window", {"head_dim": 4, "size": 2}, 4),
@@ -99,7 +100,7 @@ def test_heads_that_open_blocks() -> None:
     assert {name for name, cls in MECHANISMS.items() if cls().opened_blocks} == {"sparse", "moba"}
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@each("name", MECHANISMS)
 def test_keys_and_values_grow_by_the_stride(name: str) -> None:
     part = MECHANISMS[name]()
     grown = [

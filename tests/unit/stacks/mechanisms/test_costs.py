@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from support.each import each
 
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset
@@ -35,8 +35,8 @@ def test_amounts_never_shrink() -> None:
 
 
 # numbers of 8 bits, 4 heads of 3 + 3 numbers over 2 key-value heads: a token keeps 12 numbers
-@pytest.mark.parametrize(
-    ("name", "sizes", "t", "numbers"),
+@each(
+    "name, sizes, t, numbers",
     [
         ("full", {}, 100, 12 * 100),
         ("window", {"size": 7}, 100, 12 * 7),

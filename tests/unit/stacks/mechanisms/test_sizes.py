@@ -56,8 +56,8 @@ def test_recurrent_state_and_convolution(
     assert numbers(name, 1000, "convolution", **sizes) == convolution
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "per_token"),
+@each(
+    "name, sizes, per_token",
     [
         ("mla", {"heads": 32, "head_dim": 128, "latent": 512, "rope_dim": 64}, 576),
         ("dsa", {"heads": 128, "latent": 512, "rope_dim": 64, "index_dim": 128, "topk": 2048}, 704),
@@ -226,7 +226,7 @@ def test_a_running_maximum_is_read_too() -> None:
     assert replace(narrow, running_max=False).read_bits() == 784
 
 
-@pytest.mark.parametrize("name", ["full", "mla", "sparse", "moba", "window", "chunked"])
+@each("name", ["full", "mla", "sparse", "moba", "window", "chunked"])
 def test_sums_are_of_32_bits_at_least_unless_said_otherwise(name: str) -> None:
     """FlashAttention's accumulators are float32 with a running maximum, whatever is stored."""
     for stored in ("bf16", "fp16", "fp8", "int8", "p16", "p1", "fp32"):

@@ -393,9 +393,7 @@ def test_ids_are_written_as_what_they_mean() -> None:
         assert " ".join(map(parse_task(text).word, tokens)) == written, text
 
 
-@pytest.mark.parametrize(
-    "text", [f"{name}:{sizes}" for name, cls in TEXT_TASKS.items() for sizes in cls.grid[:3]]
-)
+@each("text", [f"{name}:{sizes}" for name, cls in TEXT_TASKS.items() for sizes in cls.grid[:3]])
 def test_a_scripted_model_is_right_or_wrong_on_every_text(text: str) -> None:
     """As above; the wrong model answers with other names of the text."""
     source = TextSource(parse_text_task(text))

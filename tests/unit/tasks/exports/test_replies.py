@@ -364,7 +364,7 @@ def test_lists_that_have_an_order_keep_it() -> None:
     assert read("Mavdok, Batfeb, Fizgub", SEVERAL) == "Batfeb, Fizgub, Mavdok"
 
 
-@pytest.mark.parametrize(
+@each(
     "reply",
     [
         "Anna Bell",
@@ -380,7 +380,7 @@ def test_names_of_two_words(reply: str) -> None:
     assert read(reply, Shape("names", 1), TWO_WORDS) == "Anna Bell"
 
 
-@pytest.mark.parametrize("reply", ["Anna", "Bell", "Anna Bell or Anna Moss", "Joanna Bell"])
+@each("reply", ["Anna", "Bell", "Anna Bell or Anna Moss", "Joanna Bell"])
 def test_half_a_name_is_none(reply: str) -> None:
     assert read(reply, Shape("names", 1), TWO_WORDS) is None
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import Needles, TextTask, Variables, parse_text_task
@@ -114,8 +115,8 @@ def test_128k_tokens_are_made_and_read(text: str) -> None:
     assert len(item.prompt.partition("\n\n")[0].split()) == 131072
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@each(
+    "text, said",
     [
         ("needles:keys=4", "size length is missing"),
         ("needles:length=33,keys=4", "length is 33; it must be an integer from 34"),

@@ -140,7 +140,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("template", TEMPLATES)
+@each("template", TEMPLATES)
 def test_one_hop_by_hand(template: str) -> None:
     told, question, answer = BY_HAND[template]
     prompt = f"{told}\n\nQuestion: {question}\nAnswer step by step:"
@@ -229,7 +229,7 @@ def answer_or_broken(task: MultiHop, prompt: str) -> str | None:
         return None if "the chain breaks at" in str(error) else str(error)
 
 
-@pytest.mark.parametrize(("k", "n"), [(2, 6), (2, 7), (3, 7), (3, 8)])
+@each("k, n", [(2, 6), (2, 7), (3, 7), (3, 8)])
 def test_nothing_is_told_before_the_last_link(k: int, n: int) -> None:
     """Hide one hop's pairing: of all the ways to pair its subjects with its objects, each
     candidate is right in equally many.
@@ -410,8 +410,8 @@ def test_decoys_by_hand() -> None:
         task.answer(agreeing + ASKED)
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
+@each(
+    "text, error, message",
     [
         (
             "multihop:k=2,n=15,style=stepwise",
@@ -438,7 +438,7 @@ def test_bad_texts(text: str, error: type[Exception], message: str) -> None:
         parse_text_task(text)
 
 
-@pytest.mark.parametrize("batch", [0, -1, 2.0, True, "3"])
+@each("batch", [0, -1, 2.0, True, "3"])
 def test_bad_batches(batch: Any) -> None:
     with pytest.raises(SizeError, match="batch is"):
         MultiHop(k=1, n=9).sample(batch, np.random.default_rng(0))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.each import each
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError
 from separatrix.tasks.text import MultiHop
@@ -34,8 +35,8 @@ def test_it_is_an_instance_before_it_is_spoilt() -> None:
     assert TASK.answer(prompt(FACTS)) == "Gan"
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
+@each(
+    "text, error, message",
     [
         (
             prompt([*FACTS, FACTS[1]]),

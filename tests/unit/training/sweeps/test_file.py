@@ -74,8 +74,8 @@ def test_a_list_of_grids_is_their_union_and_overlaps_are_trained_once() -> None:
     assert len(runs) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
+@each(
+    "text, number",
     [("1e-3", 1e-3), ("1.0E-3", 1e-3), (".5", 0.5), ("3.", 3.0), ("+2e0", 2.0), ("1", 1.0)],
 )
 def test_numbers_are_read_as_people_write_them(text: str, number: float) -> None:
@@ -231,8 +231,8 @@ def test_a_huge_grid_is_counted_before_it_is_expanded() -> None:
     assert MOST_RUNS == 1_000_000
 
 
-@pytest.mark.parametrize(
-    ("text", "places"),
+@each(
+    "text, places",
     [
         # another vocabulary does not fit, whatever the stack
         (
@@ -284,8 +284,8 @@ def test_an_error_of_one_item_does_not_speak_of_commas() -> None:
     assert "commas" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
+@each(
+    "source, words",
     [
         ({"baseline": {"width": True}}, "sweep.baseline.width: width is 'True'"),
         ({"baseline": {"width": None}}, "sweep.baseline.width: width is 'None'"),

@@ -238,7 +238,7 @@ UNKNOWN_BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN_BY_HAND)
+@each("name", UNKNOWN_BY_HAND)
 def test_unknown_model_types_by_their_usual_fields(name: str) -> None:
     read = from_config(UNKNOWN[name])
     pattern, per_token, windows = UNKNOWN_BY_HAND[name]
@@ -397,8 +397,8 @@ def test_contradictions_and_what_is_not_read(config: dict[str, Any], said: str) 
     assert said in refusal(config)
 
 
-@pytest.mark.parametrize(
-    ("config", "missing"),
+@each(
+    "config, missing",
     [
         (without(MISTRAL, "num_key_value_heads"), "window.kv_heads"),
         (without(NEW, "num_key_value_heads"), "full.kv_heads"),

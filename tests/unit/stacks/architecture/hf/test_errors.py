@@ -105,8 +105,8 @@ def test_a_missing_dtype_is_assumed_and_an_unknown_one_named(family: str) -> Non
     assert "disagree" in refusal(FAMILIES[family] | {"dtype": "float32"})
 
 
-@pytest.mark.parametrize(
-    ("config", "field"),
+@each(
+    "config, field",
     [
         (QWEN | {"layer_types": ["full_attention"] * 7}, "layer_types"),
         (QWEN | {"layer_types": ["full_attention"] * 9}, "layer_types"),
@@ -123,8 +123,8 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
     assert "entries" in message
 
 
-@pytest.mark.parametrize(
-    ("config", "field"),
+@each(
+    "config, field",
     [
         (
             QWEN | {"layer_types": ["full_attention"] * 7 + ["full"]},
@@ -155,8 +155,8 @@ def test_words_outside_the_vocabulary(config: dict[str, Any], field: str) -> Non
     assert field in refusal(config)
 
 
-@pytest.mark.parametrize(
-    ("config", "key", "looked_for"),
+@each(
+    "config, key, looked_for",
     [
         (
             without(NEMOTRON, "hybrid_override_pattern"),
@@ -176,7 +176,7 @@ def test_recurrent_keys_without_a_pattern_are_refused(
     assert looked_for in message
 
 
-@pytest.mark.parametrize("kind", ["no_such_model", "", 5, True, ["qwen3_next"], {"a": 1}])
+@each("kind", ["no_such_model", "", 5, True, ["qwen3_next"], {"a": 1}])
 def test_unknown_model_types_are_refused_by_name(kind: Any) -> None:
     message = refusal(without(QWEN, "architectures") | {"model_type": kind})
     assert "'model_type' is" in message
@@ -199,7 +199,7 @@ def test_a_misspelt_model_type_is_corrected(kind: str, meant: str) -> None:
     assert meant in refusal({"model_type": kind})
 
 
-@pytest.mark.parametrize(
+@each(
     "config",
     [
         {},
@@ -213,7 +213,7 @@ def test_no_model_type_at_all(config: dict[str, Any]) -> None:
     assert "'model_type' is missing" in refusal(config)
 
 
-@pytest.mark.parametrize("data", [None, 3, 2.5, "text", True, [], [QWEN]])
+@each("data", [None, 3, 2.5, "text", True, [], [QWEN]])
 def test_json_that_is_no_object(data: Any) -> None:
     assert "no JSON object" in refusal(data)
 

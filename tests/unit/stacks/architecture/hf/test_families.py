@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_configs import FAMILIES, GEMMA, NEMOTRON, QWEN
 from support.unplaced import unplaced
 
@@ -75,9 +76,7 @@ def test_explicit_layer_types_win_over_the_interval() -> None:
     assert kinds(QWEN | {"layer_types": ["mamba"] * 7 + ["attention"]}) == "gggggggf"
 
 
-@pytest.mark.parametrize(
-    ("interval", "expected"), [(1, "ffffffff"), (2, "gfgfgfgf"), (3, "ggfggfgg"), (9, "gggggggg")]
-)
+@each("interval, expected", [(1, "ffffffff"), (2, "gfgfgfgf"), (3, "ggfggfgg"), (9, "gggggggg")])
 def test_full_attention_interval(interval: int, expected: str) -> None:
     assert kinds(QWEN | {"full_attention_interval": interval}) == expected
 
@@ -123,9 +122,7 @@ def test_both_spellings_of_the_block_types() -> None:
     assert kinds(GEMMA | {"num_hidden_layers": 2}) == "rr"
 
 
-@pytest.mark.parametrize(
-    ("dtype", "bits"), [("float32", 32), ("float16", 16), ("bfloat16", 16), ("torch.bfloat16", 16)]
-)
+@each("dtype, bits", [("float32", 32), ("float16", 16), ("bfloat16", 16), ("torch.bfloat16", 16)])
 def test_dtype_in_both_spellings(dtype: str, bits: int) -> None:
     silent = {key: value for key, value in GEMMA.items() if key != "torch_dtype"}
     for name in ("dtype", "torch_dtype"):
@@ -150,8 +147,8 @@ def test_assumptions_name_state_buffers_and_accumulators(family: str) -> None:
     assert [note for note in notes if note.startswith("convolution buffers bf16 (assumed)")]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("key", ["text_config", "llm_config", "language_config"])
+@each("family", FAMILIES)
+@each("key", ["text_config", "llm_config", "language_config"])
 def test_nested_text_config(family: str, key: str) -> None:
     config = dict(FAMILIES[family])
     plain = from_config(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_attention_configs import DEEPSEEK, LLAMA
 from support.hf_configs import QWEN
 
@@ -71,7 +72,7 @@ def test_states_keep_their_format() -> None:
             assert layer[0].format == "fp8"
 
 
-@pytest.mark.parametrize(
+@each(
     "quantised",
     [
         {"kv_cache_scheme": FLOAT | {"num_bits": 4}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_attention_configs import GEMMA3, LLAMA
 
 from separatrix.core.errors import ConfigError
@@ -75,7 +76,7 @@ NO = [
 ]
 
 
-@pytest.mark.parametrize(("config", "reason"), NO)
+@each("config, reason", NO)
 def test_what_does_not_read_left_to_right_is_refused_with_the_reason(
     config: dict[str, Any], reason: str
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_attention_configs import DEEPSEEK_INDEXED, LLAMA, MISTRAL
 from support.hf_configs import NEMOTRON, QWEN
 from support.unplaced import sizes_of, unplaced
@@ -88,8 +89,8 @@ def test_sizes_that_no_field_holds_are_named() -> None:
     assert by_hand.cache(9)["state"].numbers == 6 * 2 * 8 * 8
 
 
-@pytest.mark.parametrize(
-    ("pattern", "error", "said"),
+@each(
+    "pattern, error, said",
     [
         ("gdn*7", ConfigError, "--pattern has 7 layers, but 'num_hidden_layers' is 8"),
         ("gdn*9999 + full", ConfigError, "--pattern has 10,000 layers"),

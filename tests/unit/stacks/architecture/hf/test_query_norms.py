@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture.hf import from_config
@@ -39,8 +40,8 @@ def norm(kind: str, **more: Any) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "more", "wanted"),
+@each(
+    "kind, more, wanted",
     [
         ("llama", {}, "none"),
         ("qwen3", {}, "head"),

@@ -176,7 +176,7 @@ def kinds(config: dict[str, Any]) -> str:
     return " ".join("|".join(part.symbol for part in layer) for layer in from_config(config))
 
 
-@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
+@each("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
 def test_negative_eigenvalues_are_read(family: str) -> None:
     (part,) = {
         p
@@ -186,7 +186,7 @@ def test_negative_eigenvalues_are_read(family: str) -> None:
     assert part.sizes()["negative"] is True
 
 
-@pytest.mark.parametrize("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
+@each("family", ["delta_net", "gated_deltanet", "gated_deltaproduct", "kda"])
 def test_the_silu_of_released_layers_stays_where_they_have_no_convolution(family: str) -> None:
     """Behind it keys are no reflections of things: all that is known of such a layer is parity."""
     config = RECURRENT[family] | {"allow_neg_eigval": True, "attn": None, "use_short_conv": False}
@@ -251,7 +251,7 @@ def test_qwen3_5_reads_its_text_config() -> None:
     assert from_config(RECURRENT["qwen3_5"]) == from_config(RECURRENT["qwen3_next"])
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         *("JambaForCausalLM", "MiniMaxText01ForCausalLM", "FalconH1ForCausalLM", "RwkvForCausalLM"),
@@ -287,8 +287,8 @@ def test_kimi_head_dim_beside_the_sizes_is_a_decoy() -> None:
     assert from_config(KIMI).cache(50)["convolution"].total == 3 * 3 * (3 * 3 * 24) * 16
 
 
-@pytest.mark.parametrize(
-    ("full", "kda", "expected"),
+@each(
+    "full, kda, expected",
     [
         ([3, 5], [1, 2, 4], "k k a k a"),
         ([2, 4], [0, 1, 3], "k k a k a"),
@@ -343,8 +343,8 @@ def test_explicit_layers_win_over_periods() -> None:
     assert kinds(ZAMBA | {"layers_block_type": hybrid}) == "f|b b b b b b b f|b"
 
 
-@pytest.mark.parametrize(
-    ("period", "offset", "expected"),
+@each(
+    "period, offset, expected",
     [
         (1, 0, "f f f f f f f"),
         (2, 0, "f b f b f b f"),
@@ -423,7 +423,7 @@ def test_zamba2_in_both_spellings() -> None:
     assert from_config(ZAMBA2).cache(10)["kv"].total == 10 * 2 * 2 * 4 * 24 * 16
 
 
-@pytest.mark.parametrize("config", [JAMBA, BAMBA, GRANITE, LFM2, OLMO])
+@each("config", [JAMBA, BAMBA, GRANITE, LFM2, OLMO])
 def test_head_dim_is_hidden_over_heads_unless_given(config: dict[str, Any]) -> None:
     full = next(
         part

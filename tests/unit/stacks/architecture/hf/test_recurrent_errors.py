@@ -240,8 +240,8 @@ def test_a_factor_that_is_none_is_named(family: str, name: str) -> None:
         assert f"'{name}' is " in message, case
 
 
-@pytest.mark.parametrize(
-    ("family", "name"),
+@each(
+    "family, name",
     [item for item in FACTORS if item[0] not in ("bamba", "granitemoehybrid", "mamba2")],
 )
 def test_a_missing_factor_is_not_guessed(family: str, name: str) -> None:
@@ -251,8 +251,8 @@ def test_a_missing_factor_is_not_guessed(family: str, name: str) -> None:
         from_config(without(RECURRENT[family], name))
 
 
-@pytest.mark.parametrize(
-    ("section", "name", "family", "size"),
+@each(
+    "section, name, family, size",
     [
         ("linear_attn_config", "head_dim", "kimi_linear", "kda.head_dim"),
         ("linear_attn_config", "num_heads", "kimi_linear", "kda.heads"),
@@ -425,7 +425,7 @@ def test_indices_that_are_no_layers(config: Config, name: str, value: Any, expec
     assert expected in message
 
 
-@pytest.mark.parametrize(("config", "name"), INDEXED)
+@each("config, name", INDEXED)
 def test_families_that_number_from_zero_refuse_the_number_of_layers(
     config: Config, name: str
 ) -> None:
@@ -433,8 +433,8 @@ def test_families_that_number_from_zero_refuse_the_number_of_layers(
     assert f"layers 0 to {layers - 1}" in refusal(config | {name: [1, layers]})
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
+@each(
+    "changes, expected",
     [
         ({"full_attn_layers": [2, 3], "kda_layers": None}, "they may count from 0 or from 1"),
         ({"full_attn_layers": [0, 5], "kda_layers": None}, "more numbers than layers"),
@@ -597,7 +597,7 @@ def test_a_missing_depth_is_named(family: str) -> None:
     assert "'num_hidden_layers'" in message or family == "mamba_ssm"
 
 
-@pytest.mark.parametrize("family", RECURRENT)
+@each("family", RECURRENT)
 def test_an_absurd_depth_is_named(family: str) -> None:
     if "text_config" in RECURRENT[family]:
         pytest.skip("the same reader without nesting")

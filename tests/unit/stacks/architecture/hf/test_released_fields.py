@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.hf_attention_configs import ATTENTION, COHERE2, FALCON, LLAMA, MISTRAL, QWEN2
 from support.hf_recurrent_configs import (
     DELTA_NET,
@@ -136,7 +137,7 @@ DECORATED = (
 )
 
 
-@pytest.mark.parametrize(("config", "field"), DECORATED)
+@each("config, field", DECORATED)
 def test_released_fields_change_nothing(config: dict[str, Any], field: dict[str, Any]) -> None:
     assert from_config(config | field).layers == from_config(config).layers
 
@@ -147,8 +148,8 @@ def refusal(config: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("config", "field"),
+@each(
+    "config, field",
     [
         (COHERE2, {"order_of_interleaved_layers": "global_attn_first"}),
         (COHERE2, {"layer_switch": 5}),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 from support.unplaced import unplaced
 
 from separatrix.core.errors import ConfigError
@@ -111,8 +112,8 @@ def test_gemma_4_as_transformers_saves_it() -> None:
     assert numbers(GEMMA_4 | {"num_kv_shared_layers": 1}, 50) == [32 * 96, 50 * 192, 32 * 96, 0]
 
 
-@pytest.mark.parametrize(
-    ("own", "said"),
+@each(
+    "own, said",
     [
         ([], "must be an object"),
         ({"4": {"head_dim": 48}}, "layers 0 to 3"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture import Architecture
@@ -135,7 +136,7 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("config", "expected"), COUNTS)
+@each("config, expected", COUNTS)
 def test_counts_by_hand(config: dict[str, Any], expected: int) -> None:
     assert numbers(from_config(config)) == expected
 
@@ -146,8 +147,8 @@ def test_passes_are_noted() -> None:
         assert any(f"layer counts {times} times" in note for note in read.notes)
 
 
-@pytest.mark.parametrize(
-    ("config", "field"),
+@each(
+    "config, field",
     [
         (HRM | {"num_layers_per_stack": 2, "num_hidden_layers": 6}, "num_hidden_layers"),
         (LONGCAT | {"num_hidden_layers": 5}, "num_hidden_layers"),
@@ -265,7 +266,7 @@ FLA = [
 ]
 
 
-@pytest.mark.parametrize(("config", "bits"), FLA)
+@each("config, bits", FLA)
 def test_models_of_flash_linear_attention_by_hand(config: dict[str, Any], bits: int) -> None:
     assert from_config(config).cache_bits(T) == bits
 
@@ -312,8 +313,8 @@ def test_hymba_refuses_what_no_released_file_has() -> None:
         assert f"'{name}' is {value}" in refusal(HYMBA | {name: value})
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
+@each(
+    "config, said",
     [
         (GEMMA_2 | {"sliding_window_size": 12}, "disagree"),
         (searched({"n_heads_in_group": 4}), "is 6 / 4, which is no integer"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.each import each
 from support.interrupts import heeds_interrupts
 from support.waiting import SAFETY, until
 
@@ -143,7 +144,7 @@ def test_workers_that_cannot_start() -> None:
                 collected(processes, 1)
 
 
-@pytest.mark.parametrize("many", [0, -1, True, 1.5])
+@each("many", [0, -1, True, 1.5])
 def test_how_many(many: int) -> None:
     with pytest.raises(SizeError, match="at least 1"):
         Processes(square_or_suffer, many)

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from support.each import each
 
 from separatrix.core.errors import EngineError
 from separatrix.training.sweeps.engines import ray
@@ -26,7 +27,7 @@ def test_host_and_port(text: str, host: str, port: int) -> None:
     assert Job(host, port, "CPU", b"").head == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "head", "head:", ":6379", "head:0", "head:65536", "head:-1", "head:six", "head:²", "AUTO"],
 )
