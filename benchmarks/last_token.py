@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 
 from separatrix.constructions import construct
+from separatrix.mixers.base.mixer import last_place
 from separatrix.mixers.full import FullMixer
 from separatrix.models import model as models
 from separatrix.models.model import Block
@@ -76,7 +77,8 @@ def measured(text: str) -> dict[str, Any]:
         found |= {"memory before": grown(lambda: model(tokens))}
         found |= {"whole before": best(lambda: model(tokens))}
         same = bool(answer.argmax() == model(tokens).argmax())
-        q, k, v = mixer._qkv(mixer._project_last(model._embed(tokens)))
+        embedded = model._embed(tokens)
+        q, k, v = mixer._qkv(mixer._project(embedded, last_place(embedded)))
         k, v = k.contiguous(), v.contiguous()
         found |= {
             "keys and values": 4 * (k.numel() + v.numel()),

@@ -26,6 +26,7 @@ from separatrix.constructions import Built, construct, load
 from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, SeparatrixError
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.records import Construction
+from separatrix.mixers.base.mixer import last_place
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import Block, Model
 from separatrix.stacks.architecture import Architecture
@@ -161,7 +162,7 @@ def test_gaps_masses_and_errors_bound_what_is_measured(case: str) -> None:
                 entry = live[index]
                 assert isinstance(mixer, SoftmaxMixer)
                 assert entry["score_gap"] == "32"  # 2 s^2
-                q, k, v = mixer._qkv(mixer._project_last(x))
+                q, k, v = mixer._qkv(mixer._project(x, last_place(x)))
                 scores = (q @ mixer._shared(k).transpose(-1, -2))[:, 0, 0]
                 two = scores.topk(2, dim=-1)
                 assert float((two.values[:, 0] - two.values[:, 1]).min()) >= 32 - 1e-6

@@ -18,7 +18,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrent import Decayed, RecurrentMixer, Terms, per_head
-from separatrix.mixers.base.tensors import Reads, Tokens
+from separatrix.mixers.base.tensors import Places, Reads, Tokens
 from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps
 from separatrix.mixers.ops.rope import rotate
 from separatrix.stacks.mechanisms import GLA, HGRN2, Lightning, Mamba2
@@ -132,18 +132,22 @@ class RetNetMixer(RecurrentMixer):
     Source: Sun et al. 2023, arXiv 2307.08621, section 2.
     """
 
-    recurrence = Decayed()
+    recurrence = Decayed(scalar=True)
+
+    def _heads_of(
+        self, projected: Projected, start: int = 0, places: Places | None = None
+    ) -> Projected:
+        q, k, v = super()._heads_of(projected)
+        rotation = Rotation(BASE, k.shape[3])
+        q = rotate(q, rotation, start=start, places=places)
+        return q, rotate(k, rotation, start=start), v
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
-        q, k, v = qkv
+        k = qkv[1]
         head = torch.arange(self.heads, dtype=k.dtype, device=k.device)
         # log1p keeps the digits of a decay close to 1
         log_a = torch.log1p(-torch.exp2(-5.0 - head))
-        # the last of the keys stands where the last query does
-        rotation = Rotation(BASE, k.shape[3])
-        q = rotate(q, rotation, start=start + k.shape[2] - q.shape[2])
-        k = rotate(k, rotation, start=start)
-        return q, k, v, log_a[:, None, None].expand(*k.shape[:3], 1)
+        return *qkv, log_a[:, None, None].expand(*k.shape[:3], 1)
 
 
 class Mamba2Mixer(SteppedMixer):

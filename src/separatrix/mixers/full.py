@@ -21,7 +21,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.mixer import Shapes
+from separatrix.mixers.base.mixer import Shapes, last_place
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import OneToken, Places, Token, Tokens
 from separatrix.mixers.ops.softmax import RunningSoftmax, causal_softmax, masked_softmax
@@ -64,14 +64,14 @@ class FullMixer(SoftmaxMixer):
         return self.conv is None
 
     def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
-        q = self._qkv(self._project_last(last), tokens - 1)[0]
+        q = self._qkv(self._project(last), tokens - 1)[0]
         running = RunningSoftmax()
         if self.sink is not None:
             score = self.sink[:, None, None].expand(len(last), -1, 1, 1)
             running.add(score, score.new_zeros(len(last), self.heads, 1, self.dv))
         start = 0
         for x in blocks:
-            _, k, v = self._qkv(self._project_last(x), start)
+            _, k, v = self._qkv(self._project(x, last_place(x)), start)
             running.add(self._scores(q, k), self._shared(v))
             start += x.shape[1]
         return self._out(running.output(), last)[:, 0]

@@ -15,6 +15,8 @@ chunks.
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -22,7 +24,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, divide
-from separatrix.mixers.base.tensors import Keys, OneRead, Reads, Values
+from separatrix.mixers.base.tensors import Keys, Reads, Values
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.decay import later
 from separatrix.stacks.mechanisms import Linear
@@ -64,27 +66,30 @@ class Sums(Recurrence):
     Values have a column of ones where there is a normaliser: its output is the denominator.
     """
 
-    reads_places = True
+    most = math.inf
 
     def __init__(self, feature: str, *, normaliser: bool) -> None:
         self.feature = feature
         self.normaliser = normaliser
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v = terms
         v = self._counted(v)
-        if q.shape[2] < k.shape[2]:
-            y = kernel(self.feature, q, k) @ v
-        else:
-            y = self._every(q, k, v, chunk, dtype)
-        return self._divided(y)
+        # taylor's features would have to be written out
+        fast = None if self.feature == "taylor" else chosen("linear", k, v, dtype)
+        if fast is None:
+            return self._divided(chunked(self.feature, q, k, v, chunk=chunk))
+        return self._divided(fast(features(self.feature, q), features(self.feature, k), v, None))
 
-    def at(
-        self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Reads:
+    def shares(
+        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
+    ) -> tuple[Float[Tensor, "b h r t"], Values]:
         q, k, v = terms
         scores = kernel(self.feature, q, k).masked_fill(later(places, k.shape[2]), 0)
-        return self._divided(scores @ self._counted(v))
+        return scores, self._counted(v)
+
+    def at(self, terms: Terms, places: Int[Tensor, "b r"], chunk: int) -> Reads:
+        return self._divided(super().at(terms, places, chunk))
 
     def _counted(self, v: Values) -> Float[Tensor, "b h t n"]:
         return torch.cat([v, torch.ones_like(v[..., :1])], -1) if self.normaliser else v
@@ -92,16 +97,7 @@ class Sums(Recurrence):
     def _divided(self, y: Float[Tensor, "b h r n"]) -> Reads:
         return divide(y[..., :-1], y[..., -1:]) if self.normaliser else y
 
-    def _every(
-        self, q: Tensor, k: Tensor, v: Tensor, chunk: int, dtype: torch.dtype
-    ) -> Float[Tensor, "b h t v"]:
-        # taylor's features would have to be written out
-        fast = None if self.feature == "taylor" else chosen("linear", k, v, dtype)
-        if fast is None:
-            return chunked(self.feature, q, k, v, chunk=chunk)
-        return fast(features(self.feature, q), features(self.feature, k), v, None)
-
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         q, k, v = terms
         phi_q = features(self.feature, q)  # b h 1 f
         phi_k = features(self.feature, k)

@@ -22,7 +22,9 @@ Inside a chunk the levels weigh the scores of the mixer beneath; above it `climb
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -32,24 +34,15 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, wide
-from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms
-from separatrix.mixers.base.tensors import (
-    Keys,
-    Matrices,
-    Matrix,
-    OneQuery,
-    OneRead,
-    Reads,
-    Tokens,
-    Values,
-)
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, taken_heads, wide
+from separatrix.mixers.base.recurrent import Decayed, Delta, Recurrence, RecurrentMixer, Terms
+from separatrix.mixers.base.tensors import Keys, Matrices, Tokens, Values
 from separatrix.mixers.decayed import SteppedMixer
 from separatrix.mixers.delta import DeltaMixer
 from separatrix.mixers.kernels import chosen
-from separatrix.mixers.linear import features, kernel
+from separatrix.mixers.linear import Sums, features, kernel
 from separatrix.mixers.ops.decay import after, bounded, scores
-from separatrix.mixers.ops.delta_rule import Delta
+from separatrix.mixers.ops.delta_rule import Delta as DeltaChunks
 from separatrix.stacks.mechanisms import LogLinear
 
 LEVELS = 32
@@ -108,9 +101,9 @@ def climb(
     y: Float[Tensor, "b h n c e"],
     q: Float[Tensor, "b h n c d"],
     sums: Matrices,
+    passed: Float[Tensor, "b h n #d #d"] | None,
     weights: Float[Tensor, "b h n c l"],
     tokens: int,
-    passed: Float[Tensor, "b h n #d #d"] | None = None,
 ) -> Values:
     """What all tokens read: y inside their chunk, and above it, level by level, the tokens of every
     odd run of chunks the state of the even run before it: O(T log T).
@@ -127,7 +120,9 @@ def climb(
         weight = rearrange(
             weights[..., level], "b h (m two r) c -> two b h m (r c)", two=2, m=even.shape[2]
         )[1]
-        y = y + _to_odd_runs(weight[..., None] * (runs[1] @ even), chunk)
+        # zeros for the even runs
+        read = F.pad((weight[..., None] * (runs[1] @ even))[:, :, :, None], (0, 0, 0, 0, 1, 0))
+        y = y + rearrange(read, "b h m two (r c) e -> b h (m two r) c e", c=chunk)
         if passed is None:
             sums = even + odd
         else:
@@ -147,147 +142,90 @@ def _pairs(x: Matrices) -> tuple[Tensor, ...]:
     return rearrange(x, "b h (m two) d e -> two b h m d e", two=2).unbind(0)
 
 
-def _to_odd_runs(read: Float[Tensor, "b h m s e"], chunk: int) -> Float[Tensor, "b h n c e"]:
-    """What the tokens of every odd run of chunks read, among zeros for the even runs."""
-    return rearrange(
-        F.pad(read[:, :, :, None], (0, 0, 0, 0, 1, 0)),
-        "b h m two (r c) e -> b h (m two r) c e",
-        c=chunk,
-    )
-
-
-def read_slots(
-    q: OneQuery, own: Matrix, slots: list[Tensor], weights: Float[Tensor, "b h 1 l"]
-) -> OneRead:
-    """The output of one token: its own state is level 0, the slot of bit l is level l+1."""
-    states = torch.stack([own, *slots], 1)
-    return torch.einsum("bhl,bhtd,blhde->bhte", weights[:, :, 0], q, states)
-
-
-def slots_after(slots: list[Tensor], own: Tensor, t: int) -> Tensor:
-    """The buckets (b l h d e) after token t: its own state joins slot 0; two buckets of one size
-    merge into the next, as in adding 1 to t.
-    """
-    # trailing ones of t: the buckets that merge with the new token
-    full = (~t & (t + 1)).bit_length() - 1
-    merged = sum(slots[:full], own)
-    return torch.stack([*[torch.zeros_like(own)] * full, merged, *slots[full + 1 :]], 1)
-
-
 class Buckets(Recurrence):
-    """A recurrence over the buckets of a Fenwick tree. Terms: those of the recurrence beneath, and
-    last the weights of the levels (b h r l).
+    """A recurrence over the buckets of a Fenwick tree: in every bucket the one beneath it. Terms:
+    those of that one, and last the weights of the levels of all tokens (b h t l).
     """
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
+    def __init__(self, beneath: Recurrence) -> None:
+        self.beneath = beneath
+        # what a delta rule writes hangs on all before it: levels cannot weigh it token by token
+        self.most = 0 if isinstance(beneath, Delta) else math.inf
+
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v, *_, weights = terms
-        tokens = k.shape[2]
-        if q.shape[2] < tokens:
-            place = torch.arange(tokens, device=k.device)
-            return (self._last(terms) * weights[..., levels(place[-1], place)]) @ v
-        return self._every(terms, chunk_size(chunk, tokens), dtype)
+        if isinstance(self.beneath, Sums):
+            fast = chosen("log_linear", k, v, dtype)
+            if fast is not None:
+                feature = self.beneath.feature
+                return fast(features(feature, q), features(feature, k), v, weights)
+        tokens = v.shape[2]
+        chunk = chunk_size(chunk, tokens)
+        q, k, v, *rest, weights = (split_runs(x, chunk) for x in terms)
+        shares, above = in_chunk(self.beneath, q, k, v, *rest)
+        y = (shares * inside_chunk(weights)).tril() @ v
+        if y.shape[2] == 1:
+            return join_chunks(y, tokens)
+        return climb(y, *above(), weights, tokens)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
-        q, own, slots = self._moved(terms, wide(state["S"]))
-        before = list(slots.unbind(1))
-        return read_slots(q, own, before, terms[-1]), {"S": slots_after(before, own, t)}
+    def shares(
+        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
+    ) -> tuple[Float[Tensor, "b h r t"], Values]:
+        *inputs, weights = terms
+        shares, v = self.beneath.shares(tuple(inputs), places, chunk)
+        # later tokens have no share, at whatever level
+        level = levels(places[:, :, None], torch.arange(v.shape[2], device=v.device))
+        level = level[:, None].expand(-1, v.shape[1], -1, -1)
+        return shares * taken_heads(weights, places).gather(3, level), v
 
-    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
-        """The scores of the last query; only where `reads_last`."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
-        """The outputs of all tokens, in chunks of a power of two of them."""
-
-    @abstractmethod
-    def _moved(
-        self, terms: Terms, slots: Float[Tensor, "b l h d e"]
-    ) -> tuple[OneQuery, Matrix, Float[Tensor, "b l h d e"]]:
-        """The query of one token, its own state, and the slots after it."""
-
-
-class Sums(Buckets):
-    """Of linear attention. Terms: q, k, v, before the feature map."""
-
-    def __init__(self, feature: str) -> None:
-        self.feature = feature
-
-    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
-        return kernel(self.feature, *terms[:2])
-
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
-        q, k, v, weights = terms
-        fast = chosen("log_linear", k, v, dtype)
-        if fast is None:
-            return fenwick(self.feature, q, k, v, weights, chunk=chunk)
-        return fast(features(self.feature, q), features(self.feature, k), v, weights)
-
-    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v, _ = terms
-        own = features(self.feature, k).transpose(-1, -2) * v
-        return features(self.feature, q), own, slots
-
-
-def fenwick(
-    feature: str, q: Keys, k: Keys, v: Values, weights: Float[Tensor, "b h t l"], *, chunk: int
-) -> Values:
-    """sum_{j<=i} weights[i, level(i, j)] <phi(q_i), phi(k_j)> v_j for every i."""
-    tokens = q.shape[2]
-    q, k, v, weights = (split_runs(x, chunk) for x in (q, k, v, weights))
-    y = (kernel(feature, q, k) * inside_chunk(weights)).tril() @ v
-    if q.shape[2] == 1:
-        return join_chunks(y, tokens)
-    sums = features(feature, k).transpose(-1, -2) @ v  # b h n f e
-    return climb(y, features(feature, q), sums, weights, tokens)
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
+        """The token's own state is level 0, the slot of bit l level l+1. It joins slot 0; two
+        buckets of one size merge into the next, as in adding 1 to t.
+        """
+        *inputs, weights = terms
+        q, k, v, *rest = inputs
+        slots = wide(state["S"])  # b l h d e
+        empty = {"S": torch.zeros_like(k.mT * v)}
+        y, own = self.beneath.step(tuple(inputs), empty, t)
+        # the token's value is in its own state alone
+        beside = tuple(x[:, None] for x in (q, k, torch.zeros_like(v), *rest))
+        read, moved = self.beneath.step(beside, {"S": slots}, t)
+        y = torch.einsum(
+            "bhl,blhe->bhe", weights[:, :, 0], torch.cat([y[:, None], read], 1)[:, :, :, 0]
+        )
+        before = list(moved["S"].unbind(1))
+        # trailing ones of t: the buckets that merge with the new token
+        full = (~t & (t + 1)).bit_length() - 1
+        merged = sum(before[:full], own["S"])
+        after = [*[torch.zeros_like(merged)] * full, merged, *before[full + 1 :]]
+        return y[:, :, None], {"S": torch.stack(after, 1)}
 
 
-class DecayedSums(Buckets):
-    """Of Mamba-2. Terms: q, k, v and log a (b h t 1)."""
+Above = Callable[[], tuple[Tensor, Tensor, Tensor | None]]
+"""What `climb` asks for between y and the weights."""
 
-    def _last(self, terms: Terms) -> Float[Tensor, "b h 1 t"]:
-        q, k, _, log_a, _ = terms
-        return q @ k.mT * after(bounded(log_a)).exp().mT
 
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
-        tokens = terms[0].shape[2]
-        q, k, v, log_a, weights = (split_runs(x, chunk) for x in terms)
-        log_a = bounded(log_a)
+def in_chunk(
+    beneath: Recurrence, q: Tensor, k: Tensor, v: Tensor, *rest: Tensor
+) -> tuple[Tensor, Above]:
+    """What each token of a chunk takes of v of the earlier ones (b h n c c), and: the queries as
+    they read the state before the chunk, what the chunk adds to it, and what it makes of it.
+    """
+    if isinstance(beneath, Sums):
+        phi = partial(features, beneath.feature)
+        return kernel(beneath.feature, q, k), lambda: (phi(q), phi(k).mT @ v, None)
+    if isinstance(beneath, Decayed):
+        log_a = bounded(rest[0])
         total = log_a.cumsum(3)  # b h n c 1
-        y = (scores(q, k, log_a, total) * inside_chunk(weights)) @ v
-        sums = (after(log_a).exp() * k).mT @ v  # b h n d e
-        # a query as it reads the state before its run of chunks
-        return climb(y, total.exp() * q, sums, weights, tokens, total[:, :, :, -1:].exp())
-
-    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v, log_a, _ = terms
-        # the token's own value does not decay
-        return q, k.transpose(-1, -2) * v, log_a.exp()[:, None] * slots
-
-
-class DeltaSums(Buckets):
-    """Of Gated DeltaNet. Terms: q, k, v, log a and the strength b."""
-
-    reads_last = False
-
-    def _every(self, terms: Terms, chunk: int, dtype: torch.dtype) -> Values:
-        tokens = terms[0].shape[2]
-        q, k, v, log_a, b, weights = (split_runs(x, chunk) for x in terms)
-        delta = Delta(*(x.flatten(2, 3) for x in (k, v, log_a, b, q)), chunk=chunk)
-        # the share of every v_j apart (reads (I + L)^-1 diag(b)), for levels to weigh
-        y = (delta.reads @ delta.inverse * inside_chunk(weights)).tril() @ v
-        transition, sums = delta.passed()
-        # a query as it reads the state before its run of chunks
-        return climb(y, delta.queries(), sums, weights, tokens, transition)
-
-    def _moved(self, terms: Terms, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v, log_a, b, _ = terms
-        k = k[:, None]  # b 1 h 1 d, beside the slots
-        b = b[:, None]
-        decayed = log_a.exp()[:, None] * slots
-        own = (k.transpose(-1, -2) * (b * v[:, None]))[:, 0]
-        # every bucket is overwritten by the token, its value is in the newest alone
-        return q, own, decayed - k.transpose(-1, -2) * (b * (k @ decayed))
+        return scores(q, k, log_a, total), lambda: (
+            total.exp() * q,
+            (after(log_a).exp() * k).mT @ v,
+            total[:, :, :, -1:].exp(),
+        )
+    chunk = q.shape[3]
+    delta = DeltaChunks(*(x.flatten(2, 3) for x in (k, v, *rest, q)), chunk=chunk)
+    # the share of every v_j apart: reads (I + L)^-1 diag(b)
+    return delta.reads @ delta.inverse, lambda: (delta.queries(), *delta.passed())
 
 
 class _Levelled(Mixer):
@@ -300,8 +238,7 @@ class _Levelled(Mixer):
         return {"S": (t.bit_length(), *slots[1])} | dict(conv)
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
-        # weights are asked for where queries are
-        weights = self.level.of(x[:, -qkv[0].shape[2] :], start + x.shape[1])
+        weights = self.level.of(x, start + x.shape[1])
         return *super()._terms(qkv, x, start), weights  # type: ignore[misc]
 
 
@@ -312,13 +249,13 @@ class LogLinearMixer(_Levelled, RecurrentMixer):
         super().__init__(mechanism, width=width)
         self.feature = mechanism.feature
         self.level = LevelWeights(width, self.heads)
-        self.recurrence = Sums(self.feature)
+        self.recurrence = Buckets(Sums(self.feature, normaliser=False))
 
 
 class LogLinearMamba2Mixer(_Levelled, SteppedMixer):
     """Log-linear Mamba-2."""
 
-    recurrence = DecayedSums()
+    recurrence = Buckets(Decayed(scalar=True))
 
     def __init__(self, mechanism: LogLinear, *, width: int) -> None:
         super().__init__(mechanism, width=width)
@@ -329,7 +266,7 @@ class LogLinearMamba2Mixer(_Levelled, SteppedMixer):
 class LogLinearGDNMixer(_Levelled, DeltaMixer):
     """Log-linear Gated DeltaNet."""
 
-    recurrence = DeltaSums()
+    recurrence = Buckets(Delta(scalar=True))
     decay = "head"
 
     def _add_gates(self, width: int) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, divide, per_head
-from separatrix.mixers.base.tensors import Keys, OneRead, PerToken, Tokens, Values
+from separatrix.mixers.base.tensors import Keys, PerToken, Tokens, Values
 from separatrix.stacks.mechanisms import MLSTM
 
 FORGET = (3.0, 6.0)
@@ -34,13 +34,11 @@ implementation.
 class Stabilised(Recurrence):
     """The recurrence of C, n and m. Terms: q, k, v, log f and log g."""
 
-    reads_last = False
-
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v, log_f, log_g = terms
         return chunked(q, k, v, log_f, log_g, chunk=chunk)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         q, k, v, log_f, log_g = terms
         before = wide(state["m"])[..., None, None]
         # in the stored format first, so that C and n are scaled by just the m that is kept

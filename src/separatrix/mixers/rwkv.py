@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
-from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, unit
+from separatrix.mixers.base.recurrent import Decayed, Recurrence, RecurrentMixer, Terms, unit
 from separatrix.mixers.base.tensors import (
-    OneRead,
     Places,
     SomeTokens,
     Token,
@@ -30,7 +29,7 @@ from separatrix.mixers.base.tensors import (
     TokensAt,
     Values,
 )
-from separatrix.mixers.kernels import chosen, decayed
+from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
 from separatrix.mixers.ops.gates import LowRank
 from separatrix.stacks.mechanisms import RWKV
@@ -165,8 +164,6 @@ class DiagonalPlusRankOne(Recurrence):
     Terms: r, k, v, log w, c and a * c, with log w of at least DECAY.
     """
 
-    reads_last = False
-
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, erase, write = terms
         fast = chosen("rwkv7", k, v, dtype)
@@ -175,7 +172,7 @@ class DiagonalPlusRankOne(Recurrence):
             return low_rank(r, k, v, log_w, -erase, write, chunk=chunk, least=DECAY)
         return fast(r, k, v, log_w, -erase, write)
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         r, k, v, log_w, erase, write = terms
         old = wide(state["S"])
         kept = log_w.exp().transpose(-1, -2) * old - write.transpose(-1, -2) * (erase @ old)
@@ -249,17 +246,15 @@ class DecayedBefore(Recurrence):
     Terms: r, k, v, log w and p (h 1 d).
     """
 
-    reads_last = False
-
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         r, k, v, log_w, bonus = terms
         # token i reads what token i - 1 left: its query stands there, and the first reads nothing
         early = F.pad(r[:, :, 1:], (0, 0, 0, 1))
-        read = decayed(early, k, v, log_w, chunk=chunk, dtype=dtype)
+        read = Decayed().outputs((early, k, v, log_w), chunk=chunk, dtype=dtype)
         own = (r * k * bonus).sum(-1, keepdim=True) * v
         return F.pad(read[:, :, :-1], (0, 0, 1, 0)) + own
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         r, k, v, log_w, bonus = terms
         old = wide(state["S"])
         y = r @ old + (r * k * bonus).sum(-1, keepdim=True) * v

@@ -46,29 +46,18 @@ class Projections(Mixer):
         """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
-    def _project(self, x: Tokens) -> Projected:
-        return self._convolve(self.q(x), self.k(x), self.v(x))
+    def _project(self, x: Tokens, places: Places | None = None) -> Projected:
+        """Queries of every token, or of those at the places only."""
+        if self.conv is None:
+            return self.q(x if places is None else taken(x, places)), self.k(x), self.v(x)
+        # convolved queries read the tokens before them
+        q, k, v = self._convolve(self.q(x), self.k(x), self.v(x))
+        return q if places is None else taken(q, places), k, v
 
     def _convolve(self, q: Tensor, k: Tensor, v: Tensor) -> Projected:
         if self.conv is not None:
             q, k, v = self.conv(torch.cat([q, k, v], -1)).split(self.channels, -1)
         return q, k, v
-
-    def _project_last(self, x: Tokens) -> Projected:
-        """As `_project`, queries of the last token only."""
-        if self.conv is None:
-            return self.q(x[:, -1:]), self.k(x), self.v(x)
-        # a convolved query reads the tokens before it, so all of them are projected
-        q, k, v = self._project(x)
-        return q[:, -1:], k, v
-
-    def _project_at(self, x: Tokens, places: Places) -> Projected:
-        """As `_project`, queries at the places only."""
-        if self.conv is None:
-            return self.q(taken(x, places)), self.k(x), self.v(x)
-        # convolved queries read the tokens before them
-        q, k, v = self._project(x)
-        return taken(q, places), k, v
 
     def _project_step(self, x: Token, state: State) -> tuple[Projected, State]:
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of

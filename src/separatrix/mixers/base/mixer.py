@@ -158,7 +158,7 @@ class Mixer(nn.Module, ABC):
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]: ...
 
     def _last(self, x: Tokens) -> Token:
-        return self._forward(x)[:, -1]
+        return self._at(x, last_place(x))[:, 0]
 
     def _last_of_blocks(self, last: OneToken, blocks: Iterator[Tensor], tokens: int) -> Token:
         raise NotImplementedError
@@ -306,6 +306,10 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 def wide(x: Tensor) -> Tensor:
     """x in float32, if it is in a half format."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def last_place(x: Tokens) -> Places:
+    return torch.full((len(x), 1), x.shape[1] - 1, device=x.device)
 
 
 def taken(x: Tokens, places: Places) -> TokensAt:

@@ -10,8 +10,8 @@ key dimension, e value dimension.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,6 @@ from separatrix.mixers.base.heads import Projected, Projections, merge_heads, sp
 from separatrix.mixers.base.mixer import Shapes, State, linear, taken, taken_heads, wide
 from separatrix.mixers.base.tensors import (
     Keys,
-    OneRead,
     PerToken,
     Places,
     Reads,
@@ -32,9 +31,9 @@ from separatrix.mixers.base.tensors import (
     TokensAt,
     Values,
 )
-from separatrix.mixers.kernels import decayed, delta
-from separatrix.mixers.ops.decay import read_decayed
-from separatrix.mixers.ops.delta_rule import delta_step, delta_written
+from separatrix.mixers.kernels import chosen
+from separatrix.mixers.ops.decay import decayed, decayed_scores
+from separatrix.mixers.ops.delta_rule import delta_rule, delta_step, delta_written
 from separatrix.stacks.mechanisms import Mamba2, MatrixState
 
 Terms = tuple[Tensor, ...]
@@ -44,26 +43,29 @@ Terms = tuple[Tensor, ...]
 class Recurrence(ABC):
     """A recurrence in its two forms, for heads side by side."""
 
-    reads_last: ClassVar[bool] = True
-    """Whether `outputs` also takes the query of the last token alone, at less cost."""
-    reads_places: bool = False
-    """Whether `at` takes queries of some places alone, at less cost."""
+    most: float = 0
+    """Up to how many places `at` reads at less cost than `outputs` reads every token."""
 
     @abstractmethod
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
-        """The outputs of every token, or of the last one, in a layer of this format."""
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
+        """The outputs of every token, in a layer of this format."""
 
-    def at(
-        self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Reads:
-        """The outputs at some places, whose queries alone are among the terms where
-        `reads_places`, and in torch whatever the device.
+    def shares(
+        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
+    ) -> tuple[Float[Tensor, "b h r t"], Values]:
+        """What the tokens at some places, whose queries alone are among the terms, take of every
+        token, and of what; where there is a `most`.
         """
-        return taken_heads(self.outputs(terms, chunk=chunk, dtype=dtype), places)
+        raise NotImplementedError
+
+    def at(self, terms: Terms, places: Int[Tensor, "b r"], chunk: int) -> Reads:
+        """The outputs there, in torch whatever the device."""
+        shares, values = self.shares(terms, places, chunk)
+        return shares @ values
 
     @abstractmethod
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
-        """The output of one token and the new state; t tokens came before it."""
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
+        """The output (b h 1 e) of one token and the new state; t tokens came before it."""
 
 
 class Decayed(Recurrence):
@@ -71,23 +73,24 @@ class Decayed(Recurrence):
 
     Terms: q, k, v and log a (b h t d, or b h t 1 for one decay of all key dimensions). The state S
     holds S^T (b h d e). Parallel form: chunks (ops/decay.py), on CUDA fla's kernels. With `scalar`
-    there is one decay of all key dimensions, and places are read as `read_decayed` has it.
+    there is one decay of all key dimensions.
     """
 
     def __init__(self, *, scalar: bool = False) -> None:
-        self.reads_places = scalar
+        self.most = math.inf if scalar else 1
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
+        _, k, v, log_a = terms
+        kernel = chosen("simple_gla" if log_a.shape[-1] == 1 else "gla", k, v, dtype)
+        return decayed(*terms, chunk=chunk) if kernel is None else kernel(*terms)
+
+    def shares(
+        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
+    ) -> tuple[Float[Tensor, "b h r t"], Values]:
         q, k, v, log_a = terms
-        return decayed(q, k, v, log_a, chunk=chunk, dtype=dtype)
+        return decayed_scores(q, k, log_a, places), v
 
-    def at(
-        self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Reads:
-        q, k, v, log_a = terms
-        return read_decayed(q, k, v, log_a[..., 0], places)
-
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         q, k, v, log_a = terms
         new = log_a.exp().transpose(-1, -2) * wide(state["S"]) + k.transpose(-1, -2) * v
         return q @ new, {"S": new}
@@ -102,24 +105,25 @@ class Delta(Recurrence):
     """
 
     def __init__(self, *, scalar: bool = False) -> None:
-        self.reads_places = scalar
+        self.most = math.inf if scalar else 1
 
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Reads:
-        q, k, v, log_a, b = terms
-        return delta(q, k, v, log_a, b, chunk=chunk, dtype=dtype)
+    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
+        _, k, v, log_a, _ = terms
+        kernel = chosen("gated_delta_rule" if log_a.shape[-1] == 1 else "kda", k, v, dtype)
+        return delta_rule(*terms, chunk=chunk) if kernel is None else kernel(*terms)
 
-    def at(
-        self, terms: Terms, places: Int[Tensor, "b r"], *, chunk: int, dtype: torch.dtype
-    ) -> Reads:
+    def shares(
+        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
+    ) -> tuple[Float[Tensor, "b h r t"], Values]:
         q, k, v, log_a, b = terms
         written = delta_written(k, v, log_a, b, chunk=chunk)
-        return read_decayed(q, k, written, log_a[..., 0], places)
+        return decayed_scores(q, k, log_a, places), written
 
-    def step(self, terms: Terms, state: State, t: int) -> tuple[OneRead, State]:
+    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         q, *updates = terms
         new = wide(state["S"])
         # n updates of one token (b h n .), in turn; the query reads after the last
-        for update in zip(*(x.split(1, 2) for x in updates), strict=True):
+        for update in zip(*(x.split(1, -2) for x in updates), strict=True):
             new = delta_step(new, *update)
         return q @ new, {"S": new}
 
@@ -186,9 +190,8 @@ class RecurrentMixer(Projections):
         return {"S": (self.heads, self.head_dim, self.dv)} | self._conv_shapes(t)
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
-        """The terms of the recurrence for the tokens x, the first of which stands at `start`.
-
-        Queries may be there for the last token only. Here: q, k, v and nothing else.
+        """The terms of the recurrence for the tokens x, the first of which stands at `start`;
+        here q, k and v alone. Queries may be there for some tokens only.
         """
         return qkv
 
@@ -202,40 +205,35 @@ class RecurrentMixer(Projections):
         y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
         return self._out(y, x, self._beside(qkv[2]))
 
-    def _last(self, x: Tokens) -> Token:
-        if not self.recurrence.reads_last:
-            return self._forward(x)[:, -1]
-        qkv = self._heads_of(self._project_last(x))
-        terms = self._terms(qkv, x, 0)
-        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y, x[:, -1:], self._beside(qkv[2][:, :, -1:]))[:, 0]
-
     def _at(self, x: Tokens, places: Places) -> TokensAt:
         # fla's kernels, which run on CUDA outside of transforms, take every query
         kernels = x.is_cuda and not torch._C._are_functorch_transforms_active()
-        few = self.recurrence.reads_places and not kernels
+        few = places.shape[1] <= self.recurrence.most and not kernels
         if not few and self.updates > 1:
             return super()._at(x, places)
-        qkv = self._heads_of(self._project_at(x, places) if few else self._project(x))
+        asked = places if few else None
+        qkv = self._heads_of(self._project(x, asked), 0, asked)
         terms = self._terms(qkv, x, 0)
         # a token reads after the last of its updates
         read = places * self.updates + self.updates - 1
         if few:
-            y = self.recurrence.at(terms, read, chunk=self.chunk, dtype=x.dtype)
+            y = self.recurrence.at(terms, read, self.chunk)
         else:
             y = taken_heads(self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype), read)
         return self._out(y, taken(x, places), self._beside(taken_heads(qkv[2], read)))
 
     def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         projected, conv = self._project_step(x, state)
-        qkv = self._heads_of(projected)
+        qkv = self._heads_of(projected, t)
         terms = self._terms(qkv, x[:, None], t)
         y, new = self.recurrence.step(terms, self._summed(state), t)
         return self._out(y, x[:, None], self._beside(qkv[2]))[:, 0], self._store(**new) | conv
 
-    def _heads_of(self, projected: Projected) -> Projected:
+    def _heads_of(
+        self, projected: Projected, start: int = 0, places: Places | None = None
+    ) -> Projected:
         """q (b h t d), k (b h (t n) d) and v (b h (t n) e) with n updates per token, in float32
-        at least.
+        at least; the first token stands at `start`, queries at the places if given.
         """
         copies = self.heads // self.qk
         # sums over tokens need more digits than half formats have

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
+from separatrix.mixers.base.mixer import Shapes, State, last_place, linear, taken, wide
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
@@ -187,7 +187,7 @@ class SoftmaxMixer(Projections):
         return kept
 
     def _last(self, x: Tokens) -> Token:
-        q, k, v = self._qkv(self._project_last(x))
+        q, k, v = self._qkv(self._project(x, last_place(x)))
         return self._read(x[:, -1:], q, self._whole(k, v, x), x.shape[1] - 1)[:, 0]
 
     def _reach(self, place: Any) -> Any:
@@ -202,7 +202,7 @@ class SoftmaxMixer(Projections):
     def _at(self, x: Tokens, places: Places) -> TokensAt:
         if self.chooses or self.heads * places.numel() * x.shape[1] > KEPT:
             return super()._at(x, places)
-        q, k, v = self._qkv(self._project_at(x, places), places=places)
+        q, k, v = self._qkv(self._project(x, places), places=places)
         y = self._masked(q, k, v, self._sees(places, x.shape[1]), x, places)
         return self._out(y, taken(x, places))
 

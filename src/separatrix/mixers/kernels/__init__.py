@@ -1,10 +1,10 @@
 """The third form: on CUDA the kernels of flash-linear-attention (extra `cuda`) in place of our
 chunked forms, behind the same parameters.
 
-`chosen` says whether one runs here; `decayed` and `delta` are the two recurrences that several
-mixers share. Not used: `chunk_delta_rule` (refuses float32; the gated rule with log decays of 0 is
-the same), `chunk_gated_delta_product` (refuses float32; its backward pass is the gated rule's on
-all updates, as ours is here), `chunk_linear_attn` (simple GLA without decay).
+`chosen` says whether one runs here. Not used: `chunk_delta_rule` (refuses float32; the gated rule
+with log decays of 0 is the same), `chunk_gated_delta_product` (refuses float32; its backward pass
+is the gated rule's on all updates, as ours is here), `chunk_linear_attn` (simple GLA with
+no decay).
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from separatrix.core.errors import BackendError
-from separatrix.mixers.base.tensors import Decays, Keys, PerToken, Queries, Reads, Values
 from separatrix.mixers.kernels.backends import backend, format_of, keeps_precision, why_not
 from separatrix.mixers.kernels.fla import KERNELS, Kernel
-from separatrix.mixers.ops import decay
-from separatrix.mixers.ops.delta_rule import Delta, delta_rule
 
-__all__ = ["KERNELS", "backend", "chosen", "decayed", "delta"]
+__all__ = ["KERNELS", "backend", "chosen"]
 
 
 def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[..., Tensor] | None:
@@ -49,39 +45,6 @@ def chosen(name: str, k: Tensor, v: Tensor, dtype: torch.dtype) -> Callable[...,
             " torch form in such cases"
         )
     return None
-
-
-def decayed(
-    q: Queries, k: Keys, v: Values, log_a: Decays, *, chunk: int, dtype: torch.dtype
-) -> Reads:
-    """y_i of the recurrence with decay (ops/decay.py), for every token or for the last one only, as
-    there are queries.
-    """
-    kernel = chosen("simple_gla" if log_a.shape[-1] == 1 else "gla", k, v, dtype)
-    if kernel is not None:
-        return kernel(_from_first(q, k), k, v, log_a)[:, :, -q.shape[2] :]
-    if q.shape[2] < k.shape[2]:
-        return q @ decay.final(k, v, log_a)
-    return decay.decayed(q, k, v, log_a, chunk=chunk)
-
-
-def delta(
-    q: Queries, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int, dtype: torch.dtype
-) -> Reads:
-    """y_i of the delta rule (ops/delta_rule.py), for every token or for the last one only, as
-    there are queries.
-    """
-    kernel = chosen("gated_delta_rule" if log_a.shape[-1] == 1 else "kda", k, v, dtype)
-    if kernel is not None:
-        return kernel(_from_first(q, k), k, v, log_a, b)[:, :, -q.shape[2] :]
-    if q.shape[2] < k.shape[2]:
-        return q @ Delta(k, v, log_a, b, chunk=chunk).final()
-    return delta_rule(q, k, v, log_a, b, chunk=chunk)
-
-
-def _from_first(q: Queries, k: Keys) -> Keys:
-    """Queries of 0 for the tokens before."""
-    return F.pad(q, (0, 0, k.shape[2] - q.shape[2], 0)) if q.shape[2] < k.shape[2] else q
 
 
 def _run(kernel: Kernel, dtype: torch.dtype, *tensors: Tensor | None) -> Tensor:

@@ -37,7 +37,6 @@ from separatrix.mixers.base.tensors import (
     Matrix,
     Places,
     Queries,
-    Reads,
     Values,
 )
 
@@ -104,11 +103,6 @@ def _segment(
     states, last = carry(total[:, :, :, -1:].mT.exp(), added, state)
     y = plus_product(scores(q, k, log_a, total) @ v, total.exp() * q, states)
     return join_chunks(y, tokens), last
-
-
-def final(k: Keys, v: Values, log_a: Decays) -> Matrix:
-    """R after the last token."""
-    return (after(log_a).exp() * k).transpose(-1, -2) @ v
 
 
 def carry(
@@ -185,14 +179,18 @@ def products(log_a: Float[Tensor, "... c 1"]) -> Float[Tensor, "... c c"]:
     return log_a.expand(*log_a.shape[:-1], log_a.shape[-2]).tril(-1).cumsum(-2).exp().tril()
 
 
-def read_decayed(
-    q: Queries, k: Keys, v: Values, log_a: Float[Tensor, "b h t"], places: Int[Tensor, "b r"]
-) -> Reads:
-    """sum_{j<=i} a_{j+1} ... a_i <q_i, k_j> v_j for the tokens i at the places, written out,
-    without the states that the chunks of a whole sequence hand on.
+def decayed_scores(
+    q: Queries, k: Keys, log_a: Decays, places: Int[Tensor, "b r"]
+) -> Float[Tensor, "b h r t"]:
+    """a_{j+1} ... a_i <q_i, k_j> for the tokens i at the places, 0 for later j, without the
+    states that chunks hand on. One decay serves all key dimensions, or there is one place.
     """
-    kept = after_at(bounded(log_a), places).exp()
-    return (kept * (q @ k.mT)).masked_fill(later(places, k.shape[2]), 0) @ v
+    log_a = bounded(log_a)
+    hidden = later(places, k.shape[2])
+    if log_a.shape[-1] == 1:
+        return (after_at(log_a[..., 0], places).exp() * (q @ k.mT)).masked_fill(hidden, 0)
+    kept = after(log_a.masked_fill(hidden.mT, 0)).exp() * k
+    return (q @ kept.mT).masked_fill(hidden, 0)
 
 
 def later(places: Int[Tensor, "b r"], tokens: int) -> Bool[Tensor, "b 1 r t"]:

@@ -40,8 +40,6 @@ from separatrix.mixers.base.tensors import (
     Keys,
     Matrices,
     Matrix,
-    OneQuery,
-    OneRead,
     PerToken,
     Values,
 )
@@ -67,9 +65,10 @@ def delta_rule(q: Keys, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk
     return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
 
 
-def delta_written(k: Keys, v: Values, log_a: PerToken, b: PerToken, *, chunk: int) -> Values:
+def delta_written(k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int) -> Values:
     """u_i for every i: the delta rule's state is that of ops/decay.py with u for v."""
-    chunk = even(k.shape[2], min(chunk, CHUNK))
+    if log_a.shape[-1] == 1:
+        chunk = even(k.shape[2], min(chunk, CHUNK))
     return in_segments(partial(_written_segment, chunk=chunk), k, v, log_a, b, chunk=chunk)
 
 
@@ -163,19 +162,15 @@ class Delta:
         """The queries as they read the state before their chunk."""
         return self.total.exp() * self.q + self.reads @ self.u_r
 
-    def passed(self) -> tuple[Float[Tensor, "b h n d d"], Matrices]:
-        """What each chunk does to the state R, as a matrix and what it adds to the product."""
+    def passed(self) -> tuple[Matrices, Float[Tensor, "b h n d d"]]:
+        """What each chunk adds to the state R, and the matrix that it multiplies R with before."""
         u = torch.cat([self.u_v, self.u_r], -1)
         end = self.total[:, :, :, -1:]
         added, changed = ((after(self.log_a).exp() * self.k).mT @ u).split(
             [self.u_v.shape[-1], self.k.shape[-1]], -1
         )
         identity = torch.eye(self.k.shape[-1], dtype=self.k.dtype, device=self.k.device)
-        return torch.addcmul(changed, end.mT.exp(), identity), added
-
-    def final(self) -> Matrix:
-        """R after the last token."""
-        return self.written()[2]
+        return added, torch.addcmul(changed, end.mT.exp(), identity)
 
 
 def solve(
@@ -189,12 +184,12 @@ def solve(
 
 
 def delta_step(
-    state: Matrix,
-    k: OneQuery,
-    v: OneRead,
-    log_a: Float[Tensor, "b h 1 s"],
-    b: Float[Tensor, "b h 1 1"],
-) -> Matrix:
+    state: Float[Tensor, "*b d e"],
+    k: Float[Tensor, "*#b 1 d"],
+    v: Float[Tensor, "*#b 1 e"],
+    log_a: Float[Tensor, "*#b 1 s"],
+    b: Float[Tensor, "*#b 1 1"],
+) -> Float[Tensor, "*b d e"]:
     """One update of the delta rule."""
     decayed = log_a.exp().transpose(-1, -2) * state
     # a share b of what the state answers for k goes out, and the same share of v in
