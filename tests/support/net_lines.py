@@ -409,8 +409,7 @@ def _curve(stack: str, task: str) -> list[float]:
     """The losses of ten steps."""
     import torch
 
-    from separatrix.training.checkpoint import WINDOW_NAME, unpacked
-    from separatrix.training.engine import Trainer
+    from separatrix.training.engine import Trainer, unpacked
     from separatrix.training.packs import Pack
 
     torch.set_num_threads(1)
@@ -418,7 +417,7 @@ def _curve(stack: str, task: str) -> list[float]:
     trainer = Trainer(Pack((sx.Run(architecture=stack, task=task, **settings),)))
     trainer.advance(10)
     tensors, _ = unpacked(trainer.checkpoint())
-    return tensors[WINDOW_NAME][0, :10, 0].tolist()
+    return tensors["window"][0, :10, 0].tolist()
 
 
 # ---- evidence

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from separatrix.core.errors import EvidenceError, OutputError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
@@ -21,39 +20,11 @@ from separatrix.models.model import Model
 from separatrix.models.stored.description import CONFIG, description
 from separatrix.models.stored.trained import KIND, RECORD, TRAINING, WEIGHTS
 from separatrix.models.stored.weights import weight_bytes
-from separatrix.training.checkpoint import unpacked
-from separatrix.training.engine import Trainer
+from separatrix.training.engine import Trainer, unpacked
 from separatrix.training.packs import Pack
 from separatrix.training.record import measurement
 from separatrix.training.run import Run
 from separatrix.training.sweeps.processes import Stopping
-
-if TYPE_CHECKING:
-    from separatrix.models.model import Model
-
-
-def write_folder(out: Path, run: Run, outcome: Outcome, model: Model) -> None:
-    """Writes a new folder, whole or not at all. Raises OutputError where `out` exists or cannot be
-    written, and what the record of the outcome raises.
-    """
-    run = run.canonical()
-    weights = weight_bytes(model.cpu())
-    training = enveloped(
-        KIND,
-        {
-            "run": run.to_json(),
-            "outcome": outcome.to_json(),
-            "version": code_version(),
-            "weights_sha256": sha256(weights),
-        },
-    )
-    record = measurement(run, [outcome])
-    with new_folder(out) as folder:
-        write_atomic(folder / WEIGHTS, weights)
-        write_atomic(folder / CONFIG, canonical(description(model.config)) + "\n")
-        write_atomic(folder / TRAINING, canonical(training) + "\n")
-        write_atomic(folder / RECORD, canonical(record.envelope()) + "\n")
-
 
 Progress = Callable[[int, int], None]
 """Called with (steps done, steps in all)."""
@@ -93,7 +64,20 @@ class Trained:
         """Writes model, training and measurement into a new folder, which `refute`, `verify` and
         `evaluate` take. Raises OutputError where it exists or cannot be written.
         """
-        write_folder(Path(folder), self.run, self.outcome, self.model)
+        run = self.run.canonical()
+        weights = weight_bytes(self.model.cpu())
+        training = {
+            "run": run.to_json(),
+            "outcome": self.outcome.to_json(),
+            "version": code_version(),
+            "weights_sha256": sha256(weights),
+        }
+        record = measurement(run, [self.outcome]).envelope()
+        with new_folder(Path(folder)) as new:
+            write_atomic(new / WEIGHTS, weights)
+            write_atomic(new / CONFIG, canonical(description(self.model.config)) + "\n")
+            write_atomic(new / TRAINING, canonical(enveloped(KIND, training)) + "\n")
+            write_atomic(new / RECORD, canonical(record) + "\n")
 
 
 def train(run: Run, *, progress: Progress | None = None, device: str = "cpu") -> Trained:

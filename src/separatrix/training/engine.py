@@ -1,31 +1,116 @@
-"""Training a pack: models of one shape, each with its own seed, learning rate and weight decay."""
+"""Training a pack: models of one shape, each with its own seed, learning rate and weight decay; and
+its checkpoints, tensors and plain numbers in one file in the format of safetensors.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from separatrix.core.errors import EvidenceError
+from separatrix.core.evidence.code import code_version
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome, Stopped
 from separatrix.core.evidence.rule import WINDOW
 from separatrix.models.model import Model, build
 from separatrix.models.stored.accuracy import Tally, prompt_stream, tally
-from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import Task
 from separatrix.theory.fails.a_accuracy import check_answers
-from separatrix.training.checkpoint import ENDED, WINDOW_NAME, packed_bytes, unpacked
 from separatrix.training.packs import Metric, Pack
 from separatrix.training.probe import quick_cpu
 from separatrix.training.run import Run
-from separatrix.training.stacked import Forward, layout
-from separatrix.training.step import Step
+from separatrix.training.step import Step, layout
 from separatrix.training.stream import Streams
-from separatrix.training.watch import Watch, rate
+
+END = 0.1
+"""What is left of the rate at the end, of cosine and linear schedules."""
+
+
+def rate(schedule: str, step: int, steps: int, warmup: int = 0) -> float:
+    """Learning rate over its peak at `step`, which counts from 0: a linear warm-up over so many
+    steps (0: the first 5 %, 10 at least), then the schedule.
+    """
+    warm = warmup or max(10, steps // 20)
+    if step < warm:
+        return (step + 1) / warm
+    done = min(1.0, (step - warm) / max(1, steps - warm))
+    match schedule:
+        case "cosine":
+            return END + (1 - END) * (1 + math.cos(math.pi * done)) / 2
+        case "linear":
+            return 1 - (1 - END) * done
+        case _:
+            return 1.0
+
+
+_PROGRESS = 0.01
+"""A running loss that is lower by this part than any before is progress."""
+
+
+@dataclass
+class Watch:
+    """How one member stands: the best of its running losses, since when none was better, and the
+    seconds that it took of its pack's time.
+    """
+
+    best: float = math.inf
+    since: int = 0
+    seconds: float = 0.0
+
+    def ended(
+        self, run: Run, losses: Sequence[float], accuracies: Sequence[float], step: int
+    ) -> tuple[Stopped | None, int]:
+        """Why training ends after `step` steps, and how many steps count. The numbers are those of
+        the last steps, `WINDOW` of them at most.
+        """
+        first = step - len(losses) + 1
+        for number, loss in enumerate(losses):
+            if not math.isfinite(loss):
+                return "diverged", first + number
+        trained_alone = step - (run.stages[-1].until if run.stages else 0)
+        # what is easier says nothing about the task itself
+        whole = len(losses) == WINDOW <= trained_alone
+        if whole and sum(accuracies) >= run.stop_at * WINDOW:
+            return "solved", step
+        running = sum(losses) / len(losses)
+        if not whole or running < self.best * (1 - _PROGRESS):
+            self.best = running if whole else math.inf
+            self.since = step
+        if run.plateau and step - self.since >= run.plateau:
+            return "plateau", step
+        return ("steps" if step >= run.steps else None), step
+
+
+FORMAT = 2
+_STATE = "state"
+_WINDOW = "window"
+_ENDED = "ended."
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and plain numbers of a checkpoint. Raises EvidenceError for what is no checkpoint of
+    this format.
+    """
+    try:
+        # safetensors: 8 bytes of length, then a header of JSON
+        length = int.from_bytes(data[:8], "little")
+        state = json.loads(json.loads(data[8 : 8 + length])["__metadata__"][_STATE])
+        tensors = load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise EvidenceError("a checkpoint is damaged, or is none of a training") from error
+    if state.get("format") != FORMAT:
+        raise EvidenceError(
+            f"a checkpoint has format {state.get('format')!r}; this version reads {FORMAT}"
+        )
+    return tensors, state
 
 
 class Trainer:
@@ -43,24 +128,19 @@ class Trainer:
         self.seconds = 0.0
         """Seconds of training, without tests."""
         self._run = pack.runs[0]
-        self._task = parse_task(self._run.task)
         self._device = device
         with torch.device("cpu"):
-            models = [_drawn(run, self._task) for run in pack.runs]
+            models = [_drawn(run) for run in pack.runs]
         self._layout = layout(models[0], muon=self._run.optimiser == "muon")
         rows = torch.stack([self._layout.row(model) for model in models]).to(device)
-        forward = Forward(models[0].to(device), self._layout, torch.float32, compile)
-        if self._run.precision == "bf16":
-            half = _drawn(self._run, self._task).to(device, torch.bfloat16)
-            forward = Forward(half, self._layout, torch.bfloat16, compile)
-        self._members = list(range(len(pack.runs)))
-        """Those still training, as places in the pack."""
-        self._models = Step(forward, rows, pack.runs)
+        half = self._run.precision == "bf16"
+        form = models[0].to(device, torch.bfloat16 if half else torch.float32)
+        self._models = Step(form, self._layout, rows, pack.runs, compile=compile)
+        self._members = dict(zip(pack.keys, pack.runs, strict=True))
+        """Those still training, in the order of the rows."""
         self._streams = Streams(self._run, self._seeds(), torch.device(device))
-        self._tried = False
         self._clocks: Tensor | None = None
-        self._watches = [Watch() for _ in pack.runs]
-        self._shares = [0.0] * len(pack.runs)
+        self._watches = {key: Watch() for key in pack.keys}
         self._window = torch.zeros(2, WINDOW, len(pack.runs), device=device)
         """Loss and accuracy of every member in the steps since they were read."""
         self._metrics: list[Metric] = []
@@ -79,9 +159,8 @@ class Trainer:
         """
         with quick_cpu(self._device):
             for _ in range(steps):
-                if not self._members:
-                    break
-                self._advance()
+                if self._members:
+                    self._advance()
 
     def metrics(self) -> list[Metric]:
         """The metrics since the last call."""
@@ -95,38 +174,41 @@ class Trainer:
 
     def model(self, key: str) -> Model:
         """A plain model with the weights that a member has now."""
-        place = self.pack.keys.index(key)
-        row = self._ended.get(key)
-        if row is None:
-            row = self._models.rows.detach()[self._members.index(place)]
-        model = _drawn(self.pack.runs[place], self._task)
+        row = self._ended[key] if key in self._ended else self._row(key)
+        model = _drawn(self.pack.runs[self.pack.keys.index(key)])
         self._layout.write(row.cpu(), model)
         return model
 
+    def _row(self, key: str) -> Tensor:
+        return self._models.rows.detach()[list(self._members).index(key)]
+
     def checkpoint(self) -> bytes:
         """Everything that training goes on from, bit for bit on the same kind of CPU."""
-        tensors = self._models.tensors() | {WINDOW_NAME: self._window}
-        ended = {f"{ENDED}{key}": row for key, row in self._ended.items()}
+        tensors = self._models.tensors() | {_WINDOW: self._window}
+        tensors |= {f"{_ENDED}{key}": row for key, row in self._ended.items()}
         state = {
+            "format": FORMAT,
+            "version": code_version(),
             "pack": self.pack.key,
-            "keys": self.pack.keys,
             "step": self.step,
             "seconds": self.seconds,
-            "members": self._members,
-            "shares": self._shares,
-            "watches": [(watch.best, watch.since) for watch in self._watches],
+            "members": list(self._members),
+            "watches": {key: asdict(watch) for key, watch in self._watches.items()},
             "streams": self._streams.state() if self._members else None,
             "outcomes": {key: outcome.to_json() for key, outcome in self._outcomes.items()},
         }
-        return packed_bytes(tensors | ended, state)
+        own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        return save(own, metadata={_STATE: json.dumps(state)})
 
     @classmethod
     def resumed(
         cls, pack: Pack, data: bytes, *, device: str = "cpu", compile: bool = False
     ) -> Trainer:
-        """The trainer that wrote a checkpoint. Raises EvidenceError for one of another pack."""
+        """The trainer that wrote a checkpoint, or one of some of its members. Raises EvidenceError
+        for a checkpoint of others.
+        """
         tensors, state = unpacked(data)
-        if state["pack"] != pack.key:
+        if not set(pack.keys) <= set(state["watches"]):
             raise EvidenceError("a checkpoint belongs to another pack")
         trainer = cls(pack, device=device, compile=compile)
         trainer._restore(tensors, state)
@@ -135,29 +217,26 @@ class Trainer:
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.step = state["step"]
         self.seconds = state["seconds"]
-        self._keep(state["members"])
-        self._shares = state["shares"]
-        for watch, (best, since) in zip(self._watches, state["watches"], strict=True):
-            watch.best = best
-            watch.since = since
+        self._watches = {key: Watch(**state["watches"][key]) for key in self.pack.keys}
+        ended = {key: state["outcomes"][key] for key in self.pack.keys if key in state["outcomes"]}
+        self._outcomes = {key: Outcome.from_json(outcome) for key, outcome in ended.items()}
+        self._ended = {key: tensors[f"{_ENDED}{key}"] for key in ended}
+        self._keep([key for key in self._members if key not in ended])
+        columns = torch.tensor([state["members"].index(key) for key in self._members]).long()
+        self._models.load({n: tensors[n][columns] for n in self._models.tensors()})
+        self._window = tensors[_WINDOW][..., columns].to(self._device)
         if self._members:
             self._streams.restore(state["streams"])
-        self._outcomes = {
-            key: Outcome.from_json(outcome) for key, outcome in state["outcomes"].items()
-        }
-        self._ended = {key: tensors[f"{ENDED}{key}"] for key in self._outcomes}
-        self._models.load(tensors)
-        self._window = tensors[WINDOW_NAME].to(self._device)
 
     def _advance(self) -> None:
         started = time.perf_counter()
         prompts = self._streams.next()
-        if not self._tried:
-            self._tried = True
-            self._models.forward.try_together(self._models.rows, prompts)
         at = self.step % WINDOW
         if at == 0 or self._clocks is None:
-            self._clocks = self._clocks_from(self.step - at)
+            # what the optimisers need of the next steps, where they need it
+            first = self.step - at
+            factors = [self._rate(step) for step in range(first, first + WINDOW)]
+            self._clocks = self._models.clocks(factors, first + 1)
         self.step += 1
         loss = self._models(prompts, self._clocks[at])
         self._window[0, at] = loss.loss
@@ -169,15 +248,10 @@ class Trainer:
         read = self._window[:, : at + 1].cpu() if due else None
         took = time.perf_counter() - started
         self.seconds += took
-        for member in self._members:
-            self._shares[member] += took / len(self._members)
+        for key in self._members:
+            self._watches[key].seconds += took / len(self._members)
         if read is not None:
             self._read(read)
-
-    def _clocks_from(self, first: int) -> Tensor:
-        """What the optimisers need of the next `WINDOW` steps, where they need it."""
-        factors = [self._rate(step) for step in range(first, first + WINDOW)]
-        return self._models.clocks(factors, first + 1)
 
     def _rate(self, step: int) -> float:
         run = self._run
@@ -185,64 +259,55 @@ class Trainer:
 
     def _read(self, read: Tensor) -> None:
         """Notes the metrics of the last steps and ends the members that have come to an end."""
-        ends: dict[int, tuple[Stopped, int]] = {}
+        ends: dict[str, Outcome] = {}
         factor = self._rate(self.step - 1)
-        for column, member in enumerate(self._members):
-            run = self.pack.runs[member]
+        for column, (key, run) in enumerate(self._members.items()):
             losses, accuracies = read[:, :, column].tolist()
-            stopped, counted = self._watches[member].ended(run, losses, accuracies, self.step)
+            stopped, counted = self._watches[key].ended(run, losses, accuracies, self.step)
             if stopped != "diverged":
-                finite = bool(self._models.rows.detach()[column].isfinite().all())
                 self._metrics.append(
                     Metric(
-                        key=self.pack.keys[member],
+                        key=key,
                         step=self.step,
                         loss=sum(losses) / len(losses),
                         accuracy=sum(accuracies) / len(accuracies),
                         learning_rate=run.learning_rate * factor,
                     )
                 )
-                if not finite:
+                if not self._models.rows.detach()[column].isfinite().all():
                     stopped = "diverged"
             if stopped is None and run.seconds and self.seconds >= run.seconds:
                 stopped = "seconds"
             if stopped is not None:
-                ends[member] = stopped, counted
+                ends[key] = self._outcome(key, stopped, counted)
         if ends:
-            self._end(ends)
+            self._outcomes |= ends
+            self._ended |= {key: self._row(key).cpu() for key in ends}
+            self._keep([key for key in self._members if key not in ends])
 
-    def _end(self, ends: dict[int, tuple[Stopped, int]]) -> None:
-        """Tests the members that have ended and goes on without them."""
-        for member, (stopped, counted) in ends.items():
-            run = self.pack.runs[member]
-            key = self.pack.keys[member]
-            nothing = (0,) * len(run.longer)
-            outcome = Outcome(
-                seed=run.seed,
-                rule=run.rule,
-                status="diverged",
-                stopped=stopped,
-                correct=0,
-                tested=0,
-                longer=nothing,
-                longer_right=nothing,
-                longer_due=nothing,
-                steps_done=counted,
-                parameters=self._layout.numbers,
-                seconds=self._shares[member],
-            )
-            if stopped != "diverged":
-                outcome = self._tested(outcome, member)
-            self._outcomes[key] = outcome
-            self._ended[key] = self._models.rows.detach()[self._members.index(member)].cpu()
-        self._keep([member for member in self._members if member not in ends])
-
-    def _tested(self, outcome: Outcome, member: int) -> Outcome:
-        """The outcome with what tests gave: on the task, at each of the longer sizes, and on the
-        task with rounded states.
+    def _outcome(self, key: str, stopped: Stopped, steps: int) -> Outcome:
+        """What a member gave that has ended, and what tests gave unless it diverged: on the task,
+        at each of the longer sizes, and on the task with rounded states.
         """
-        run = self.pack.runs[member]
-        model = self.model(self.pack.keys[member]).to(self._device)
+        run = self._members[key]
+        nothing = (0,) * len(run.longer)
+        outcome = Outcome(
+            seed=run.seed,
+            rule=run.rule,
+            status="diverged",
+            stopped=stopped,
+            correct=0,
+            tested=0,
+            longer=nothing,
+            longer_right=nothing,
+            longer_due=nothing,
+            steps_done=steps,
+            parameters=self._layout.numbers,
+            seconds=self._watches[key].seconds,
+        )
+        if stopped == "diverged":
+            return outcome
+        model = self.model(key).to(self._device)
 
         def count(task: Task, number: int = 0, rounded: str = "") -> Tally:
             stream = prompt_stream(run.seed, number)
@@ -250,9 +315,9 @@ class Trainer:
             check_answers(model.architecture, task, [(found.right, found.due)], run.tested)
             return found
 
-        own = count(self._task)
+        own = count(run.trained)
         longer = [count(task, 1 + place) for place, task in enumerate(run.longer_tasks)]
-        rounded = {name: count(self._task, rounded=name) for name in run.formats}
+        rounded = {name: count(run.trained, rounded=name) for name in run.formats}
         return replace(
             outcome,
             status="done",
@@ -267,32 +332,28 @@ class Trainer:
             ),
         )
 
-    def _keep(self, members: Sequence[int]) -> None:
+    def _keep(self, keys: Sequence[str]) -> None:
         """Goes on with these members only."""
-        places = torch.tensor(
-            [self._members.index(member) for member in members],
-            dtype=torch.int64,
-            device=self._device,
-        )
-        self._members = list(members)
-        self._models.keep(places)
-        self._window = self._window[:, :, places]
-        if members:
+        columns = torch.tensor([list(self._members).index(key) for key in keys]).long()
+        self._members = {key: self._members[key] for key in keys}
+        self._models.keep(columns.to(self._device))
+        self._window = self._window[..., columns.to(self._device)]
+        if keys:
             self._streams.keep(self._seeds())
 
     def _seeds(self) -> list[int]:
-        return [self.pack.runs[member].seed for member in self._members]
+        return [run.seed for run in self._members.values()]
 
 
 def _counts(found: Tally) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("correct", "right", "due", "bits")}
 
 
-def _drawn(run: Run, task: Task) -> Model:
+def _drawn(run: Run) -> Model:
     """The model that a run begins with."""
     return build(
-        Architecture.parse(run.architecture),
-        task,
+        run.stack,
+        run.trained,
         width=run.width,
         hidden=run.hidden,
         seed=run.seed,

@@ -8,21 +8,13 @@ import torch
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.plugins.load import import_module
-from separatrix.training.checkpoint import halved
-from separatrix.training.engine import Trainer
-from separatrix.training.packs import Slice, Update
+from separatrix.training.engine import Trainer, unpacked
+from separatrix.training.packs import Pack, Slice, Update
 
 _STEPS = 5
 """Steps between looks at the clock."""
-
-
-class _Last:
-    """What this process trained last, and the checkpoint at which it stopped."""
-
-    trainer: Trainer | None = None
-    checkpoint: bytes | None = None
-    device: str = ""
-    compile: bool = False
+_kept: tuple[tuple[object, ...], Trainer] | None = None
+"""What this process trained last, and the pack, checkpoint and settings that go on from there."""
 
 
 def work(slice: Slice) -> Update:
@@ -32,65 +24,65 @@ def work(slice: Slice) -> Update:
     Raises what training raises, and SizeError where a single model is too large for the device.
     Where several are, the pack is halved: the two halves go on where this slice began.
     """
+    global _kept
     for module in slice.imports:
         import_module(module)
     started = time.perf_counter()
+    # what is interrupted in the middle of a step is no step of a checkpoint, and two packs need not
+    # fit into a device's memory
+    last, _kept = _kept, None
+    settings = {"device": slice.device, "compile": slice.compile}
+    if last is not None and last[0] != (slice.pack, slice.checkpoint, settings):
+        last = None
     try:
-        return _trained(slice, started)
-    except torch.cuda.OutOfMemoryError:
-        _Last.trainer = None
-        _Last.checkpoint = None
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if last is not None:
+            trainer = last[1]
+        elif slice.checkpoint is None:
+            trainer = Trainer(slice.pack, **settings)
+        else:
+            trainer = Trainer.resumed(slice.pack, slice.checkpoint, **settings)
+        before = trainer.outcomes()
+        while trainer.active:
+            trainer.advance(_STEPS)
+            if time.perf_counter() - started >= slice.seconds:
+                break
+    except (RuntimeError, MemoryError) as error:
+        if not _too_large(error):
+            raise
         return _halved(slice, started)
-    except BaseException:
-        # what was interrupted in the middle of a step is no step of a checkpoint
-        _Last.trainer = None
-        raise
-
-
-def _trained(slice: Slice, started: float) -> Update:
-    trainer = _going_on(slice)
-    before = set(trainer.outcomes())
-    while trainer.active:
-        trainer.advance(_STEPS)
-        if time.perf_counter() - started >= slice.seconds:
-            break
-    ended = trainer.outcomes()
-    new = [key for key in trainer.pack.keys if key in ended and key not in before]
     checkpoint = trainer.checkpoint() if trainer.active else None
-    _Last.trainer = trainer if trainer.active else None
-    _Last.checkpoint = checkpoint
-    _Last.device = slice.device
-    _Last.compile = slice.compile
+    if checkpoint is not None:
+        _kept = (slice.pack, checkpoint, settings), trainer
+    ended = trainer.outcomes()
     return Update(
         metrics=tuple(trainer.metrics()),
-        finished=tuple((key, ended[key]) for key in new),
+        finished=tuple(
+            (key, ended[key]) for key in slice.pack.keys if key in ended.keys() - before
+        ),
         checkpoint=checkpoint,
         step=trainer.step,
         seconds=time.perf_counter() - started,
     )
 
 
-def _going_on(slice: Slice) -> Trainer:
-    """The trainer of a slice: the last one, if the slice begins where that one stopped."""
-    last = _Last.trainer
-    kept = slice.checkpoint is not None and slice.checkpoint == _Last.checkpoint
-    same = (slice.device, slice.compile) == (_Last.device, _Last.compile)
-    if last is not None and kept and same and last.pack == slice.pack:
-        return last
-    # two packs need not fit into a device's memory
-    _Last.trainer = None
-    del last
-    options = {"device": slice.device, "compile": slice.compile}
-    if slice.checkpoint is None:
-        return Trainer(slice.pack, **options)
-    return Trainer.resumed(slice.pack, slice.checkpoint, **options)
+def _too_large(error: Exception) -> bool:
+    """Whether memory was asked for that a device does not have; a CPU's allocator has no error of
+    its own.
+    """
+    return isinstance(error, torch.cuda.OutOfMemoryError | MemoryError) or any(
+        said in str(error) for said in ("can't allocate memory", "std::bad_alloc")
+    )
 
 
 def _halved(slice: Slice, started: float) -> Update:
-    step, halves, checkpoints = halved(slice.pack, slice.checkpoint)
-    if halves is None:
+    """The members that still train, in two packs that go on from the slice's checkpoint."""
+    step = 0
+    left = slice.pack.runs
+    if slice.checkpoint is not None:
+        _, state = unpacked(slice.checkpoint)
+        step = state["step"]
+        left = tuple(run for run in left if run.key in state["members"])
+    if len(left) < 2:
         run = slice.pack.runs[0]
         raise SizeError(
             f"{slice.device} has not enough memory to train one model of {run.architecture} on"
@@ -102,6 +94,6 @@ def _halved(slice: Slice, started: float) -> Update:
         checkpoint=None,
         step=step,
         seconds=time.perf_counter() - started,
-        halves=halves,
-        half_checkpoints=checkpoints,
+        halves=Pack(left).halves(),
+        half_checkpoints=(slice.checkpoint, slice.checkpoint),
     )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from unit.training.test_engine import RUN, finished, pack, same
 
-import separatrix.training.step as captured
+from separatrix.training import step as captured
 from separatrix.training.engine import Trainer
 from separatrix.training.step import Captured, Step
 
@@ -43,7 +43,7 @@ def test_recorded_steps_train_as_others(monkeypatch: pytest.MonkeyPatch) -> None
     chosen = pack(replace(run, learning_rate=2e-2), 2)
     plain = finished(Trainer(chosen))
     assert len({outcome.steps_done for outcome in plain.outcomes().values()}) == 2
-    monkeypatch.setattr(captured, "_Recorded", Recorded)
+    monkeypatch.setattr(captured, "_recorded", Recorded)
     monkeypatch.setattr(Step, "_quickest", lambda self: Captured(self._change))
     Recorded.made = 0
     assert same(finished(Trainer(chosen)), plain)
@@ -55,7 +55,7 @@ def test_what_cannot_be_recorded_runs_as_usual(monkeypatch: pytest.MonkeyPatch) 
     def refuse(function, inputs: tuple[Tensor | None, ...]) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(captured, "_Recorded", refuse)
+    monkeypatch.setattr(captured, "_recorded", refuse)
     twice = Captured(lambda x: (2 * x,))
     one = torch.ones(1)
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_too_little_memory_is_no_reason_to_go_on(monkeypatch: pytest.MonkeyPatch
     def full(function, inputs: tuple[Tensor | None, ...]) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(captured, "_Recorded", full)
+    monkeypatch.setattr(captured, "_recorded", full)
     twice = Captured(lambda x: (2 * x,))
     for _ in range(3):
         twice(torch.ones(1))

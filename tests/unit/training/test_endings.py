@@ -10,11 +10,10 @@ import pytest
 import torch
 from unit.training.test_engine import RUN, finished, pack, same
 
-from separatrix.training.engine import Trainer
+from separatrix.training.engine import Trainer, Watch
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
-from separatrix.training.stacked import Loss
-from separatrix.training.watch import Watch
+from separatrix.training.step import Loss
 
 EASY = replace(RUN, steps=320, stop_at=0.9, batch=32, width=16)
 
@@ -140,8 +139,9 @@ def test_steps_without_progress_are_counted_on_after_a_checkpoint() -> None:
     still = pack(replace(RUN, steps=100, batch=2, plateau=50), seeds=1)
     part = Trainer(still)
     part.advance(21)
-    part._watches[0].best = 0.0
-    assert part._watches[0].since == 20
+    (watch,) = part._watches.values()
+    watch.best = 0.0
+    assert watch.since == 20
     (end,) = finished(Trainer.resumed(still, part.checkpoint())).outcomes().values()
     assert (end.stopped, end.steps_done) == ("plateau", 80)
 
@@ -152,9 +152,8 @@ def test_weights_that_are_no_numbers_are_seen_without_a_loss() -> None:
     trainer.advance(44)
     with torch.no_grad():
         trainer._models.rows[1, 3] = math.inf
-    trainer._models.forward.losses = lambda rows, prompts: Loss(
-        (rows[:, :1] ** 2).sum(1), rows[:, 0]
-    )
+    rows = trainer._models.rows
+    trainer._models.losses = lambda prompts: Loss((rows[:, :1] ** 2).sum(1), rows[:, 0])
     trainer.advance(1)
     first, second = (trainer.outcomes()[key] for key in trainer.pack.keys)
     assert (first.status, second.status, second.steps_done) == ("done", "diverged", 45)

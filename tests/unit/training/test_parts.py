@@ -12,10 +12,10 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.tasks.base.task import NO_ANSWER
 from separatrix.tasks.labels import asked, most_asked
+from separatrix.training.engine import rate
 from separatrix.training.run import Run
-from separatrix.training.stacked import Forward, layout
+from separatrix.training.step import Step, layout
 from separatrix.training.stream import Prompts, Streams
-from separatrix.training.watch import rate
 
 MQAR = "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=3"
 
@@ -62,11 +62,11 @@ def test_a_batch_in_which_nothing_is_asked_has_no_loss() -> None:
     task = parse_task(MQAR)
     model = build(Architecture.parse("full @ heads=1, head_dim=4"), task, width=4)
     own = layout(model, muon=False)
-    forward = Forward(model, own, torch.float32, compile=False)
     tokens = torch.from_numpy(task.sample(6, np.random.default_rng(0)).tokens).view(2, 3, -1)
     answers = torch.tensor([[[NO_ANSWER]] * 3, [[1], [NO_ANSWER], [2]]])
     rows = torch.stack([own.row(model)] * 2)
-    loss, accuracy = forward.losses(rows, Prompts(tokens, torch.zeros_like(answers), answers))
+    step = Step(model, own, rows, [Run(architecture="full", task=MQAR, seed=0)] * 2)
+    loss, accuracy = step.losses(Prompts(tokens, torch.zeros_like(answers), answers))
     # the member beside it is asked twice, and its mean is over these
     assert (loss[0], accuracy[0]) == (0, 0)
     assert loss[1] > 0
@@ -107,20 +107,25 @@ def test_a_layout_has_every_parameter_once() -> None:
         assert chosen.numbers == sum(part.numel() for part in own.values()) == len(row)
         # embeddings and head decay but are no hidden matrices
         decaying = sum(own[name].numel() for name in own if own[name].dim() >= 2)
-        hidden = sum(part.end - part.start for part in chosen.matrices)
+        hidden = sum(own[name].numel() for names in chosen.wide.values() for name in names)
         assert chosen.decayed + hidden == decaying
         assert hidden == (chosen.numbers - chosen.plain if muon else 0)
         for name in ("embed.weight", "position.weight", "head.weight"):
-            place = sum(chosen.sizes[: chosen.names.index(name)])
-            assert place < chosen.decayed
+            assert views[name].storage_offset() < chosen.decayed
         again = build(architecture, parse_task(MQAR), width=8, seed=2)
         chosen.write(row, again)
         assert all(
             (a == b).all() for a, b in zip(model.parameters(), again.parameters(), strict=True)
         )
-        stacked = torch.stack([row, 2 * row])
-        for group in chosen.matrices:
-            assert (group.of(stacked)[1] == 2 * group.of(stacked)[0]).all()
+        stacked = chosen.views(torch.stack([row, 2 * row]))
+        assert all((stacked[name][1] == 2 * own[name]).all() for name in own)
+        start = chosen.plain
+        for (shorter, longer), names in chosen.wide.items():
+            for name in names:
+                # all of them wide, one after another
+                matrix = own[name] if own[name].shape == (shorter, longer) else own[name].mT
+                assert (row[start:][: shorter * longer].view(shorter, longer) == matrix).all()
+                start += shorter * longer
 
 
 def test_settings_are_as_they_were_after_training(monkeypatch: pytest.MonkeyPatch) -> None:

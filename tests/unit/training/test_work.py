@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -42,7 +44,7 @@ def all_of(pack: Pack, forget: bool) -> list[Update]:
         if checkpoint is None:
             return updates
         if forget:
-            module._Last.trainer = None
+            module._kept = None
 
 
 def test_slices_give_what_one_training_gives() -> None:
@@ -95,3 +97,43 @@ def test_halves_at_the_start_and_a_model_too_large(monkeypatch: pytest.MonkeyPat
     assert update.half_checkpoints == (None, None)
     with pytest.raises(SizeError, match="not enough memory"):
         work(Slice(pack=Pack((RUN,)), checkpoint=None, seconds=0.0))
+
+
+MEMORY = """
+import resource, sys
+from dataclasses import replace
+import torch
+from separatrix.training.packs import Pack, Slice
+from separatrix.training.run import Run
+from separatrix.training.work import work
+
+torch.set_num_threads(1)
+run = Run(
+    architecture="full*1 @ heads=1, head_dim=64", task="copying:n=120,V=8", seed=0, steps=2,
+    batch=32, width=64, hidden=256, tested=1, stop_at=2.0,
+)
+small = replace(run, task="copying:n=4,V=8")
+# what a first step loads is there before memory is counted
+work(Slice(pack=Pack((small, replace(small, seed=1))), checkpoint=None, seconds=60.0))
+now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + int(sys.argv[1]) * 2**20,) * 2)
+left = [Pack(tuple(replace(run, seed=seed) for seed in range(8)))]
+while left:
+    pack = left.pop(0)
+    update = work(Slice(pack=pack, checkpoint=None, seconds=60.0))
+    print(len(pack.runs), len(update.finished))
+    left += update.halves or ()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+def test_a_cpu_that_is_too_small_halves_a_pack_until_it_fits() -> None:
+    """Memory that the system refuses, and not a stand-in's word for it."""
+    ran = subprocess.run(
+        [sys.executable, "-c", MEMORY, "420"], capture_output=True, text=True, check=True
+    )
+    trained = [tuple(map(int, line.split())) for line in ran.stdout.splitlines()]
+    assert trained[0] == (8, 0)
+    assert sum(finished for _, finished in trained) == 8
+    assert all(finished in (0, members) for members, finished in trained)
