@@ -4,12 +4,22 @@ no device: every parameter but norms, biases and single numbers of a head.
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 
 import pytest
-import torch
 
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from support.tiny_configs import tiny
+from transformers.models.auto import configuration_auto, modeling_auto
+
+from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture.hf import from_config
+from separatrix.stacks.architecture.hf.table import ROWS
+from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.released import PRESETS
 
 transformers = pytest.importorskip("transformers")
@@ -52,6 +62,51 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
+def _built(model: Any) -> int:
+    """Parameters of what reads text: those of images and sound stand around it."""
+    around = ("vision", "visual", "audio", "projector")
+    return sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        # decays of heads stand in up to four dimensions
+        if (2 <= parameter.ndim <= 3)
+        and not name.endswith("bias")
+        and not any(word in name for word in around)
+    )
+
+
+@pytest.mark.slow
+def test_weights_of_every_family_that_are_counted_are_those_of_transformers() -> None:
+    found: dict[str, tuple[int, int]] = {}
+    for kind in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        try:
+            config = tiny(kind)
+            stated = json.loads(config.to_json_string(use_diff=False))
+            own = from_config({key: stated[key] for key in stated if key != "dtype"}).weights
+        except (ConfigError, UnknownSizes, StrictDataclassError, ValueError, AttributeError):
+            # refused, or with no tiny cousin (test_every_family.py says which)
+            continue
+        if own is None:
+            continue
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config)
+        found[kind] = (own.total, _built(model))
+    assert {kind: pair for kind, pair in found.items() if pair[0] != pair[1]} == {}
+    assert len(found) >= 95
+
+
+@pytest.mark.slow
+def test_heads_are_tied_as_classes_do_where_files_are_silent() -> None:
+    known = 0
+    for kind, row in ROWS.items():
+        if not row.mlps or kind not in configuration_auto.CONFIG_MAPPING:
+            continue
+        config = configuration_auto.CONFIG_MAPPING[kind]().get_text_config()
+        assert bool(getattr(config, "tie_word_embeddings", False)) == row.tied, kind
+        known += 1
+    assert known > 90
+
+
 @pytest.mark.parametrize("name", [*RELEASED, *SMALL])
 def test_the_weights_are_those_of_transformers(name: str) -> None:
     fields = (RELEASED | SMALL)[name]
@@ -62,9 +117,4 @@ def test_the_weights_are_those_of_transformers(name: str) -> None:
     )
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config)
-    built = sum(
-        parameter.numel()
-        for named, parameter in model.named_parameters()
-        if parameter.ndim >= 2 and not named.endswith("bias")
-    )
-    assert found.total == built
+    assert found.total == _built(model)

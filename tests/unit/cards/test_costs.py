@@ -298,7 +298,10 @@ def test_quantised_releases_are_as_large_as_published() -> None:
     """DeepSeek-V3: 671 G in fp8, of which 1.9 G in bf16; gpt-oss-20b: 13,761,264,768 bytes, with
     biases and norms; Llama-3.1-405B-FP8 leaves attention in bf16.
     """
-    for name, published, off in (("deepseek-v3", 672.9e9, 1e-3), ("gpt-oss-20b", 13.761e9, 2e-3)):
+    for name, published, off in (
+        *(("deepseek-v3", 672.9e9, 1e-3), ("gpt-oss-20b", 13.761e9, 2e-3)),
+        ("mamba-2.8b", 11_073_541_120, 1e-3),
+    ):
         known = preset(name).weights
         assert known is not None
         assert known.stored == pytest.approx(8 * published, rel=off)
@@ -315,7 +318,7 @@ def test_quantised_releases_are_as_large_as_published() -> None:
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
-    config.write_text(json.dumps(PRESETS["mamba-2.8b"]["config"]))
+    config.write_text(json.dumps(PRESETS["rwkv-4-7b-pile"]["config"]))
     assert costs(read_config(config), 4096, Serving(80 * GIB)).told == ""
     (tmp_path / "model.safetensors").write_bytes(b"x" * 1000)
     assert read_config(tmp_path).weight_bits == 8000
@@ -346,7 +349,7 @@ def test_whole_tokens_cross_elsewhere_than_mixing() -> None:
 
 
 def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
-    assert preset("mamba-2.8b").weights is None
+    assert preset("rwkv-4-7b-pile").weights is None
     assert Architecture.parse("full").weights is None
     quantised = dict(PRESETS["llama-3.1-8b"]["config"]) | {
         "quantization_config": {"quant_method": "brand_new", "bits": 4}

@@ -35,9 +35,10 @@ from separatrix.stacks.architecture.settings import Settings
 __all__ = ["ROWS", "from_config", "of_class", "read_config"]
 
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_TIED = "tie_word_embeddings"
 _INDEX = "model.safetensors.index.json"
 _ABOVE = (
-    *("dtype", "torch_dtype", "model_type", "architectures"),
+    *("dtype", "torch_dtype", "model_type", "architectures", _TIED),
     *("quantization_config", "quantization", "compression_config", *STATED),
 )
 """Fields that a nested configuration may leave to the one around it."""
@@ -150,7 +151,10 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
         if any(inner.get(name) is not None for name in ("dtype", "torch_dtype")):
             above = {key: value for key, value in above.items() if "dtype" not in key}
         outer = above | {
-            key: value for key, value in inner.items() if value is not None or key not in above
+            key: value
+            for key, value in inner.items()
+            # the class around ties the head, or does not
+            if key not in above or (value is not None and key != _TIED)
         }
     raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"

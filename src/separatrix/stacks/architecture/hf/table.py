@@ -158,7 +158,9 @@ class Row:
     norm: Norm | None = None
     """The norm of queries and keys; None where flags alone say it."""
     mlps: str = ""
-    """What follows the mixers, where its weights are counted."""
+    """How many maps its MLPs have, and what else its class does (weights.py); "" where that is not
+    known.
+    """
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
     bare: bool = False

@@ -20,17 +20,26 @@ from separatrix.stacks.architecture.hf.draft import Unknown
 from separatrix.stacks.architecture.hf.fields import Fields
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
-from separatrix.stacks.mechanisms import DSA, Full, GatedDeltaNet, Latent, Mechanism, Window
+from separatrix.stacks.mechanisms import (
+    DSA,
+    KDA,
+    RGLRU,
+    GatedDeltaNet,
+    Indexed,
+    Latent,
+    Lightning,
+    Mamba,
+    Mamba2,
+    Mechanism,
+    PositionWise,
+    Reused,
+    ReusedWindow,
+    ShortConvolution,
+    Window,
+)
+from separatrix.stacks.mechanisms.softmax import Softmax
 
 _QUANTISED = ("quantization_config", "quantization", "compression_config")
-
-
-class _Mlp(NamedTuple):
-    """What follows the mixers of a stack."""
-
-    every: int
-    """Weights that every token meets, over all layers."""
-    experts: tuple[Experts, ...] = ()
 
 
 def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | None:
@@ -38,20 +47,27 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
     if not row.mlps or architecture.vocabulary is None:
         return None
     try:
-        width = fields.size("hidden_size")
+        width = fields.size("hidden_size", "n_embd", "d_model")
         if isinstance(width, Unknown):
             return None
-        mlp = _mlps(row.mlps, fields, width)
+        latent, heads = map(fields.optional_size, ("q_lora_rank", "num_attention_heads"))
+        mlps = _mlps(row, fields, architecture, width)
         tied = fields.flag("tie_word_embeddings")
-        maps = _maps(fields, architecture, width)
     except ConfigError:
         # of a field that nothing else is read from: costs are left out, the card is not
         return None
-    if mlp is None or maps is None:
+    maps = [
+        (_of_mixer(part, width, latent, heads), times)
+        for layer, times in architecture.counted()
+        for part in layer
+    ]
+    if mlps is None or any(each is None for each, _ in maps):
         return None
+    mixing = sum(each * times for each, times in maps if each is not None)
     head = width * architecture.vocabulary
     embedding = 0 if (row.tied if tied is None else tied) else head
-    return Weights(maps, mlp.every, mlp.experts, head, embedding, _bits(fields))
+    every, experts = mlps
+    return Weights(mixing, every, experts, head, embedding, _bits(fields))
 
 
 def _bits(fields: Fields) -> Bits | None:
@@ -114,39 +130,52 @@ def _grouped(bits: Any, group: Any, more: Any = 0) -> Fraction | None:
     return bits + Fraction(scales)
 
 
-def _maps(fields: Fields, architecture: Architecture, width: int) -> int | None:
-    """Weights of all mixers; None where one's are not known."""
-    latent = fields.optional_size("q_lora_rank")
-    total = 0
-    for layer, times in architecture.counted():
-        for part in layer:
-            own = _of_mixer(part, width, latent)
-            if own is None:
-                return None
-            total += own * times
-    return total
-
-
-def _of_mixer(part: Mechanism, width: int, latent: int | None) -> int | None:
+def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None) -> int | None:
+    """Maps from the input, convolutions and the map back; None for a mixer whose maps are not
+    known.
+    """
     match part:
-        case Full() | Window():
+        case PositionWise():
+            return 0
+        case Softmax() if not isinstance(part, Window) or not part.shared:
             inner = part.heads * part.dv
-            gates = {"none": 0, "sigmoid": width * inner, "head": width * part.heads}[part.gate]
-            queries = width * part.heads * part.head_dim
-            return queries + width * part.kv_numbers + inner * width + gates
-        case GatedDeltaNet():
-            inner = part.heads * part.dv
-            channels = 2 * part.qk * part.head_dim + inner
-            # and an output gate, a decay and a strength of writing for each head
-            made = width * (channels + inner + 2 * part.heads)
-            return made + part.conv * channels + inner * width
+            asked = part.heads * part.head_dim
+            gates = {"sigmoid": inner, "head": part.heads}.get(part.sizes().get("gate", ""), 0)
+            kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
+            if isinstance(part, Indexed):
+                kept += part.index_dim * (part.index_heads + 1)
+            return width * (asked + kept + inner + gates) + part.conv * (asked + part.kv_numbers)
         case Latent():
             return _latent(part, width, latent)
-        case DSA():
-            if latent is None:
-                return None
+        case DSA() if latent is not None:
             indexer = part.index_dim * (part.index_heads * latent + width)
             return _latent(part, width, latent) + indexer + width * part.index_heads
+        case GatedDeltaNet() | KDA() | Lightning():
+            inner = part.heads * part.dv
+            channels = 2 * part.qk * part.head_dim + inner
+            # an output gate, and for each head a decay and a strength of writing
+            gates = width * (inner + 2 * part.heads)
+            if isinstance(part, Lightning):
+                gates = width * inner
+            if isinstance(part, KDA):
+                # decays and gates are made of as many numbers as a head has
+                small = part.head_dim * (2 * width + part.heads * part.head_dim + inner)
+                gates = width * part.heads + small
+            return width * (channels + inner) + gates + part.conv * channels
+        case Mamba():
+            rank = part.rank or -(-width // 16)
+            made = 3 * width + part.conv + part.state + 2 * rank + 2 * part.state
+            return part.width * made
+        case Mamba2():
+            inner = part.heads * part.head_dim
+            channels = inner + 2 * part.groups * part.state
+            return width * (2 * inner + channels + part.heads) + part.conv * channels
+        case RGLRU():
+            # its gates are maps of a block of channels each
+            gates = 2 * part.width * (part.width // (heads or part.width))
+            return part.width * (3 * width + part.conv) + gates
+        case ShortConvolution():
+            return part.width * (4 * width + part.conv)
         case _:
             return None
 
@@ -159,57 +188,132 @@ def _latent(part: Latent | DSA, width: int, latent: int | None) -> int:
     return queries + width * part.kv_numbers + made + part.heads * part.dv * width
 
 
-_EXPERTS = {
-    "mixtral": ("num_local_experts", "intermediate_size"),
-    "qwen": ("num_experts", "moe_intermediate_size"),
-    "deepseek": ("n_routed_experts", "moe_intermediate_size"),
-}
-"""`Row.mlps` -> the fields that count experts, and say how wide they are."""
-
-
-def _mlps(kind: str, fields: Fields, width: int) -> _Mlp | None:
-    """What a model class has behind its mixers: MLPs of three maps ("gated"), or experts of three
-    maps, and what every token takes beside them; dense MLPs in the layers without.
+def _mlps(
+    row: Row, fields: Fields, architecture: Architecture, width: int
+) -> tuple[int, tuple[Experts, ...]] | None:
+    """Weights behind the mixers that every token takes, over all layers, and the experts.
+    `row.mlps`: how many maps an MLP has, and what else its class does.
     """
-    if kind not in _EXPERTS:
-        wide = fields.optional_size("intermediate_size")
-        return None if wide is None else _Mlp(3 * width * wide * fields.layers())
-    experts, hidden = map(fields.optional_size, _EXPERTS[kind])
-    chosen = fields.optional_size("num_experts_per_tok", "num_experts_per_token")
-    sparse = _sparse(kind, fields)
-    if experts is None or hidden is None or chosen is None or sparse is None or chosen > experts:
+    maps, *words = row.mlps.split()
+    each = int(maps) * width
+    found = _Widths.of(fields)
+    layers = sum(
+        times
+        for layer, times in architecture.counted()
+        if not ("apart" in words and any(part.mixes_tokens for part in layer))
+    )
+    dense, hidden = found.dense, found.hidden
+    if "none" in words:
+        return 0, ()
+    if "half" in words and dense is not None:
+        dense //= 2
+    if "adjusted" in words and dense is not None:
+        dense = _adjusted(fields, dense)
+    more = _per_layer(fields, width, len(architecture)) if "inputs" in words else 0
+    if not found.experts or not found.chosen:
+        return None if "moe" in words or dense is None else (each * dense * layers + more, ())
+    if fields.find("moe_latent_size", "routed_expert_hidden_size") is not None:
+        # experts of a narrower latent
         return None
-    dense = fields.layers() - sparse
-    wide = fields.optional_size("intermediate_size") if dense else 0
-    if wide is None:
+    sparse = _moe_listed(fields) if "apart" in words else _sparse(fields, layers)
+    if sparse is None or hidden is None or not sparse <= layers or found.chosen > found.experts:
         return None
-    if kind == "deepseek":
-        beside = 3 * hidden * (fields.optional_size("n_shared_experts", low=0) or 0)
-    else:
-        name = "shared_expert_intermediate_size"
-        shared = fields.optional_size(name, low=0) if kind == "qwen" else None
-        # with a gate of one number
-        beside = 3 * shared + 1 if shared else 0
-    every = sparse * width * (experts + beside) + dense * 3 * width * wide
-    return _Mlp(every, (Experts(sparse, experts, chosen, 3 * width * hidden),))
+    if dense is None and (sparse < layers or "both" in words):
+        return None
+    beside = each * (hidden if "shared" in words else found.shared)
+    gate = width if "gate" in words and found.shared else 0
+    plain = layers if "both" in words else layers - sparse
+    every = sparse * (width * found.experts + beside + gate) + plain * each * (dense or 0) + more
+    return every, (Experts(sparse, found.experts, found.chosen, each * hidden),)
 
 
-def _sparse(kind: str, fields: Fields) -> int | None:
+def _adjusted(fields: Fields, dense: int) -> int:
+    """Liquid's: two thirds of what the file says, rounded up."""
+    if fields.flag("block_auto_adjust_ff_dim") is False:
+        return dense
+    factor = Fraction(str(fields.value("block_ffn_dim_multiplier") or 1))
+    step = fields.optional_size("block_multiple_of") or 1
+    return -(-int(factor * (2 * dense // 3)) // step) * step
+
+
+def _per_layer(fields: Fields, width: int, layers: int) -> int:
+    """Gemma's embeddings of every token for every layer, and what takes them in."""
+    each = fields.optional_size("hidden_size_per_layer_input", low=0) or 0
+    vocabulary = fields.optional_size("vocab_size_per_layer_input") or 0
+    return layers * each * (vocabulary + 3 * width)
+
+
+def _moe_listed(fields: Fields) -> int | None:
+    """How many layers are experts and nothing else."""
+    listed = fields.value(fields.find("hybrid_override_pattern", "layers_block_type") or "")
+    words = listed if isinstance(listed, str) else json_list(listed)
+    return None if words is None else sum(word in ("E", "moe") for word in words)
+
+
+class _Widths(NamedTuple):
+    """What files say of MLPs: units of a dense one, of an expert and of what all tokens take beside
+    experts, and how many experts there are and are chosen; None where they do not.
+    """
+
+    dense: int | None
+    experts: int | None
+    chosen: int | None
+    own: int | None
+    """Where they are told apart from those of a dense MLP."""
+    hidden: int | None
+    """Of an expert in any case."""
+    shared: int
+
+    @classmethod
+    def of(cls, fields: Fields) -> _Widths:
+        size = fields.optional_size
+        wide = size("intermediate_size", "n_inner", "ffn_dim")
+        dense = wide if (given := size("dense_intermediate_size")) is None else given
+        own = size("moe_intermediate_size")
+        hidden = wide if own is None else own
+        shared = size(*_SHARED, low=0)
+        if shared is None:
+            number = size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", low=0)
+            shared = (hidden or 0) * (number or 0)
+        experts = size("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+        return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared)
+
+
+_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
+_SHARED = (
+    *("shared_expert_intermediate_size", "shared_intermediate_size"),
+    "moe_shared_expert_intermediate_size",
+)
+
+
+def _sparse(fields: Fields, layers: int) -> int | None:
     """How many layers have experts; None where that is not told."""
-    layers = fields.layers()
-    if kind == "qwen":
-        # every so many, where it is not listed as dense
-        step = fields.optional_size("decoder_sparse_step") or 1
-        dense = json_list(fields.value("mlp_only_layers") or [])
-        numbers = range(layers)
-        return (
-            None if dense is None else sum((i + 1) % step == 0 and i not in dense for i in numbers)
-        )
-    if kind == "deepseek":
-        first = fields.optional_size("first_k_dense_replace", low=0)
-        known = fields.optional_size("moe_layer_freq") in (None, 1)
-        return None if first is None or not known else layers - first
-    return layers
+    size, numbers = fields.optional_size, range(layers)
+    if fields.has("mlp_layer_types"):
+        return sum(word != "dense" for word in json_list(fields.value("mlp_layer_types")) or [])
+    if fields.has("moe_layers"):
+        return len(json_list(fields.value("moe_layers")) or [])
+    freq = fields.value("moe_layer_freq")
+    if (listed := json_list(freq)) is not None:
+        return sum(own == 1 for own in listed)
+    if freq not in (None, 1):
+        return None
+    if period := size("expert_layer_period"):
+        offset = size("expert_layer_offset", low=0) or 0
+        return sum(i % period == offset for i in numbers)
+    if step := size("moe_layer_interval"):
+        first, last = size("moe_layer_start_index", low=0), size("moe_layer_end_index", low=0)
+        end = layers - 1 if last is None else last
+        return sum((first or 0) <= i <= end and (i + 1) % step == 0 for i in numbers)
+    # every so many, where it is not listed as dense
+    step = size("decoder_sparse_step") or 1
+    dense = json_list(fields.value("mlp_only_layers") or [])
+    first = size("first_k_dense_replace", "num_dense_layers", low=0) or 0
+    return (
+        None
+        if dense is None
+        else sum((i + 1) % step == 0 and i not in dense and i >= first for i in numbers)
+    )
 
 
 def mlp(fields: Fields, architecture: Architecture, *, bare: bool) -> Mlp | None:
@@ -233,21 +337,11 @@ def mlp(fields: Fields, architecture: Architecture, *, bare: bool) -> Mlp | None
 
 def _widths(fields: Fields) -> list[int]:
     """The width of every kind of MLP that layers have; empty where one is not known."""
-    dense = fields.optional_size("intermediate_size", "n_inner", "ffn_dim")
-    chosen = fields.optional_size(
-        "num_experts_per_tok", "num_experts_per_token", "top_k_experts", low=0
-    )
-    if not chosen:
-        return [] if dense is None else [dense]
-    own = fields.optional_size("moe_intermediate_size")
-    hidden = dense if own is None else own
-    if hidden is None:
+    found = _Widths.of(fields)
+    if not found.chosen:
+        return [] if found.dense is None else [found.dense]
+    if found.hidden is None:
         return []
-    shared = fields.optional_size(
-        "shared_expert_intermediate_size", "shared_intermediate_size", low=0
-    )
-    if shared is None:
-        shared = hidden * (fields.optional_size("n_shared_experts", low=0) or 0)
     scale = fields.value("routed_scaling_factor")
     # where such files are silent, classes have factors of their own
     silent = scale is None and not fields.has("n_routed_experts")
@@ -255,8 +349,9 @@ def _widths(fields: Fields) -> list[int]:
         clean = silent or (isinstance(scale, int | float) and frexp(scale)[0] == 0.5)
     except OverflowError:
         clean = False
-    routed = hidden << (chosen.bit_length() - 1) if clean else 0
+    routed = found.hidden << (found.chosen.bit_length() - 1) if clean else 0
     # layers without experts have the dense width: all that a file without sizes of its own
     # for experts may hold is one width for both
-    mixed = (fields.optional_size("expert_layer_period") or 1) > 1 or own is not None
-    return [routed + shared, *([dense] if mixed and dense is not None else [])]
+    mixed = (fields.optional_size("expert_layer_period") or 1) > 1 or found.own is not None
+    dense = [found.dense] if mixed and found.dense is not None else []
+    return [routed + found.shared, *dense]
