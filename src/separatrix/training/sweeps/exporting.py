@@ -7,18 +7,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib.util import find_spec
-from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 from separatrix.core.errors import MissingExtraError, SpecError
 from separatrix.core.evidence.atomic import write_atomic
-from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
@@ -26,23 +24,19 @@ from separatrix.training.sweeps.stored import Stored
 
 CSV = ".csv"
 PARQUET = ".parquet"
-Kind = Literal["text", "integer", "number", "time", "texts", "integers", "numbers"]
-Cell = None | str | int | float | datetime | list[str] | list[int] | list[float]
-
-
-class Column(NamedTuple):
-    name: str
-    kind: Kind
-    of: Callable[[Any], Cell]
-
-
-METRICS = (
-    Column("key", "text", itemgetter(0)),
-    Column("step", "integer", itemgetter(1)),
-    Column("loss", "number", itemgetter(2)),
-    Column("accuracy", "number", itemgetter(3)),
-    Column("learning_rate", "number", itemgetter(4)),
-)
+METRICS = ("key", "step", "loss", "accuracy", "learning_rate")
+TYPES: dict[str, Any] = {
+    **dict.fromkeys(("correct", "right", "due", "step", "parameters", "completions"), int),
+    **dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high", "chance", "loss"), float),
+    **dict.fromkeys(("answer_accuracy", "answer_accuracy_low", "answer_accuracy_high"), float),
+    **dict.fromkeys(("bits", "bits_squares", "wall_seconds"), float),
+    **dict.fromkeys(("longer_correct", "longer_right", "longer_due"), list[int]),
+    **dict.fromkeys(("formats_correct", "formats_right"), list[int]),
+    "formats_bits": list[float],
+    **dict.fromkeys(("created", "ended"), datetime),
+    **get_type_hints(Run),
+}
+"""Column -> what it holds; texts otherwise."""
 
 
 def check_outputs(store: Path, *paths: Path | None) -> None:
@@ -51,9 +45,7 @@ def check_outputs(store: Path, *paths: Path | None) -> None:
     is read.
     """
     taken = {store.resolve()}
-    for path in paths:
-        if path is None:
-            continue
+    for path in filter(None, paths):
         if path.resolve() in taken:
             raise SpecError(f"{path} would be overwritten by what is exported; name another file")
         taken.add(path.resolve())
@@ -64,81 +56,61 @@ def check_outputs(store: Path, *paths: Path | None) -> None:
             raise MissingExtraError.of("exporting to parquet", "export")
 
 
-def columns() -> tuple[Column, ...]:
-    """What the table of runs has: the run's own fields between what it is and what came of it.
-    A run's budget of seconds is `seconds`; what its training took is `wall_seconds`. `accuracy` and
-    `correct` count prompts, what follows `longer_correct` single answers.
-    """
-
-    def own(name: str, kind: Kind = "text", field: str = "") -> Column:
-        return Column(name, kind, attrgetter(field or name))
-
-    def ended(name: str, kind: Kind, of: Callable[[Outcome], Cell]) -> Column:
-        return Column(name, kind, lambda row: None if row.outcome is None else of(row.outcome))
-
-    def tested(name: str, of: Callable[[Outcome], Cell]) -> Column:
-        # what diverged was not tested
-        return ended(name, "number", lambda outcome: of(outcome) if outcome.tested else None)
-
-    def answers(name: str, kind: Kind, of: Callable[[Outcome], Cell]) -> Column:
-        # earlier versions did not count single answers
-        return ended(name, kind, lambda outcome: of(outcome) if outcome.due else None)
-
-    def end(place: int) -> Callable[[Outcome], Cell]:
-        return lambda outcome: _interval(outcome.right, outcome.due, outcome.tested)[place]
-
-    return (
-        own("key"),
-        own("sweep"),
-        own("status"),
-        *(Column(field.name, _kind(field.name), _field(field.name)) for field in fields(Run)),
-        ended("stopped", "text", lambda o: o.stopped),
-        ended("correct", "integer", lambda o: o.correct),
-        tested("accuracy", lambda o: o.correct / o.tested),
-        tested("accuracy_low", lambda o: _interval(o.correct, o.tested, o.tested)[0]),
-        tested("accuracy_high", lambda o: _interval(o.correct, o.tested, o.tested)[1]),
-        Column("chance", "number", lambda row: _chance(row.run.task)),
-        ended("longer_correct", "integers", lambda o: list(o.longer)),
-        answers("right", "integer", lambda o: o.right),
-        answers("due", "integer", lambda o: o.due),
-        answers("answer_accuracy", "number", lambda o: o.right / o.due),
-        answers("answer_accuracy_low", "number", end(0)),
-        answers("answer_accuracy_high", "number", end(1)),
-        answers("bits", "number", lambda o: o.bits),
-        answers("bits_squares", "number", lambda o: o.bits_squares),
-        answers("longer_right", "integers", lambda o: list(o.longer_right)),
-        answers("longer_due", "integers", lambda o: list(o.longer_due)),
-        answers("formats_correct", "integers", lambda o: [each.correct for each in o.formats]),
-        answers("formats_right", "integers", lambda o: [each.right for each in o.formats]),
-        answers("formats_bits", "numbers", lambda o: [each.bits for each in o.formats]),
-        own("step", "integer"),
-        ended("parameters", "integer", lambda o: o.parameters),
-        own("wall_seconds", "number", "seconds"),
-        own("error"),
-        own("version"),
-        own("host"),
-        Column("created", "time", lambda row: _time(row.created)),
-        Column("ended", "time", lambda row: _time(row.ended)),
-        own("completions", "integer"),
-    )
-
-
 def write_runs(path: Path, rows: Sequence[Stored]) -> None:
     """The runs as a file of the kind that its name has. Raises OutputError."""
-    _write(path, columns(), rows)
+    _write(path, map(_record, rows))
 
 
-def write_metrics(path: Path, rows: Iterable[Sequence[Cell]]) -> None:
+def write_metrics(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     """Metrics over time, as the store tells them; a loss that was no number is missing."""
-    _write(path, METRICS, rows)
+    _write(path, (dict(zip(METRICS, row, strict=True)) for row in rows), METRICS)
 
 
-def _field(name: str) -> Callable[[Stored], Cell]:
-    def of(row: Stored) -> Cell:
-        value = getattr(row.run, name)
-        return list(value) if isinstance(value, tuple) else value
-
-    return of
+def _record(row: Stored) -> dict[str, Any]:
+    """The run's own fields between what it is and what came of it. A run's budget of seconds is
+    `seconds`; what its training took is `wall_seconds`. `accuracy` and `correct` count prompts,
+    what follows `longer_correct` single answers.
+    """
+    run, o = row.run, row.outcome
+    # what diverged was not tested, and earlier versions did not count single answers
+    tested = o if o and o.tested else None
+    counted = o if o and o.due else None
+    prompts = _interval(o.correct, o.tested, o.tested) if o and tested else (None, None)
+    answers = _interval(o.right, o.due, o.tested) if o and counted else (None, None)
+    return {
+        "key": row.key,
+        "sweep": row.sweep,
+        "status": row.status,
+        **{field.name: getattr(run, field.name) for field in fields(Run)},
+        "stopped": o and o.stopped,
+        "correct": o and o.correct,
+        "accuracy": tested and tested.correct / tested.tested,
+        "accuracy_low": prompts[0],
+        "accuracy_high": prompts[1],
+        "chance": _chance(run.task),
+        "longer_correct": o and o.longer,
+        "right": counted and counted.right,
+        "due": counted and counted.due,
+        "answer_accuracy": counted and counted.right / counted.due,
+        "answer_accuracy_low": answers[0],
+        "answer_accuracy_high": answers[1],
+        "bits": counted and counted.bits,
+        "bits_squares": counted and counted.bits_squares,
+        "longer_right": counted and counted.longer_right,
+        "longer_due": counted and counted.longer_due,
+        "formats_correct": counted and [each.correct for each in counted.formats],
+        "formats_right": counted and [each.right for each in counted.formats],
+        "formats_bits": counted and [each.bits for each in counted.formats],
+        "step": row.step,
+        "parameters": o and o.parameters,
+        "wall_seconds": row.seconds,
+        "error": row.error,
+        "version": row.version,
+        "host": row.host,
+        "created": datetime.fromtimestamp(row.created, UTC),
+        "ended": None if row.ended is None else datetime.fromtimestamp(row.ended, UTC),
+        "completions": row.completions,
+    }
 
 
 @cache
@@ -152,62 +124,43 @@ def _chance(task: str) -> float:
     return float(parse_task(task).chance)
 
 
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-def _kind(name: str) -> Kind:
-    hint = get_type_hints(Run)[name]
-    if get_origin(hint) is tuple:
-        return "texts"
-    kinds: dict[object, Kind] = {int: "integer", float: "number"}
-    return kinds.get(hint, "text")
-
-
-def _write(path: Path, columns: Sequence[Column], rows: Iterable[Any]) -> None:
-    table = ([column.of(row) for column in columns] for row in rows)
+def _write(
+    path: Path, rows: Iterable[Mapping[str, Any]], names: Sequence[str] | None = None
+) -> None:
+    table = list(rows)
+    columns = list(table[0]) if names is None else names
     parquet = path.suffix.lower() == PARQUET
-    write_atomic(path, _parquet(columns, table) if parquet else _csv(columns, table))
+    write_atomic(path, (_parquet if parquet else _csv)(columns, table))
 
 
-def _csv(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.name for column in columns])
-    writer.writerows(_plain(row) for row in rows)
+    writer.writerow(columns)
+    writer.writerows(map(_plain, row.values()) for row in rows)
     return text.getvalue()
 
 
-def _plain(row: Sequence[Cell]) -> Iterator[str | int | float | None]:
-    """A row as CSV has it: lists as JSON, times as ISO 8601, what is missing empty."""
-    for cell in row:
-        if isinstance(cell, list):
-            yield json.dumps(cell)
-        elif isinstance(cell, datetime):
-            yield cell.isoformat(timespec="milliseconds")
-        else:
-            yield cell
+def _plain(cell: Any) -> Any:
+    """As CSV has it: lists as JSON, times as ISO 8601, what is missing empty."""
+    if isinstance(cell, list | tuple):
+        return json.dumps(cell)
+    return cell.isoformat(timespec="milliseconds") if isinstance(cell, datetime) else cell
 
 
-def _parquet(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> bytes:
+def _parquet(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     types = {
-        "text": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "time": pa.timestamp("ms", tz="UTC"),
-        "texts": pa.list_(pa.string()),
-        "integers": pa.list_(pa.int64()),
-        "numbers": pa.list_(pa.float64()),
+        int: pa.int64(),
+        float: pa.float64(),
+        datetime: pa.timestamp("ms", tz="UTC"),
+        tuple[str, ...]: pa.list_(pa.string()),
+        list[int]: pa.list_(pa.int64()),
+        list[float]: pa.list_(pa.float64()),
     }
-    schema = pa.schema([(column.name, types[column.kind]) for column in columns])
-    cells = list(zip(*rows, strict=True)) or [()] * len(columns)
-    table = pa.Table.from_arrays(
-        [pa.array(part, field.type) for part, field in zip(cells, schema, strict=True)],
-        schema=schema,
-    )
+    schema = pa.schema([(name, types.get(TYPES.get(name), pa.string())) for name in columns])
     out = io.BytesIO()
-    pq.write_table(table, out, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), out, compression="zstd")
     return out.getvalue()
