@@ -16,6 +16,7 @@ import re
 import socket
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from multiprocessing.connection import Connection
@@ -88,7 +89,7 @@ class There(NamedTuple):
 
 
 class Worker:
-    """A worker of the cluster: computes slices, one after the other, in one thread."""
+    """An actor: computes slices, one after the other, in one thread."""
 
     def __init__(self, work: Work) -> None:
         # before torch is loaded, which asks them once
@@ -113,24 +114,16 @@ class Worker:
 
 @dataclass(eq=False)
 class _Slot:
-    """One worker on a node, and what it does."""
+    """One actor on a node, and what it does."""
 
     node: str
-    handle: Any
+    actor: Any
     ready: bool = False
     ticket: int | None = None
     pack: str = ""
     """Key of the pack that is in its memory."""
     last: bytes = b""
     """Digest of the checkpoint that it gave last, and has."""
-
-
-class _Arrived(NamedTuple):
-    """What Ray gave for a call of a slot's worker."""
-
-    slot: _Slot
-    value: Any
-    error: BaseException | None
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -142,22 +135,16 @@ def main(descriptor: int, parent: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-    try:
-        _Cluster(pipe, pipe.recv()).serve()
-    except EngineError as error:
-        _send(pipe, error)
-    except Exception as error:
-        _send(pipe, EngineError(f"the driver of Ray failed: {described(error)}"))
+    # nobody listens where the engine has ended
+    with suppress(OSError):
+        try:
+            _Cluster(pipe, pipe.recv()).serve()
+        except EngineError as error:
+            pipe.send(error)
+        except Exception as error:
+            pipe.send(EngineError(f"the driver of Ray failed: {described(error)}"))
     # without the farewells of Ray's libraries, which wait a minute for a head that has gone
     os._exit(0)
-
-
-def _send(pipe: Connection, message: object) -> None:
-    try:
-        pipe.send(message)
-    except OSError:
-        # the engine has ended; nobody listens
-        return
 
 
 class _Cluster:
@@ -170,17 +157,18 @@ class _Cluster:
         self._work: Work = pickle.loads(job.work)
         self._slots: list[_Slot] = []
         self._queue: deque[tuple[int, Slice]] = deque()
-        self._events: SimpleQueue[tuple[int, Slice] | _Arrived | None] = SimpleQueue()
+        self._events: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
+        """Tickets and slices, slots and futures, or None at the end."""
         self._false_starts: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         """Why a node is not used."""
         self._told: There | None = None
         """None while it starts."""
         self._ray = connected(job)
-        self._worker = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
+        self._actor = self._ray.remote(max_restarts=0, max_task_retries=0)(Worker)
         self._start = self._head_seen = self._worker_seen = time.monotonic()
         # the engine hears that Ray is connected
-        _send(pipe, There(0, 0, ()))
+        pipe.send(There(0, 0, ()))
 
     def serve(self) -> None:
         """Takes one event after the other until the engine says None."""
@@ -197,13 +185,15 @@ class _Cluster:
                 continue
             if event is None:
                 break
-            if isinstance(event, _Arrived):
-                self._take(event)
+            who, what = event
+            if isinstance(who, _Slot):
+                self._take(who, what)
             else:
-                self._queue.append(event)
+                self._queue.append((who, what))
             self._assign()
-        for slot in self._slots:
-            self._kill(slot)
+        for slot in [*self._slots]:
+            slot.ticket = None
+            self._drop(slot, "")
         self._ray.shutdown()
 
     def _read(self) -> None:
@@ -237,7 +227,7 @@ class _Cluster:
         there = There(len(self._slots), len(nodes), refused)
         if there != self._told:
             self._told = there
-            _send(self._pipe, there)
+            self._pipe.send(there)
 
     # slots
 
@@ -250,17 +240,17 @@ class _Cluster:
                 raise EngineError(f"{self._where} has gone: {silence}; {goes_on}")
             return
         self._head_seen = now
-        places = {
-            node["NodeID"]: int(node["Resources"].get(self._job.resource, 0))
-            for node in self._ray.nodes()
-            if node["Alive"] and node["NodeID"] not in self._refused
-        }
+        places = Counter(
+            {
+                node["NodeID"]: int(node["Resources"].get(self._job.resource, 0))
+                for node in self._ray.nodes()
+                if node["Alive"] and node["NodeID"] not in self._refused
+            }
+        )
         for slot in [slot for slot in self._slots if slot.node not in places]:
             self._drop(slot, "its node has left the cluster")
-        there = Counter(slot.node for slot in self._slots)
-        for node, count in places.items():
-            for _ in range(count - there[node]):
-                self._add(node)
+        for node in (places - Counter(slot.node for slot in self._slots)).elements():
+            self._add(node)
         if any(slot.ready for slot in self._slots):
             self._worker_seen = now
         elif now - self._worker_seen > NO_WORKERS:
@@ -273,37 +263,27 @@ class _Cluster:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         gpu = self._job.resource == "GPU"
-        placed = self._worker.options(
+        placed = self._actor.options(
             num_cpus=0 if gpu else 1,
             num_gpus=1 if gpu else 0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
         )
         slot = _Slot(node, placed.remote(self._work))
         self._slots.append(slot)
-        self._expect(slot, slot.handle.hello.remote())
+        self._expect(slot, slot.actor.hello.remote())
 
     def _expect(self, slot: _Slot, reference: Any) -> None:
         """What the reference becomes is an event."""
-
-        def arrived(future: Any) -> None:
-            error = future.exception()
-            self._events.put(_Arrived(slot, None if error else future.result(), error))
-
-        reference.future().add_done_callback(arrived)
+        reference.future().add_done_callback(lambda future: self._events.put((slot, future)))
 
     def _drop(self, slot: _Slot, reason: str) -> None:
         """Gives a slot up; what it computed is lost."""
         self._slots.remove(slot)
-        self._kill(slot)
+        # it may be gone already
+        with suppress(self._ray.exceptions.RayError):
+            self._ray.kill(slot.actor, no_restart=True)
         if slot.ticket is not None:
-            _send(self._pipe, (slot.ticket, Lost(reason)))
-
-    def _kill(self, slot: _Slot) -> None:
-        try:
-            self._ray.kill(slot.handle, no_restart=True)
-        except self._ray.exceptions.RayError:
-            # it is gone already
-            return
+            self._pipe.send((slot.ticket, Lost(reason)))
 
     def _refuse(self, node: str, why: str) -> None:
         self._refused[node] = why
@@ -328,24 +308,28 @@ class _Cluster:
                 slot.pack = pack
                 slot.ticket = ticket
                 sent = replace(piece, checkpoint=None) if last else piece
-                self._expect(slot, slot.handle.compute.remote(sent, last))
+                self._expect(slot, slot.actor.compute.remote(sent, last))
 
-    def _take(self, arrived: _Arrived) -> None:
-        slot, value, error = arrived
+    def _take(self, slot: _Slot, future: Any) -> None:
+        """What an actor gave: its hello at first, then updates."""
         if slot not in self._slots:
             # given up before, and told
             return
-        if error is not None:
-            self._died(slot, _reason(error))
+        if error := future.exception():
+            reason = _reason(error)
+            self._drop(slot, reason)
+            self._false_starts[slot.node] += not slot.ready
+            if not slot.ready and self._false_starts[slot.node] == FALSE_STARTS:
+                self._refuse(slot.node, f"workers of a node do not start: {reason}")
         elif slot.ready:
-            _send(self._pipe, (slot.ticket, value))
+            self._pipe.send((slot.ticket, update := future.result()))
             slot.ticket = None
-            checkpoint = None if isinstance(value, Failed) else value.checkpoint
+            checkpoint = None if isinstance(update, Failed) else update.checkpoint
             slot.last = b"" if checkpoint is None else _digest(checkpoint)
-            if not slot.last:
+            if checkpoint is None:
                 slot.pack = ""
         else:
-            version, host = value
+            version, host = future.result()
             slot.ready = version == code_version()
             self._false_starts[slot.node] = 0
             if not slot.ready:
@@ -354,13 +338,6 @@ class _Cluster:
                     f"node {host} has separatrix {version}, and here is {code_version()}; all need"
                     " the same",
                 )
-
-    def _died(self, slot: _Slot, reason: str) -> None:
-        self._drop(slot, reason)
-        if not slot.ready:
-            self._false_starts[slot.node] += 1
-            if self._false_starts[slot.node] == FALSE_STARTS:
-                self._refuse(slot.node, f"workers of a node do not start: {reason}")
 
 
 def _digest(checkpoint: bytes) -> bytes:
