@@ -222,15 +222,6 @@ class HeldOut(NamedTuple):
     accuracy: Fraction
 
 
-class _Chosen(NamedTuple):
-    """For each seed the place of the rate that the other seeds chose, and its answers there."""
-
-    seeds: Numbers
-    rates: Numbers
-    right: Numbers
-    due: Numbers
-
-
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """A cell: a stack on a task with everything but seed and learning rate the same."""
@@ -259,21 +250,21 @@ class Measured:
         """For each seed, the rate that the other seeds would have chosen. Empty where there is
         nothing to choose, or only one seed to choose with.
         """
+        columns = (column.tolist() for column in self._held_out)
         return tuple(
             HeldOut(seed, self.rates[rate].learning_rate, Fraction(right, due))
-            for seed, rate, right, due in zip(
-                *(column.tolist() for column in self._held_out), strict=True
-            )
+            for seed, rate, right, due in zip(*columns, strict=True)
         )
 
     @property
     def held_out_accuracy(self) -> Spread | None:
-        return _spread(self._held_out.right, self._held_out.due)
+        return _spread(*self._held_out[2:])
 
     @cached_property
-    def _held_out(self) -> _Chosen:
-        """In exact integers: accuracies over their common denominator, twice the median, and means
-        over the common multiple of their counts.
+    def _held_out(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Seeds, the places of the rates that the other seeds chose, and right answers of those due
+        there. In exact integers: accuracies over their common denominator, twice the median, and
+        means over the common multiple of their counts.
         """
         found = [rate.ended for rate in self.rates]
         seeds = np.unique(np.concatenate([each.seeds for each in found]))
@@ -298,12 +289,11 @@ class Measured:
         first = np.broadcast_to(-np.arange(len(self.rates))[:, None], shape)
         ranks = [np.unique(each, return_inverse=True)[1] for each in (means, medians)]
         order = np.lexsort((first, *(rank.reshape(shape) for rank in ranks), some), axis=0)
-        chosen = order[-1]
-        place = np.arange(len(seeds))
+        chosen, place = order[-1], np.arange(len(seeds))
         # where there is nothing to choose with, or where that rate has not ended with this seed
         kept = some[chosen, place] & there[chosen, place] & (len(self.rates) > 1)
         pairs = chosen[kept], place[kept]
-        return _Chosen(seeds[kept], chosen[kept], right[pairs], due[pairs])
+        return seeds[kept], chosen[kept], right[pairs], due[pairs]
 
     @property
     def parameters(self) -> int | None:
@@ -365,16 +355,13 @@ def _twice_the_median_of_others(values: NDArray[Any], there: NDArray[np.bool_]) 
     ordered = values[order]
     count = len(order)
     found = np.zeros_like(values)
-    if not count:
-        return found
-    found[:] = ordered[(count - 1) // 2] + ordered[count // 2]
-    if count == 1:
-        found[order] = 0
-        return found
+    if count:
+        found[:] = ordered[(count - 1) // 2] + ordered[count // 2]
     # without the one at a place of the order, what stands behind it moves up
     rank = np.arange(count)
-    low, high = (count - 2) // 2, (count - 1) // 2
-    found[order] = ordered[low + (rank <= low)] + ordered[high + (rank <= high)]
+    low, high = max(0, count - 2) // 2, (count - 1) // 2
+    padded = np.append(ordered, 0)
+    found[order] = padded[low + (rank <= low)] + padded[high + (rank <= high)]
     return found
 
 
@@ -460,8 +447,8 @@ def _needed(cells: Sequence[Measured]) -> list[int]:
     held = [comparison(cell.run.to_json()) if cell.run.rule == "study" else "" for cell in cells]
     for cell, key in zip(cells, held, strict=True):
         # who is solved ends before the last step, or at it
-        steps = [rate.ended.step[rate.right].max(initial=0) for rate in cell.rates]
-        slowest[key] = max(slowest.get(key, 0), *map(int, steps))
+        steps = [int(rate.ended.step[rate.right].max(initial=0)) for rate in cell.rates]
+        slowest[key] = max(slowest.get(key, 0), *steps)
     found: list[int] = []
     for cell, key in zip(cells, held, strict=True):
         steps = needed([slowest[key]]) if key else 0
