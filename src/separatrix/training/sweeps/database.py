@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from separatrix.core.errors import StoreError
@@ -29,9 +29,23 @@ _MAGIC = b"SQLite format 3\0"
 _HEADER = 100
 """Bytes at the start of every SQLite file."""
 _WAL_LIMIT = 64 << 20
-_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
-_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SAID = {
+    **dict.fromkeys(
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        "the store is locked by {holders}; waited {waited:.0f} s. Nothing was changed; try again"
+        " when it is done",
+    ),
+    sqlite3.SQLITE_FULL: "the disk is full; nothing that was stored is lost. Free some space, and"
+    " the same command goes on",
+    **dict.fromkeys(
+        (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+        "the store cannot be {can}: {error}; it needs a folder that can be written",
+    ),
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written ({error}); nothing that was stored"
+    " is lost. Look at the disk, and the same command goes on",
+}
+"""What an error of SQLite means for a store, and what to do."""
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 
 
 class Database:
@@ -42,7 +56,7 @@ class Database:
     def __init__(
         self, path: Path, *, writing: bool, wait: float = WAIT, version: int = VERSION
     ) -> None:
-        check_file(path)
+        _check_file(path)
         self.path = path
         self.version = version
         # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
@@ -52,9 +66,8 @@ class Database:
         self.alone = not self._beside()
         """Whether nothing stood in the file beside the store before this connection."""
         self.writing = writing
-        self.wait = wait
         self._lock = threading.RLock()
-        with self.told():
+        with told(self.path, writing):
             self._connection = sqlite3.connect(
                 f"{self.file.as_uri()}?{_mode(self.file, writing)}",
                 uri=True,
@@ -65,7 +78,7 @@ class Database:
         self._connection.create_function("digest", 5, digest, deterministic=True)
         self._connection.create_function("seal", 5, seal, deterministic=True)
         try:
-            with self.told():
+            with told(self.path, self.writing):
                 self._begin()
         except BaseException:
             self._connection.close()
@@ -78,7 +91,7 @@ class Database:
         Where it is `lasting`, not even a loss of power takes it back, for a few milliseconds more:
         who ends a run has spent minutes on it. A claim need not outlive its process.
         """
-        with self._lock, self.told():
+        with self._lock, told(self.path, self.writing):
             self._check_place()
             connection = self._connection
             connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
@@ -96,7 +109,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One state of the store, whatever others write meanwhile."""
-        with self._lock, self.told():
+        with self._lock, told(self.path, self.writing):
             connection = self._connection
             if connection.in_transaction:
                 yield connection
@@ -109,7 +122,7 @@ class Database:
 
     def flush(self) -> None:
         """Writes what stands in the file beside it (-wal) into the store, as far as it can."""
-        with self._lock, self.told():
+        with self._lock, told(self.path, self.writing):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def still_alone(self) -> bool:
@@ -118,7 +131,7 @@ class Database:
 
     def looks_sound(self) -> None:
         """Raises StoreError where the structure of the file is damaged; reads all of it."""
-        with self._lock, self.told():
+        with self._lock, told(self.path, self.writing):
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             # the first line only says which database
@@ -148,26 +161,11 @@ class Database:
         except FileNotFoundError:
             return False
 
-    @contextmanager
-    def told(self) -> Iterator[None]:
-        """SQLite's errors as ours."""
-        began = time.monotonic()
-        try:
-            yield
-        except (sqlite3.DatabaseError, sqlite3.DataError) as error:
-            waited = time.monotonic() - began
-            raise explained(self.path, error, waited, writing=self.writing) from error
-        except UnicodeDecodeError as error:
-            # Python cannot even read what SQLite says of it
-            raise damaged(self.path, "its texts are no UTF-8") from error
-        except OverflowError as error:
-            raise StoreError(f"{self.path}: more than SQLite can keep at once: {error}") from error
-
     def _begin(self) -> None:
         connection = self._connection
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        check_version(self.path, application, version, self.version)
+        _check_version(self.path, application, version, self.version)
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for kind, name in PARTS:
             if name not in there and self.version == VERSION:
@@ -191,7 +189,13 @@ def make(path: Path) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)
         os.close(handle)
-        _write_schema(temporary)
+        with told(path, True), closing(sqlite3.connect(temporary, isolation_level=None)) as made:
+            made.execute("PRAGMA journal_mode = WAL").fetchone()
+            # nobody sees the file before all of it is on the disk
+            made.execute("PRAGMA synchronous = OFF")
+            made.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
@@ -204,28 +208,13 @@ def make(path: Path) -> None:
         raise StoreError(
             f"{path}: no store can be made there: {error.strerror or error}; give another --store"
         ) from None
-    except sqlite3.DatabaseError as error:
-        raise explained(path, error, 0.0, writing=True) from error
     finally:
         if temporary is not None:
             for end in ("", BESIDE, "-shm"):
                 temporary.with_name(temporary.name + end).unlink(missing_ok=True)
 
 
-def _write_schema(path: Path) -> None:
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        # nobody sees the file before all of it is on the disk
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-    finally:
-        connection.close()
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def check_file(path: Path) -> None:
+def _check_file(path: Path) -> None:
     """Raises StoreError for what is no SQLite file at all, without opening it as one."""
     try:
         # to open a pipe would be to wait for whoever writes into it
@@ -252,7 +241,7 @@ def check_file(path: Path) -> None:
         raise damaged(path, "it was cut off")
 
 
-def check_version(path: Path, application: int, version: int, wanted: int) -> None:
+def _check_version(path: Path, application: int, version: int, wanted: int) -> None:
     """Raises StoreError for another program's file, and for a store of another version than is
     wanted.
     """
@@ -284,33 +273,29 @@ def damaged(path: Path, how: str) -> StoreError:
     )
 
 
-def explained(path: Path, error: sqlite3.Error, waited: float, *, writing: bool) -> StoreError:
-    """What an error of SQLite means for a store, and what to do."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code in _LOCKED:
-        holders = lock_holders(path.resolve())
-        return StoreError(
-            f"{path}: the store is locked by {holders}; waited {waited:.0f} s. Nothing was changed;"
-            " try again when it is done"
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError(
-            f"{path}: the disk is full; nothing that was stored is lost. Free some space, and the"
-            " same command goes on"
-        )
-    if code in _DAMAGED:
-        return damaged(path, str(error))
-    if code in _READ_ONLY:
-        can = "written" if writing else "read"
-        return StoreError(
-            f"{path}: the store cannot be {can}: {error}; it needs a folder that can be written"
-        )
-    if code == sqlite3.SQLITE_IOERR:
-        return StoreError(
-            f"{path}: the disk cannot be read or written ({error}); nothing that was stored is"
-            " lost. Look at the disk, and the same command goes on"
-        )
-    return StoreError(f"{path}: the store refused: {error}")
+@contextmanager
+def told(path: Path, writing: bool) -> Iterator[None]:
+    """SQLite's errors as ours."""
+    began = time.monotonic()
+    try:
+        yield
+    except (sqlite3.DatabaseError, sqlite3.DataError) as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _DAMAGED:
+            raise damaged(path, str(error)) from error
+        words = {
+            "holders": lock_holders(path.resolve()),
+            "waited": time.monotonic() - began,
+            "can": "written" if writing else "read",
+            "error": error,
+        }
+        said = _SAID.get(code, "the store refused: {error}").format(**words)
+        raise StoreError(f"{path}: {said}") from error
+    except UnicodeDecodeError as error:
+        # Python cannot even read what SQLite says of it
+        raise damaged(path, "its texts are no UTF-8") from error
+    except OverflowError as error:
+        raise StoreError(f"{path}: more than SQLite can keep at once: {error}") from error
 
 
 def _mode(path: Path, writing: bool) -> str:
