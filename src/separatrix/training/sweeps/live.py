@@ -76,6 +76,10 @@ class Snapshot:
     cells: tuple[Line, ...]
 
     @property
+    def ended(self) -> int:
+        return self.done + self.diverged + self.failed
+
+    @property
     def best(self) -> Line | None:
         """The cell with the best ended run."""
         found = max(self.cells, key=lambda line: line.best, default=None)
@@ -89,9 +93,7 @@ class Watch:
         self, store: Store, packs: Sequence[Pack], owner: str, runs: Sequence[Run] | None = None
     ) -> None:
         """`packs` are still to train; without `runs` theirs are watched."""
-        if runs is None:
-            runs = [run for pack in packs for run in pack.runs]
-        found = cells(runs)
+        found = cells([run for pack in packs for run in pack.runs] if runs is None else runs)
         names = varied(found)
         costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
         self._store = store
@@ -99,20 +101,18 @@ class Watch:
         self._labels = [cell.label(names) for cell in found]
         self._said: list[str] = []
         store.watch(
-            [
-                (run.key, number, costs.get(run.key, 0.0))
-                for number, cell in enumerate(found)
-                for run in cell.runs
-            ]
+            (run.key, number, costs.get(run.key, 0.0))
+            for number, cell in enumerate(found)
+            for run in cell.runs
         )
         self._start = time.monotonic()
+        self._before = 0
+        self._to_do = 0.0
         self._seen: deque[tuple[float, int]] = deque()
         """Moments, and the steps that were done by then."""
-        self._before, self._to_do = 0, 0.0
         first = self.snapshot()
         self._before, self._to_do = first.steps, self._left_to_do
-        self._seen.clear()
-        self._seen.append((self._start, 0))
+        self._seen = deque([(self._start, 0)])
 
     def said(self, line: str) -> None:
         """Keeps a line for the next snapshot."""
@@ -122,7 +122,7 @@ class Watch:
         """How it stands now."""
         counts = Counter[str]()
         lines = [Line(label=label, total=0) for label in self._labels]
-        steps = 0
+        steps = -self._before
         self._left_to_do = 0.0
         standing = self._store.standing(self._owner)
         for number, status, count, step, furthest, to_do in standing.counts:
@@ -141,18 +141,13 @@ class Watch:
         for number, right, due, rate in standing.best:
             line = lines[number]
             line.right, line.due, line.rate = right, due, rate
-        now = time.monotonic()
-        steps -= self._before
         said = tuple(self._said)
         self._said.clear()
+        now = time.monotonic()
+        words = ("waiting", "running", "elsewhere", "done", "diverged", "failed")
         return Snapshot(
             total=counts.total(),
-            waiting=counts["waiting"],
-            running=counts["running"],
-            elsewhere=counts["elsewhere"],
-            done=counts["done"],
-            diverged=counts["diverged"],
-            failed=counts["failed"],
+            **{word: counts[word] for word in words},
             steps=steps,
             rate=self._rate(now, steps),
             left=self._left(now),
@@ -189,55 +184,9 @@ OTHER_LINES = 5
 @contextmanager
 def watching(title: str, *, shown: bool) -> Iterator[Told | None]:
     """What a sweep tells its snapshots to; writes to stderr. None unless `shown`."""
-    if not shown:
-        yield None
-    elif sys.stderr.isatty():
-        with _table(title) as told:
-            yield told
-    else:
-        yield _now_and_then(title)
-
-
-def headline(title: str, snapshot: Snapshot) -> str:
-    """Counts, pace and time left in one line."""
-    ended = snapshot.done + snapshot.diverged + snapshot.failed
-    parts = [f"{title}: {ended:,}/{snapshot.total:,} runs"]
-    for count, word in (
-        (snapshot.running, "running"),
-        (snapshot.elsewhere, "elsewhere"),
-        (snapshot.diverged, "diverged"),
-        (snapshot.failed, "failed"),
-    ):
-        if count:
-            parts.append(f"{count:,} {word}")
-    if snapshot.rate:
-        parts.append(f"{snapshot.rate:,.0f} model-steps/s")
-    if snapshot.left:
-        parts.append(f"about {duration(snapshot.left)} left")
-    return "   ".join(parts)
-
-
-def _now_and_then(title: str) -> Told:
-    said = time.monotonic()
-    ended = False
-
-    def told(snapshot: Snapshot) -> None:
-        nonlocal said, ended
-        for line in snapshot.lines:
-            print(f"{title}: {line}", file=sys.stderr, flush=True)
-        now = time.monotonic()
-        over = not (snapshot.waiting or snapshot.running or snapshot.elsewhere)
-        if (over and not ended) or now - said >= EVERY:
-            said = now
-            ended = over
-            best = f"   best run {_best(snapshot.best)}" if snapshot.best else ""
-            print(f"{headline(title, snapshot)}{best}", file=sys.stderr, flush=True)
-
-    return told
-
-
-@contextmanager
-def _table(title: str) -> Iterator[Told]:
+    if not shown or not sys.stderr.isatty():
+        yield _now_and_then(title) if shown else None
+        return
     from rich.console import Console
     from rich.live import Live
 
@@ -252,6 +201,38 @@ def _table(title: str) -> Iterator[Told]:
         yield told
 
 
+def headline(title: str, snapshot: Snapshot) -> str:
+    """Counts, pace and time left in one line."""
+    parts = [f"{title}: {snapshot.ended:,}/{snapshot.total:,} runs"]
+    for word in ("running", "elsewhere", "diverged", "failed"):
+        if count := getattr(snapshot, word):
+            parts.append(f"{count:,} {word}")
+    if snapshot.rate:
+        parts.append(f"{snapshot.rate:,.0f} model-steps/s")
+    if snapshot.left:
+        parts.append(f"about {duration(snapshot.left)} left")
+    return "   ".join(parts)
+
+
+def _now_and_then(title: str) -> Told:
+    said = time.monotonic()
+    over = False
+
+    def told(snapshot: Snapshot) -> None:
+        nonlocal said, over
+        for line in snapshot.lines:
+            print(f"{title}: {line}", file=sys.stderr, flush=True)
+        now = time.monotonic()
+        before, over = over, snapshot.ended == snapshot.total
+        if (over and not before) or now - said >= EVERY:
+            said = now
+            best = snapshot.best
+            right = best and f"   best run {accuracy(best.right, best.due)} ({best.label})"
+            print(f"{headline(title, snapshot)}{right or ''}", file=sys.stderr, flush=True)
+
+    return told
+
+
 def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     """The headline with a bar, and the cells: those being trained first, as many as there is room
     for.
@@ -260,14 +241,14 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    ended = snapshot.done + snapshot.diverged + snapshot.failed
-    full = round(BAR * ended / max(1, snapshot.total))
+    full = round(BAR * snapshot.ended / max(1, snapshot.total))
     bar = "#" * full + "-" * (BAR - full)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in ("cell", "runs", "now", "best", "at rate"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
     room = max(1, console.height - OTHER_LINES)
-    lines = sorted(snapshot.cells, key=_urgency)
+    # those being trained first, then those with results, the best of them first
+    lines = sorted(snapshot.cells, key=lambda line: (not line.running, -line.best))
     for line in lines[:room]:
         table.add_row(
             Text(line.label),
@@ -282,17 +263,8 @@ def drawn(title: str, snapshot: Snapshot, console: Console) -> RenderableType:
     return Group(head, table, *more, Text(HINT, style="dim"))
 
 
-def _urgency(line: Line) -> tuple[bool, float]:
-    """Cells being trained stand first, then those with results, the best of them first."""
-    return (not line.running, -line.best)
-
-
 def _now(line: Line) -> str:
     if not line.running:
         return ""
     right = "" if line.accuracy is None else f", {line.accuracy:.0%}"
     return f"{line.running} at step {line.step:,}{right}"
-
-
-def _best(line: Line) -> str:
-    return f"{accuracy(line.right, line.due)} ({line.label})"
