@@ -62,12 +62,12 @@ def run_sweep(
     and SIGTERM release what is claimed and raise KeyboardInterrupt, or SystemExit. Raises
     StoreError where the store cannot be written any more, and what the engine raises.
     """
+    watch = Watch(store, packs, owner, watched)
+    options = slice_seconds, told, compile, tuple(imports)
     with Stopping() as stopping:
-        watch = Watch(store, packs, owner, watched)
+        sweep = _Sweep(store, engine, owner, watch, *options)
         # the longest first, so that the end is not one long run
-        queue = deque(sorted(packs, key=lambda pack: -cost(pack)))
-        options = slice_seconds, told, compile, tuple(imports)
-        sweep = _Sweep(store, engine, owner, watch, queue, *options)
+        sweep.queue += sorted(packs, key=lambda pack: -cost(pack))
         try:
             sweep.go_on(stopping)
             sweep.wait_a_moment()
@@ -107,21 +107,20 @@ class _Sweep:
     engine: Engine
     owner: str
     watch: Watch
-    queue: deque[Pack]
     slice_seconds: float
     told: Told | None
     compile: bool
     imports: tuple[str, ...]
+    queue: deque[Pack] = field(default_factory=deque)
     ready: deque[_Job] = field(default_factory=deque)
     going: dict[int, _Job] = field(default_factory=dict)
     mine: set[str] = field(default_factory=set)
     """Runs that are claimed and that the store has not been told the end of."""
     elsewhere: list[Pack] = field(default_factory=list)
     """Runs that were not to be had, and that had not ended."""
-    untold: list[tuple[_Job, Update]] = field(default_factory=list)
-    next_beat: float = 0.0
-    next_poll: float = 0.0
-    next_tell: float = 0.0
+    untold: deque[tuple[_Job, Update]] = field(default_factory=deque)
+    next: dict[str, float] = field(default_factory=dict)
+    """When what is done now and then is due again."""
 
     def go_on(self, stopping: Stopping) -> None:
         """Until every run has ended or somebody wants it to stop."""
@@ -148,32 +147,42 @@ class _Sweep:
         """Writes what is not written yet, and lets others have what is claimed."""
         self.write()
         self.store.release(self.owner)
-        self.ready.clear()
-        self.going.clear()
-        self.mine.clear()
 
     def now_and_then(self) -> None:
         """What is due: a sign of life, a look at what others hold, a snapshot."""
         for line in self.engine.said():
             self.watch.said(line)
-        now = time.monotonic()
-        if now >= self.next_beat:
-            self.next_beat = now + BEAT
+        if self.due("beat", BEAT):
             self.store.beat(self.owner)
-        if now >= self.next_poll:
-            self.next_poll = now + POLL
+        if self.due("poll", POLL):
             self.look_elsewhere()
-        if self.told is not None and now >= self.next_tell:
+        if self.told is not None and self.due("tell", TELL):
+            began = time.monotonic()
             snapshot = self.watch.snapshot()
             # of many runs less often, so that it takes a twentieth of the time
-            self.next_tell = now + TELL * max(1.0, 20 * (time.monotonic() - now) / 0.25)
+            taken = time.monotonic() - began
+            self.next["tell"] = began + TELL * max(1.0, 20 * taken / 0.25)
             self.told(snapshot)
+
+    def due(self, what: str, every: float) -> bool:
+        now = time.monotonic()
+        if now < self.next.get(what, 0.0):
+            return False
+        self.next[what] = now + every
+        return True
 
     # ---- what is computed next
 
     def fill(self) -> None:
-        """Gives every worker something to do."""
-        while len(self.going) < self.engine.workers and (job := self.next()) is not None:
+        """Gives every worker something to do: what is claimed already, or else what can be claimed
+        of the packs that wait.
+        """
+        while len(self.going) < self.engine.workers:
+            while not self.ready and self.queue:
+                self.ready += self.claimed(self.queue.popleft())
+            if not self.ready:
+                return
+            job = self.ready.popleft()
             piece = Slice(
                 pack=job.pack,
                 checkpoint=job.checkpoint,
@@ -182,12 +191,6 @@ class _Sweep:
                 imports=self.imports,
             )
             self.going[self.engine.submit(piece)] = job
-
-    def next(self) -> _Job | None:
-        """What is claimed already, or else what can be claimed of the packs that wait."""
-        while not self.ready and self.queue:
-            self.ready += self.claimed(self.queue.popleft())
-        return self.ready.popleft() if self.ready else None
 
     def claimed(self, pack: Pack) -> list[_Job]:
         """Jobs for those runs of a pack that nobody else trains and that have not ended. Where a
@@ -199,16 +202,14 @@ class _Sweep:
         live = (*self.ready, *self.going.values(), *told)
         busy = self.mine.union(*(job.pack.keys for job in live))
         keys, found = self.store.take_up([key for key in pack.keys if key not in busy], self.owner)
-        others = [key for key in pack.keys if key not in self.mine and key not in keys]
-        self.note_others(pack, others)
+        taken = self.mine.union(keys)
+        self.note_others(pack, [key for key in pack.keys if key not in taken])
         jobs: list[_Job] = []
         rest = set(keys)
         for begun in found:
-            held = set(begun.held) - busy
-            if not held:
-                continue
-            jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
-            rest -= held
+            if held := set(begun.held) - busy:
+                jobs.append(_Job(begun.pack, held, begun.checkpoint, begun.step, found=True))
+                rest -= held
         if rest:
             jobs.append(_fresh(pack, rest))
         self.mine.update(*(job.held for job in jobs))
@@ -222,8 +223,7 @@ class _Sweep:
 
     def look_elsewhere(self) -> None:
         """What others held: it may have ended by now, or be free again."""
-        packs = self.elsewhere
-        self.elsewhere = []
+        packs, self.elsewhere = self.elsewhere, []
         for pack in packs:
             if self.queue or len(self.ready) >= self.engine.workers:
                 self.note_others(pack, pack.keys)
@@ -243,10 +243,20 @@ class _Sweep:
         match result:
             case Update():
                 self.advance(job, result)
-            case Lost():
-                self.lost(job, result.reason)
             case Failed():
                 self.give_up(job, result.error)
+            case Lost():
+                # again from the last checkpoint; not for ever, since it may be the pack that kills
+                job.losses += 1
+                reason, times = result.reason, job.losses
+                if times > LOSSES:
+                    self.give_up(job, f"{reason}; {times} times in a row without progress")
+                    return
+                again = f"its slice is computed again ({times} of {LOSSES})"
+                self.watch.said(f"{reason}; {again}")
+                # what is told early cannot be lost
+                job.seconds = FIRST_SLICE
+                self.ready.append(job)
 
     def advance(self, job: _Job, update: Update) -> None:
         told = _of(update, job.held)
@@ -271,29 +281,17 @@ class _Sweep:
             # its checkpoint says that they had ended, and the store does not
             self.ready.append(_fresh(job.pack, job.held))
 
-    def lost(self, job: _Job, reason: str) -> None:
-        """Again from the last checkpoint; not for ever, since it may be the pack that kills."""
-        job.losses += 1
-        if job.losses > LOSSES:
-            self.give_up(job, f"{reason}; {job.losses} times in a row without progress")
-            return
-        self.watch.said(f"{reason}; its slice is computed again ({job.losses} of {LOSSES})")
-        # what is told early cannot be lost
-        job.seconds = FIRST_SLICE
-        self.ready.append(job)
-
     def give_up(self, job: _Job, error: str) -> None:
         """A run is marked failed. Of several, the halves are tried alone, so that one bad run does
         not take others with it; and what cannot go on from a checkpoint starts again.
         """
         if len(job.held) == 1 == len(job.pack.runs) and not job.found:
-            (key,) = job.held
             try:
-                self.store.fail([key], error, self.owner)
+                self.store.fail([*job.held], error, self.owner)
             except ClaimLost as lost:
                 self.drop(job, str(lost))
                 return
-            self.mine.discard(key)
+            self.mine -= job.held
             self.watch.said(f"failed: {error}")
             return
         # a checkpoint of the whole serves no part of it
@@ -315,10 +313,9 @@ class _Sweep:
                 self.store.tell(job.pack, update, self.owner)
             except ClaimLost as error:
                 self.drop(job, str(error))
-            else:
-                # not before: until it is told, the store has them as claimed
-                self.mine.difference_update(key for key, _ in update.finished)
-            del self.untold[0]
+            # not before: until it is told, the store has them as claimed
+            self.mine.difference_update(key for key, _ in update.finished)
+            self.untold.popleft()
 
     def drop(self, lost: _Job, reason: str) -> None:
         """Leaves a pack to whoever has claimed it meanwhile."""
@@ -352,11 +349,10 @@ def _part(pack: Pack, keys: set[str]) -> Pack:
 
 def _of(update: Update, held: set[str]) -> Update:
     """What an update says of the members held; without a checkpoint when all have ended."""
-    finished = tuple((key, outcome) for key, outcome in update.finished if key in held)
-    over = held.issubset(key for key, _ in finished)
+    finished = tuple(one for one in update.finished if one[0] in held)
     return replace(
         update,
         metrics=tuple(metric for metric in update.metrics if metric.key in held),
         finished=finished,
-        checkpoint=None if over else update.checkpoint,
+        checkpoint=update.checkpoint if held - {key for key, _ in finished} else None,
     )
