@@ -54,7 +54,7 @@ def cores() -> int:
 
 class Processes(Generic[Argument, Value]):
     """At most `most` processes that compute `function`, each after `first`; both picklable. They
-    start when there is something to do.
+    start when there is something to do. `placed` makes an argument that of a worker's number.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class Processes(Generic[Argument, Value]):
         most: int | None = None,
         *,
         first: Callable[[], None] | None = None,
+        placed: Callable[[Argument, int], Argument] | None = None,
     ) -> None:
         most = cores() if most is None else most
         # a bool is an int to isinstance, but no number of processes
@@ -70,18 +71,15 @@ class Processes(Generic[Argument, Value]):
             raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
         self.most = most
         self._opening = pickle.dumps((function, first))
+        self._placed = placed or (lambda argument, worker: argument)
         self._workers: list[_Worker] = []
-        self._queue: deque[tuple[int, str, Callable[[int], Argument]]] = deque()
+        self._queue: deque[tuple[int, str, Argument]] = deque()
         self._tickets = count(1)
         self._back: list[tuple[int, Value | Exception | Lost]] = []
         self._unready = 0
 
     def submit(self, argument: Argument, kind: str = "") -> int:
         """A ticket for what will come back. A worker that did this `kind` last is preferred."""
-        return self.submit_for(lambda worker: argument, kind)
-
-    def submit_for(self, argument: Callable[[int], Argument], kind: str = "") -> int:
-        """The same with an argument that depends on the worker's number, from 0 on."""
         ticket = next(self._tickets)
         self._queue.append((ticket, kind, argument))
         self._give()
@@ -94,20 +92,22 @@ class Processes(Generic[Argument, Value]):
         Raises EngineError when workers cannot even start.
         """
         end = time.monotonic() + timeout
-        while True:
-            left = 0.0 if self._back else max(0.0, end - time.monotonic())
-            heard = self._hear(left)
-            if self._back:
-                back = self._back
-                self._back = []
-                return back
-            if not heard and time.monotonic() >= end:
-                return []
+        while not self._back:
+            left = max(0.0, end - time.monotonic())
+            by_connection = {worker.connection: worker for worker in self._workers}
+            # without workers it sleeps
+            for connection in wait(list(by_connection), left):
+                assert isinstance(connection, Connection)
+                self._read(by_connection[connection])
+            self._give()
+            if not left:
+                break
+        back, self._back = self._back, []
+        return back
 
     def close(self) -> None:
         """Ends every process, whatever it is doing."""
-        workers = self._workers
-        self._workers = []
+        workers, self._workers = self._workers, []
         self._queue.clear()
         self._back.clear()
         for worker in workers:
@@ -122,39 +122,23 @@ class Processes(Generic[Argument, Value]):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _hear(self, timeout: float) -> bool:
-        """Reads whoever has something to say; whether anybody had."""
-        if not self._workers:
-            time.sleep(timeout)
-            return False
-        by_connection = {worker.connection: worker for worker in self._workers}
-        heard = wait(list(by_connection), timeout)
-        for connection in heard:
-            assert isinstance(connection, Connection)
-            self._read(by_connection[connection])
-        if heard:
-            self._give()
-        return bool(heard)
-
     def _read(self, worker: _Worker) -> None:
         try:
             good, value = pickle.loads(worker.connection.recv_bytes())
         except (EOFError, OSError):
             self._bury(worker)
             return
-        if not worker.ready:
-            if not good:
-                self._bury(worker)
-                raise EngineError(
-                    f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
-                )
+        if worker.ticket is not None:
+            self._back.append((worker.ticket, value))
+            worker.ticket = None
+        elif good:
             worker.ready = True
             self._unready = 0
-            return
-        ticket = worker.ticket
-        assert ticket is not None
-        worker.ticket = None
-        self._back.append((ticket, value))
+        else:
+            self._bury(worker)
+            raise EngineError(
+                f"a worker process cannot start: {type(value).__name__}: {first_line(value)}"
+            )
 
     def _bury(self, worker: _Worker) -> None:
         """A worker that is gone: what it was at is told; a new one comes when there is need."""
@@ -172,7 +156,7 @@ class Processes(Generic[Argument, Value]):
 
     def _give(self) -> None:
         """Hands out what is queued, and starts workers for the rest."""
-        free = [worker for worker in self._workers if worker.ready and worker.free]
+        free = [worker for worker in self._workers if worker.ready and worker.ticket is None]
         while self._queue and free:
             ticket, kind, argument = self._queue.popleft()
             kinds = {other for _, other, _ in self._queue}
@@ -180,37 +164,29 @@ class Processes(Generic[Argument, Value]):
             # what another in the queue was done by is left to it
             worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
             free.remove(worker)
-            worker.hand(ticket, kind, argument)
+            worker.ticket, worker.kind = ticket, kind
+            worker.send(pickle.dumps(self._placed(argument, worker.number)))
         starting = sum(not worker.ready for worker in self._workers)
         numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
         for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
-            self._workers.append(_Worker(next(numbers), self._opening))
+            self._workers.append(worker := _Worker(next(numbers)))
+            worker.send(self._opening)
 
 
 class _Worker:
     """One process, and the socket to it."""
 
-    def __init__(self, number: int, opening: bytes) -> None:
+    def __init__(self, number: int) -> None:
         self.process, self.connection = started("separatrix.training.sweeps.engines.child", THREADS)
         self.number = number
         self.ready = False
         self.ticket: int | None = None
         self.kind = ""
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send_bytes(opening)
 
-    def hand(self, ticket: int, kind: str, argument: Callable[[int], object]) -> None:
-        """Gives it something to do."""
-        data = pickle.dumps(argument(self.number))
-        self.ticket = ticket
-        self.kind = kind
+    def send(self, data: bytes) -> None:
         # that it is gone is heard at the next wait
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send_bytes(data)
-
-    @property
-    def free(self) -> bool:
-        return self.ticket is None
 
     def gone(self, patience: float) -> str:
         """How the process ended; one that does not end within `patience` seconds is killed."""
@@ -220,15 +196,11 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
-        end = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-        return f"worker process {self.process.pid} {end}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        if code >= 0:
+            return f"worker process {self.process.pid} ended with exit code {code}"
+        known = {number.value: number.name for number in signal.Signals}
+        by = known.get(-code, f"signal {-code}")
+        return f"worker process {self.process.pid} was killed by {by}"
 
 
 class LocalEngine(Engine):
@@ -248,17 +220,18 @@ class LocalEngine(Engine):
             partial(attempted, train if work is None else work),
             processes,
             first=load if work is None else None,
+            placed=self._placed,
         )
 
     @property
     def workers(self) -> int:
         return self._processes.most
 
-    def submit(self, piece: Slice) -> int:
-        def placed(worker: int) -> Slice:
-            return replace(piece, device=self._devices[worker % len(self._devices)])
+    def _placed(self, piece: Slice, worker: int) -> Slice:
+        return replace(piece, device=self._devices[worker % len(self._devices)])
 
-        return self._processes.submit_for(placed, piece.pack.key)
+    def submit(self, piece: Slice) -> int:
+        return self._processes.submit(piece, piece.pack.key)
 
     def wait(self, timeout: float) -> list[tuple[int, Result]]:
         return [
