@@ -99,16 +99,12 @@ def _serve(connection: Connection) -> None:
     connection.send((True, None))
     while True:
         argument = connection.recv_bytes()
-        _send(connection, *_computed(function, argument))
-
-
-def _computed(function: Any, argument: bytes) -> tuple[bool, Any]:
-    try:
-        return True, function(pickle.loads(argument))
-    except Exception as error:
-        # the trace itself does not travel
-        error.add_note("".join(traceback.format_exception(error)))
-        return False, error
+        try:
+            _send(connection, True, function(pickle.loads(argument)))
+        except Exception as error:
+            # the trace itself does not travel
+            error.add_note("".join(traceback.format_exception(error)))
+            _send(connection, False, error)
 
 
 def _send(connection: Connection, good: bool, value: Any) -> None:

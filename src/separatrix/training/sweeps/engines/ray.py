@@ -96,19 +96,16 @@ class RayEngine(Engine):
         self._driver, self._pipe = started("separatrix.training.sweeps.engines.ray_driver", QUIET)
         try:
             self._tell(job)
-            self._connect()
+            while not self._there.workers:
+                if not self._hear(CONNECTING):
+                    raise EngineError(
+                        f"no Ray cluster has answered at {self._head} within {CONNECTING:g} s: what"
+                        " listens there is not its head, or this machine is none of its nodes; it"
+                        f" joins with `ray start --address {self._head} --num-cpus 0`"
+                    )
         except BaseException:
             self.close()
             raise
-
-    def _connect(self) -> None:
-        while not self._there.workers:
-            if not self._hear(CONNECTING):
-                raise EngineError(
-                    f"no Ray cluster has answered at {self._head} within {CONNECTING:g} s: what"
-                    " listens there is not its head, or this machine is none of its nodes; it"
-                    f" joins with `ray start --address {self._head} --num-cpus 0`"
-                )
 
     @property
     def workers(self) -> int:
@@ -130,8 +127,7 @@ class RayEngine(Engine):
         end = time.monotonic() + timeout
         while not self._back and self._hear(max(0.0, end - time.monotonic())):
             pass
-        back = self._back
-        self._back = []
+        back, self._back = self._back, []
         return back
 
     def said(self) -> list[str]:
