@@ -107,7 +107,7 @@ class Experiment:
         )
 
     def _cells(self, name: str) -> list[Planned]:
-        from separatrix.training.sweeps.cells import cells, varied
+        from separatrix.training.sweeps.cells import cells, label, varied
         from separatrix.training.sweeps.file import python_sweep
 
         own = self.layouts[name]
@@ -119,12 +119,12 @@ class Experiment:
             Planned(
                 {
                     "layout": name,
-                    "cell": f"{name}, {one.label(differ)}" if differ else name,
-                    "stack": one.run.architecture,
+                    "cell": f"{name}, {label(cell, differ)}" if differ else name,
+                    "stack": cell.architecture,
                 },
-                one.runs,
+                tuple(runs),
             )
-            for one in found
+            for cell, runs in found.items()
         ]
 
 

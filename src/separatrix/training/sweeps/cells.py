@@ -4,7 +4,8 @@ of a stack on a task, to stand beside what was measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -21,48 +22,36 @@ BARE = ("architecture", "task")
 """Fields whose values say by themselves what they are."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """What is measured with several seeds, at several learning rates."""
-
-    run: Run
-    """What its runs have in common: with seed 0 and learning rate 1."""
-    runs: tuple[Run, ...]
-
-    def label(self, names: Sequence[str]) -> str:
-        """The values of these fields, such as "gdn*2, width 32"; the architecture where there are
-        none.
-        """
-        return ", ".join(map(self._said, names or BARE[:1]))
-
-    def _said(self, name: str) -> str:
-        value = getattr(self.run, name)
-        if isinstance(value, tuple):
-            return f"{name} {' '.join(value) or 'none'}"
-        return str(value) if name in BARE else f"{name} {value}"
-
-
-def cells(runs: Iterable[Run]) -> list[Cell]:
-    """The cells of some runs, in the order of their first runs."""
+def cells(runs: Iterable[Run]) -> dict[Run, list[Run]]:
+    """The cells of some runs, in the order of their first runs: what each has in common, with seed
+    0 and learning rate 1, and its runs.
+    """
     found: dict[Run, list[Run]] = {}
     for run in runs:
-        common = replace(_canonical(run), seed=0, learning_rate=1.0)
-        found.setdefault(common, []).append(run)
-    return [Cell(common, tuple(members)) for common, members in found.items()]
-
-
-def _canonical(run: Run) -> Run:
-    try:
-        return run.canonical()
-    except SeparatrixError:
+        common = run
         # of a store, with a mixer of one's own that is not imported here: its texts are canonical
-        return run
+        with suppress(SeparatrixError):
+            common = run.canonical()
+        found.setdefault(replace(common, seed=0, learning_rate=1.0), []).append(run)
+    return found
 
 
-def varied(cells: Sequence[Cell]) -> tuple[str, ...]:
+def varied(cells: Collection[Run]) -> tuple[str, ...]:
     """The fields in which the cells differ, in the order of a run's fields."""
     names = (field.name for field in fields(Run))
-    return tuple(name for name in names if len({getattr(cell.run, name) for cell in cells}) > 1)
+    return tuple(name for name in names if len({getattr(run, name) for run in cells}) > 1)
+
+
+def label(cell: Run, names: Sequence[str]) -> str:
+    """The values of these fields, such as "gdn*2, width 32"; the architecture where there are
+    none.
+    """
+    said: list[str] = []
+    for name in names or BARE[:1]:
+        value = getattr(cell, name)
+        value = (" ".join(value) or "none") if isinstance(value, tuple) else value
+        said.append(f"{value}" if name in BARE else f"{name} {value}")
+    return ", ".join(said)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from separatrix.core.document.cells import accuracy, duration
 from separatrix.core.progress import shortened
 from separatrix.training.packs import Pack, cost
 from separatrix.training.run import Run
-from separatrix.training.sweeps.cells import cells, varied
+from separatrix.training.sweeps.cells import cells, label, varied
 from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ class Watch:
         costs = {key: cost(pack) / len(pack.keys) for pack in packs for key in pack.keys}
         self._store = store
         self._owner = owner
-        self._labels = [cell.label(names) for cell in found]
+        self._labels = [label(cell, names) for cell in found]
         self._said: list[str] = []
         store.watch(
             (run.key, number, costs.get(run.key, 0.0))
-            for number, cell in enumerate(found)
-            for run in cell.runs
+            for number, members in enumerate(found.values())
+            for run in members
         )
         self._start = time.monotonic()
         self._before = 0

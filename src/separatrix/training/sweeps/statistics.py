@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -40,7 +41,7 @@ from separatrix.tasks.resized import repeats
 from separatrix.training.compare import Tried, Unequal, differences
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
-from separatrix.training.sweeps.cells import Cell, Proved, cells, proved, varied
+from separatrix.training.sweeps.cells import Proved, cells, label, proved, varied
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Status, Stored
@@ -385,12 +386,12 @@ def _mean(right: Numbers, due: Numbers) -> Fraction:
 def summary(name: str, rows: Iterable[Stored]) -> Summary:
     """What runs of a store show, cells in the order of their first runs."""
     stored = {row.run: row for row in rows}
-    found: list[tuple[Run, dict[float, Rate]]] = []
-    for cell in cells(stored):
+    found: dict[Run, list[Rate]] = {}
+    for cell, runs in cells(stored).items():
         trials: dict[float, list[Trial]] = {}
-        for run in cell.runs:
+        for run in runs:
             trials.setdefault(run.learning_rate, []).append(_trial(stored[run]))
-        found.append((cell.run, {rate: Rate.of(rate, own) for rate, own in trials.items()}))
+        found[cell] = [Rate.of(rate, own) for rate, own in trials.items()]
     return _summary(name, found, {row.version for row in stored.values()})
 
 
@@ -406,21 +407,19 @@ def stored_summary(name: str, path: Path) -> Summary:
             rows = {number: _trial(row) for number, row in store.numbered(ids[[*places]].tolist())}
         return [rows[number] for number in ids[[*places]].tolist()]
 
-    found: dict[Run, dict[float, Rate]] = {}
+    found: dict[Run, list[Rate]] = {}
     for text, rate, ids, *numbers in columns:
         run = Run.from_json(json.loads(text) | {"seed": 0, "learning_rate": 1.0})
         own = Rate(learning_rate=rate, counts=Counts(*numbers), load=partial(load, ids))
-        found.setdefault(run, {})[rate] = own
-    return _summary(name, list(found.items()), versions)
+        found.setdefault(run, []).append(own)
+    return _summary(name, found, versions)
 
 
-def _summary(
-    name: str, found: Sequence[tuple[Run, Mapping[float, Rate]]], versions: Iterable[str]
-) -> Summary:
-    names = varied([Cell(run, ()) for run, _ in found])
+def _summary(name: str, found: Mapping[Run, Sequence[Rate]], versions: Iterable[str]) -> Summary:
+    names = varied(found)
     measured = [
-        _measured(run, tuple(rates[rate] for rate in sorted(rates)), Cell(run, ()).label(names))
-        for run, rates in found
+        _measured(run, sorted(rates, key=lambda rate: rate.learning_rate), label(run, names))
+        for run, rates in found.items()
     ]
     unequal = differences(
         [
@@ -457,13 +456,17 @@ def _needed(cells: Sequence[Measured]) -> list[int]:
     return found
 
 
-def _measured(run: Run, rates: tuple[Rate, ...], label: str) -> Measured:
-    done = [counts.step[counts.status == _DONE] for counts in (rate.counts for rate in rates)]
+def _measured(run: Run, rates: Sequence[Rate], label: str) -> Measured:
+    beside = None
+    # without a mixer of one's own that is not imported here
+    with suppress(SeparatrixError):
+        beside = proved(run.architecture, run.task)
+    done = [rate.counts.step[rate.counts.status == _DONE] for rate in rates]
     return Measured(
         label=label,
         run=run,
-        rates=rates,
-        proved=_proved(run),
+        rates=tuple(rates),
+        proved=beside,
         repeats=repeats(parse_task(run.task), drawn(run, np.concatenate(done).tolist())),
     )
 
@@ -478,11 +481,3 @@ def _trial(row: Stored) -> Trial:
         seconds=row.seconds,
     )
     return Trial(row.key, row.status, row.outcome or unknown)
-
-
-def _proved(run: Run) -> Proved | None:
-    try:
-        return proved(run.architecture, run.task)
-    except SeparatrixError:
-        # a mixer of one's own that is not imported here
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from separatrix.training.run import Run
-from separatrix.training.sweeps.cells import cells, varied
+from separatrix.training.sweeps.cells import cells, label, varied
 
 RUNS = [
     Run(architecture=stack, task="eva:n=4,V=4", seed=seed, learning_rate=rate, width=width)
@@ -17,9 +17,9 @@ RUNS = [
 
 def test_seeds_and_learning_rates_are_one_cell() -> None:
     found = cells(RUNS)
-    assert [cell.runs for cell in found] == [tuple(RUNS[at : at + 4]) for at in (0, 4, 8)]
+    assert [*found.values()] == [RUNS[at : at + 4] for at in (0, 4, 8)]
     assert varied(found) == ("architecture", "width")
-    assert [cell.label(varied(found)) for cell in found] == [
+    assert [label(cell, varied(found)) for cell in found] == [
         "full, width 16",
         "full*2, width 32",  # as canonical texts write it
         "gdn, width 32",
@@ -34,12 +34,12 @@ def test_other_fields_are_other_cells() -> None:
         replace(run, optimiser="adamw"),
     ]
     found = cells([run, *others])
-    assert [len(cell.runs) for cell in found] == [2, 1, 1]
+    assert [len(runs) for runs in found.values()] == [2, 1, 1]
     assert varied(found) == ("optimiser", "weight_decay")
-    assert found[0].label(("weight_decay",)) == "weight_decay 0.01"
+    assert label(next(iter(found)), ("weight_decay",)) == "weight_decay 0.01"
 
 
 def test_one_cell_is_named_by_its_stack() -> None:
     (cell,) = cells(RUNS[:4])
-    assert cell.label(varied([cell])) == "full"
-    assert cell.label(("longer",)) == "longer none"
+    assert label(cell, varied([cell])) == "full"
+    assert label(cell, ("longer",)) == "longer none"
