@@ -36,8 +36,7 @@ assert bits < n * log2(V)
 # and no training can help. The software says the same, with the smallest $n$ at which it is so:
 
 # %%
-verdicts = sx.judge(stack, f"eva:n={n},V={V}")
-print(verdicts)
+sx.judge(stack, f"eva:n={n},V={V}")
 
 # %% [markdown]
 # Nothing here is about linear attention. For Mamba-2, a window, or a mixer that nobody has
@@ -79,7 +78,7 @@ for line in checked.checks:
 
 # %%
 hybrid = sx.Architecture.parse("linear + full @ heads=1, head_dim=8")
-print(sx.judge(hybrid, task))
+sx.judge(hybrid, task)
 
 # %% [markdown]
 # It has a price. What the linear layer carries stays the same however long the prompt is; what
@@ -214,7 +213,7 @@ assert collision.right[0] != collision.right[1]
 for seed in range(20):
     adversary_iii(OneReading(sizes, random_tables(seed)))
 print("20 models, 20 collisions")
-print(sx.judge("gdn + full + gdn @ heads=1, head_dim=1", "seqcomp:L=2,m=512,n_1=16"))
+sx.judge("gdn + full + gdn @ heads=1, head_dim=1", "seqcomp:L=2,m=512,n_1=16")
 
 # %% [markdown]
 # With more reading layers the same fight takes longer, and the prompts at which it is won grow

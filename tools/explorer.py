@@ -25,6 +25,7 @@ from pathlib import Path
 
 from separatrix.cli.explore.answers import Question, answers, start
 from separatrix.cli.explore.server import LARGEST
+from separatrix.cli.report.html import base_style
 from separatrix.stacks.architecture.released import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -170,6 +171,7 @@ def build(out: Path) -> str:
         shutil.rmtree(out / "pyodide", ignore_errors=True)
     shutil.copy(PAGE / "page.js", out)
     shutil.copy(PAGE / "page.css", out)
+    (out / "base.css").write_text(base_style(), encoding="utf-8")
     (out / "index.html").write_text(page(), encoding="utf-8")
     for name in ("engine.js", "worker.mjs", "theory.mjs", "opened.js"):
         shutil.copy(OWN / name, out)

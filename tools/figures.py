@@ -22,6 +22,7 @@ from separatrix.core.document.plot import (
     LINE,
     MUTED,
     SOLVES,
+    VIOLET,
     Axis,
     Dot,
     Drawing,
@@ -41,8 +42,6 @@ from separatrix.tasks import parse_task
 from separatrix.theory import judge
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
-GREEN = "#2e7d32"
-PURPLE = "#6a3d9a"
 SOLID, DASHED, DOTTED = "", "7 4", "2 3"
 _LABEL_GAP = 0.038
 _ROOM = 250
@@ -147,7 +146,7 @@ def bounded() -> Drawing:
     asked = {
         "equality of two strings": ("equality:n=2", INK, SOLID),
         "recall of one of n facts": ("eva:n=2,V=50000", FAILS, SOLID),
-        "2-Sum per query": ("twosum:n=2,M=2048,form=query", PURPLE, DASHED),
+        "2-Sum per query": ("twosum:n=2,M=2048,form=query", VIOLET, DASHED),
         "composition, 2 steps": ("seqcomp:L=2,m=2,n_1=1", SOLVES, DASHED),
     }
     lines = [
@@ -190,7 +189,7 @@ def bounded() -> Drawing:
 def blocks() -> Drawing:
     """Theorem II: n against how many blocks are opened."""
     opened = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-    colours = {64: INK, 128: PURPLE, 256: FAILS, 1024: SOLVES}
+    colours = {64: INK, 128: VIOLET, 256: FAILS, 1024: SOLVES}
     lines = [
         Line(
             f"blocks of {block:,} tokens",
@@ -234,7 +233,7 @@ PURE = {
     1: (2, "III", "1 full layer, 2 steps", INK),
     2: (2, "IV", "2 full layers, 2 steps", FAILS),
     3: (3, "VII", "3 full layers, 3 steps", SOLVES),
-    4: (4, "VII", "4 full layers, 4 steps", PURPLE),
+    4: (4, "VII", "4 full layers, 4 steps", VIOLET),
 }
 MIXED = {
     1: (2, "III", "1 and recurrent ones, 2 steps", INK),
@@ -316,7 +315,7 @@ def accuracy() -> Drawing:
 def tracking() -> Drawing:
     """Theorem P: n against the bits of a state's number."""
     lines = []
-    for layers, colour, dash in ((1, INK, SOLID), (8, FAILS, DASHED), (48, PURPLE, SOLID)):
+    for layers, colour, dash in ((1, INK, SOLID), (8, FAILS, DASHED), (48, VIOLET, SOLID)):
         points = [
             (
                 p,

@@ -1,5 +1,6 @@
 """The site: pages gathered from documents, docstrings and data, none over 20 kB,
-built by Zensical, and every link of it looked up. `make site`; no request leaves what it writes.
+built by Zensical (or mkdocs-material), and every link of it looked up. `make site`; no request
+leaves what it writes.
 
     .venv/bin/python tools/explorer.py; .venv/bin/python tools/website.py [--out build/site]
 """
@@ -15,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,6 +41,8 @@ EVIDENCE = ROOT / "report" / "evidence.json"
 LESSON = "docs/lesson.py"
 LARGEST = 20_000
 """Bytes of a page, as Markdown."""
+BUILDERS = ("zensical", "mkdocs")
+"""What can build it; the second where mkdocs-material is installed, which `make site` does not."""
 SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2}
 """Document -> down to which level of headings it becomes pages of its own."""
 RENAMED = {
@@ -86,15 +89,24 @@ def code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """The same with a blank line before each list that follows a paragraph, which GitHub does not
-    need.
+    need; printed blocks without columns are told apart from those with some, as they may be broken.
     """
     before = ""
-    for line, inside in code(lines):
+    lines = list(lines)
+    for place, (line, inside) in enumerate(code(lines)):
+        if line == "```text":
+            line = f"``` {{.text .{'prose' if prose(lines[place + 1 :]) else 'columns'}}}"
         begins = not inside and _ITEM.match(line)
         if begins and before and not _ITEM.match(before) and not before.startswith(" "):
             yield "", False
         yield line, inside
         before = line
+
+
+def prose(lines: Sequence[str]) -> bool:
+    """Whether a printed block that begins here has no columns, which a broken line would lose."""
+    block = lines[: lines.index("```")]
+    return not any(re.search(r"\S {3}|^ {6}", line) for line in block)
 
 
 def slug(title: str) -> str:
@@ -128,7 +140,7 @@ def divided(source: str, text: str, level: int) -> list[Page]:
     return pages
 
 
-def parted(source: str, text: str, most: int = LARGEST - 1_000) -> list[Page]:
+def parted(source: str, text: str, most: int = LARGEST // 2) -> list[Page]:
     """The pages of a document of one long list, in its order, each with the heading over it."""
     stem = Path(RENAMED[source]).stem
     pages = [Page(f"{stem}/index.md", "", source)]
@@ -293,38 +305,45 @@ def theorems(site: Site) -> None:
 def references(site: Site) -> dict[str, str]:
     """Where the report finds what it names: "theorems/I" -> "../theory/i.html"."""
     found = {f"theorems/{key}": page.path for key, page in site.theorems.items()}
+    found["site"] = "index.md"
     for page in site.pages:
         folder, _, name = page.path.removesuffix(".md").partition("/")
         if folder in ("tasks", "mechanisms", "constructions") and name != "index":
             found[f"{folder}/{'index' if name == 'index-2' else name}"] = page.path
+        if "*hybrid by layers*" in "\n".join(page.lines):
+            found["mechanisms/hybrid"] = page.path
     return {name: f"../{path.removesuffix('.md')}.html" for name, path in found.items()}
 
 
 def report(site: Site, evidence: Path | None) -> None:
     """The report's page; of a bundle, the report itself with links into the site, and links back
-    from the pages of theorems to the cells that they decide. Raises Wrong for a damaged bundle.
+    from the pages of theorems to the cells that they decide. A bundle that cannot be read, as one
+    of another version, is no part of the site, and its page says so.
     """
     made = "`make reproduce ARGS=--quick` writes it in minutes, `make site` then shows it here."
     lines = ["# The report", "", "The table of results, with the evidence behind every cell.", ""]
-    if evidence is None or not evidence.exists():
-        lines.append(f"None was at hand when this copy of the site was built: {made}")
-    else:
-        try:
-            body, _ = from_bundle(read_json(evidence))
-            site.report, seen = render_html(body, references(site)), view(body)
-        except SeparatrixError as error:
-            raise Wrong(f"{evidence}: {error}") from None
-        lines.append(f"[Open it](/report/index.html). {made}")
-        for key, page in site.theorems.items():
-            cells = (
-                f"[{cell.row['title']} on {cell.column['title']}]"
-                f"(/report/index.html#cell-{cell.key})"
-                for cell in seen.cells.values()
-                if any(verdict.theorem == key for verdict in cell.verdicts)
-            )
-            if told := ", ".join(cells):
-                page.lines += ["", f"In the report: {told}."]
     site.add([Page("report.md", "The report", "report", lines)])
+    page = site.pages[-1].lines
+    if evidence is None or not evidence.exists():
+        page.append(f"None was at hand when this copy of the site was built: {made}")
+        return
+    try:
+        body, _ = from_bundle(read_json(evidence))
+        site.report, seen = render_html(body, references(site)), view(body)
+    except SeparatrixError as error:
+        said = f"The one at hand could not be shown: {error}."
+        print(f"warning: {evidence}: {error}; the site is built without it", file=sys.stderr)
+        page.append(f"{said} {made}")
+        return
+    page.append(f"[Open it](/report/index.html). {made}")
+    for key, theorem in site.theorems.items():
+        cells = (
+            f"[{cell.row['title']} on {cell.column['title']}](/report/index.html#cell-{cell.key})"
+            for cell in seen.cells.values()
+            if any(verdict.theorem == key for verdict in cell.verdicts)
+        )
+        if told := ", ".join(cells):
+            theorem.lines += ["", f"In the report: {told}."]
 
 
 def gathered(lesson: str = "# Lesson\n", evidence: Path | None = None) -> Site:
@@ -514,7 +533,7 @@ def katex(folder: Path, out: Path) -> bool:
     return True
 
 
-def build(out: Path, katex_from: Path, explorer: Path, evidence: Path) -> str:
+def build(out: Path, katex_from: Path, explorer: Path, evidence: Path, builder: str) -> str:
     """Writes the pages and builds them. Raises Wrong."""
     pages = out / "pages"
     shutil.rmtree(out, ignore_errors=True)
@@ -547,21 +566,10 @@ def build(out: Path, katex_from: Path, explorer: Path, evidence: Path) -> str:
             settings[key] = [name for name in settings[key] if not name.startswith("katex/")]
         settings["copyright"] = "Formulas stand as TeX: KaTeX could not be fetched for this copy."
     (out / "mkdocs.yml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "zensical",
-            "build",
-            "--strict",
-            "--clean",
-            "-f",
-            str(out / "mkdocs.yml"),
-        ],
-        check=False,
-    )
+    words = [builder, "build", "--strict", "--clean", "-f", str(out / "mkdocs.yml")]
+    done = subprocess.run([sys.executable, "-m", *words], check=False)
     if done.returncode:
-        raise Wrong("zensical found what is wrong; its own words are above")
+        raise Wrong(f"{builder} found what is wrong; its own words are above")
     wrong = [*large, *checked(out / "public")]
     if wrong:
         raise Wrong("\n".join(wrong))
@@ -577,9 +585,10 @@ def main() -> int:
     parser.add_argument("--katex", type=Path, default=KATEX, help="a folder that holds KaTeX")
     parser.add_argument("--explorer", type=Path, default=EXPLORER, help="of tools/explorer.py")
     parser.add_argument("--evidence", type=Path, default=EVIDENCE, help="of `make reproduce`")
+    parser.add_argument("--builder", choices=BUILDERS, default=BUILDERS[0])
     given = parser.parse_args()
     try:
-        print(build(given.out, given.katex, given.explorer, given.evidence))
+        print(build(given.out, given.katex, given.explorer, given.evidence, given.builder))
     except Wrong as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

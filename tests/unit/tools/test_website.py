@@ -83,15 +83,26 @@ def test_report_and_site_link_to_each_other(site: ModuleType, tmp_path: Path) ->
     page = site.Anchors(found.report)
     out = {link for link in page.links if not link.startswith(("#", "https:"))}
     assert {f"{link.removeprefix('../').removesuffix('.html')}.md" for link in out} <= paths
-    assert {"../tasks/eva.html", "../mechanisms/full.html", "../theory/i.html"} < out
+    hybrid = "../theory/1-the-model-and-the-two-numbers-that-describe-a.html"
+    assert {"../tasks/eva.html", "../mechanisms/full.html", "../theory/i.html", hybrid} < out
     assert "../constructions/retrieval.html" in out
     theorem = next(found.text(page) for page in found.pages if page.path == "theory/i.md")
     cells = re.findall(r"\]\(\.\./report/index\.html#([^)]*)\)", theorem)
     assert "cell-eva-linear" in cells
     assert set(cells) <= page.names
+    assert '<small><a href="../theory/retrieval.html">' in found.report  # of a model
+
+
+def test_a_report_that_cannot_be_read_is_told(
+    site: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "evidence.json"
     bundle.write_text("{}", encoding="utf-8")
-    with pytest.raises(site.Wrong, match=r"evidence\.json: "):
-        site.gathered(evidence=bundle)
+    found = site.gathered(evidence=bundle)
+    told = next("\n".join(page.lines) for page in found.pages if page.path == "report.md")
+    assert found.report == ""
+    assert "could not be shown" in told
+    assert "evidence.json" in capsys.readouterr().err
 
 
 def test_lists_of_pages_are_links(site: ModuleType) -> None:
@@ -105,6 +116,13 @@ def test_lists_of_pages_are_links(site: ModuleType) -> None:
     told = next(found.text(page) for page in found.pages if page.path == "report.md")
     assert "make reproduce" in told
     assert "](" not in told
+
+
+def test_printed_prose_may_be_broken_and_columns_may_not(site: ModuleType) -> None:
+    found = site.Site()
+    text = "# A\n\n```text\na sentence\n```\n\n```text\na    1\n```\n"
+    found.add(site.divided("docs/a.md", text, 1))
+    assert re.findall(r"``` {.text .(\w+)}", found.text(found.pages[0])) == ["prose", "columns"]
 
 
 def test_equal_headings_have_anchors_of_their_own(site: ModuleType) -> None:

@@ -47,8 +47,8 @@ def list_(asked: Asked) -> None:
             print_json(own.rows())
         else:
             wide = width() >= WIDE
-            print_rows(own.brief(wide), False)
-            if own.NOTE:
+            print_rows(own.brief(wide) if hasattr(own, "brief") else own.rows(), False)
+            if hasattr(own, "NOTE"):
                 print_text(f"\n{own.NOTE}{'' if wide else getattr(own, 'NARROW', '')}")
         return
     takes = {"constructions": PRECISION, "experiments": ("rows", "check", "seed", "out")}

@@ -15,14 +15,13 @@ from typing import Any
 from separatrix.cards import CardFacts, CardLine, card_facts
 from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
 from separatrix.cards.facts import in_turn
-from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.short import ASKED, TOPICS, rows_of
+from separatrix.cli.report import plots
 from separatrix.cli.report.card import opened
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import COSTS, separated
 from separatrix.core.document import Document
 from separatrix.core.errors import SeparatrixError, first_line
-from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, bytes_of, format_bytes, parse_context
 from separatrix.stacks.architecture import MECHANISMS, Architecture
 from separatrix.stacks.architecture.released import PRESETS, preset_named
@@ -31,8 +30,10 @@ from separatrix.stacks.architecture.spec import worded
 
 Said = dict[str, Any]
 MOST_TILES = 128
-_CURVE = tuple(round(2 ** (step / 2)) for step in range(18, 49))
+CONTEXTS = tuple(round(2 ** (step / 2)) for step in range(18, 49))
 """The contexts of the charts: 512 to 2^24 tokens, two for each doubling."""
+_HIGH = 150
+"""Pixels of their fields."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def start() -> Said:
 
 def answers(question: Question) -> Iterator[Said]:
     """The parts of an answer: of each stack its layers and memory, then its rows, then the whole
-    card, or its error; of two what separates them; last the curves.
+    card, or its error; of two what separates them; last the charts.
     """
     stacks: list[Architecture] = []
     for place, text in enumerate(question.stacks):
@@ -79,7 +80,7 @@ def answers(question: Question) -> Iterator[Said]:
         return
     if len(cards) > 1:
         yield {"apart": _apart(cards)}
-    yield {"curves": [_curves(stack) for stack in stacks], "contexts": _CURVE}
+    yield {"charts": _charts(tuple(stacks)), "contexts": (CONTEXTS[0], CONTEXTS[-1])}
 
 
 def told(question: Question) -> Iterator[Said]:
@@ -157,7 +158,7 @@ def _why(facts: CardFacts, asked: str) -> str:
 def _apart(cards: Sequence[CardFacts]) -> Said:
     """The questions that all were asked, with how their answers differ, and costs that differ."""
     keys = {text: key for key, text in ASKED.items()}
-    rows, alike = separated(cards)
+    rows, _ = separated(cards)
     return {
         "questions": [
             one.to_json()
@@ -165,17 +166,31 @@ def _apart(cards: Sequence[CardFacts]) -> Said:
             for one in asked_of_all(cards)
         ],
         "costs": [[row.label, *row.cells] for row in rows if row.part == COSTS],
-        "alike": alike,
     }
 
 
 @lru_cache(maxsize=16)
-def _curves(stack: Architecture) -> Said:
-    """Over contexts: bytes of cache, and which share of random facts no weights exceed (None: no
-    bound).
+def _charts(stacks: tuple[Architecture, ...]) -> list[Said]:
+    """Over contexts: what the stacks keep, and the share of random facts that no weights exceed;
+    `field` is where the contexts stand, from the first to the last.
     """
-    most = [point.at_most for point in recall_curve(stack, _CURVE)]
-    return {
-        "cache": [bytes_of(sum(row.bits for row in memory_rows(stack, n))) for n in _CURVE],
-        "recall": [None if share is None else share / WHOLE for share in most],
+    names = ("A", "B") if len(stacks) > 1 else ("this stack",)
+    curves = {
+        name: recall_curve(stack, CONTEXTS) for name, stack in zip(names, stacks, strict=False)
     }
+    bound = any(point.at_most is not None for curve in curves.values() for point in curve)
+    told = (
+        "no weights exceed the line; dashed, by storing what fits"
+        if bound
+        else "no theorem here bounds them"
+    )
+    kept = plots.states(dict(zip(names, stacks, strict=False)), CONTEXTS, _HIGH)
+    drawn = (
+        ("Cache of one sequence; shaded: what a context full of facts needs", kept),
+        (f"Random facts recalled: {told}", plots.curves(curves, _HIGH)),
+    )
+    found: list[Said] = []
+    for title, one in drawn:
+        small = replace(one, width=300, room=120, title="", below=())
+        found.append({"title": title, "svg": small.svg, "field": small.field})
+    return found

@@ -1,4 +1,4 @@
-"""The page behind 127.0.0.1: its four files, what may be chosen, and answers part by part."""
+"""The page behind 127.0.0.1: its files, what may be chosen, and answers part by part."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 from separatrix.cli.explore.answers import Question, start
 from separatrix.cli.explore.engine import Engine
+from separatrix.cli.report.html import base_style
 from separatrix.core.errors import OutputError
 
 HOME = "127.0.0.1"
@@ -71,6 +72,8 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/start":
             about = {**start(), "given": list(self.server.given), "largest": LARGEST}
             self._send(json.dumps(about).encode(), "application/json")
+        elif path == "/base.css":
+            self._send(base_style().encode(), "text/css")
         elif path in PAGE:
             name, kind = PAGE[path]
             self._send(files("separatrix.cli.explore").joinpath("page", name).read_bytes(), kind)

@@ -18,8 +18,11 @@ from separatrix.core.document.plot import (
     DASHED,
     DOTTED,
     FAILS,
+    GREEN,
     INK,
     MUTED,
+    OCHRE,
+    PINK,
     SOLVES,
     Axis,
     Dot,
@@ -47,7 +50,7 @@ _NEAR = 128
 _EDGE = 1.35
 _ASIDE = 0.0147
 """Share of a chart's doublings between two seeds of one size."""
-STACKS = (INK, "#3f9c46", "#b05aa0", "#b98312", SOLVES)
+STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
 """Colours of the stacks of a column."""
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from separatrix.cards.measured.table import read
 from separatrix.findings import EXPERIMENTS
 
-NOTE = ""
-
 
 def rows() -> list[dict[str, Any]]:
     """Every experiment: what it asks, and what is recorded."""
@@ -19,8 +17,3 @@ def rows() -> list[dict[str, Any]]:
         held = "-" if table is None else f"{trained:,} trainings, {table.provenance.date}"
         found.append({"experiment": name, "question": one.question, "recorded": held})
     return found
-
-
-def brief(wide: bool) -> list[dict[str, Any]]:
-    """The same for people."""
-    return rows()

@@ -15,7 +15,7 @@ from separatrix.cli.report.notation import formula, label, number
 from separatrix.cli.report.statuses import FACES, theorem_name
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Heading, Line, Part, Table
-from separatrix.core.document.plot import Drawing
+from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.code import package_version
@@ -59,18 +59,20 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_L
     """The report of a bundle's body. Equal bodies give equal text.
 
     `links`: where a site explains "theorems/I", "tasks/eva", "mechanisms/full" or
-    "constructions/retrieval"; a name without one is no link, as in what `reproduce` writes.
+    "constructions/retrieval", and "site" where it begins; a name without one is no link, as in what
+    `reproduce` writes.
 
     Raises EvidenceError for a bundle that is damaged or incomplete.
     """
     seen = view(bundle_body)
+    back = f"<nav>{_linked('site', 'Site', links)}</nav>" if "site" in links else ""
     parts = [
-        f"<header><h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
+        f"<header>{back}<h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
         _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen)),
         *(_panel(seen, cell, links) for cell in seen.cells.values()),
     ]
     if seen.models:
-        parts.append(_section("models", "Real models", *_models(seen.models)))
+        parts.append(_section("models", "Real models", *_models(seen.models, links)))
     settings = [(label(key), number(value)) for key, value in seen.settings.items()]
     rows = [*_CHECK, *settings, ("records", number(len(seen.records)))]
     said = "One command derives every claim again without the code that found it:"
@@ -87,7 +89,7 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_L
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<title>{escape(seen.title)}</title>\n<link rel="icon" href="data:,">',
-            f"<style>\n{_asset('style.css')}</style>\n</head>\n<body>\n<main>\n{body}\n</main>",
+            f"<style>\n{base_style()}{_asset('style.css')}</style>\n</head>\n<body>\n<main>\n{body}\n</main>",
             f"{foot}\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n",
         ]
     )
@@ -108,6 +110,11 @@ def command(seen: View) -> str:
 def write_report(bundle_body: Mapping[str, Any], path: Path) -> None:
     """Writes the report to `path`, whole or not at all. Raises OutputError, or as `render_html`."""
     write_atomic(Path(path), render_html(bundle_body))
+
+
+def base_style() -> str:
+    """What the report and the explorer's page share of their looks."""
+    return palette() + _asset("base.css")
 
 
 def _asset(name: str) -> str:
@@ -295,7 +302,7 @@ def _scrolled(parts: Iterable[Part]) -> str:
     return f'<div class="scroll">{_html(*parts)}</div>'
 
 
-def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _models(models: Sequence[Mapping[str, Any]], links: Mapping[str, str]) -> Iterator[str]:
     """What a context needs and what their states hold, and a card for each."""
     stacks = {model["name"]: model["stack"] for model in models}
     said = (
@@ -303,22 +310,29 @@ def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         " token; where it needs more than a model keeps, no weights recall every one of them."
     )
     yield _figure(plots.states(stacks), plots.states_words(stacks), said)
-    yield from map(_model, models)
+    for model in models:
+        yield _model(model, links)
 
 
-def _model(model: Mapping[str, Any]) -> str:
+def _model(model: Mapping[str, Any], links: Mapping[str, str]) -> str:
     """A released model: what it carries, what is asked of it, and the numbers behind answers."""
     memory = Table(model["memory"], labels=True)
     asked = Table(
         [(line["question"], line["status"], line["text"]) for line in model["lines"]], labels=True
     )
-    more: list[Part] = []
+    more = []
     for line in model["lines"]:
         for record in line["evidence"]:
             if isinstance(record, Verdict):
-                more += [Heading(line["question"]), *evidence.verdict_parts(record)]
-    more += [Heading("Assumptions"), *map(Line, model["assumptions"])]
+                by = _linked(f"theorems/{record.theorem}", theorem_name(record.theorem), links)
+                more.append(f"<h4>{_text(line['question'])} <small>{by}</small></h4>")
+                more.append(_html(*evidence.verdict_parts(record)))
+    granted = _html(Heading("Assumptions"), *map(Line, model["assumptions"]))
     head = Heading(model["name"], f"{model['context']:,} tokens")
     drawn = Line(fold(model["pattern"].split()))
-    opened = f"<details><summary>exact numbers, assumptions</summary>{_scrolled(more)}</details>"
-    return f'<article class="model">{_scrolled([head, drawn, memory, asked])}{opened}</article>'
+    card = f'<div class="scroll">{_html(head, drawn, memory, asked)}</div>'
+    opened = f'<div class="scroll">{"".join(more)}{granted}</div>'
+    return (
+        f'<article class="model">{card}<details><summary>exact numbers, assumptions</summary>'
+        f"{opened}</details></article>"
+    )

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 from separatrix.core.document.plot import (
     DASHED,
     FAILS,
+    GREEN,
     INK,
     MUTED,
+    OCHRE,
+    PINK,
     SOLVES,
+    VIOLET,
     Axis,
     Dot,
     Drawing,
@@ -41,9 +45,10 @@ PROVED, OPEN, EXCLUDED, DEARER = (
     "excluded by a theorem",
     "proved sufficient, dearer",
 )
-_COLOURS = (FAILS, SOLVES, INK, "#6a3d9a", "#2e7d32", MUTED)
-_LINES = (SOLVES, INK, "#6a3d9a", "#2e7d32", "#b98312", "#b05aa0", MUTED)
+_LINES = (SOLVES, INK, VIOLET, GREEN, OCHRE, PINK, MUTED)
 _LONGEST_NAME = 24
+_GAP = 19
+"""Pixels between two names at the right edge."""
 
 
 def fronts(result: DesignResult) -> Drawing:
@@ -123,7 +128,7 @@ def _numbers(found: Mapping[Cost, Dot], x: Axis, y: Axis) -> Iterator[Mark]:
             taken.append(at)
 
 
-def curves(by_name: Mapping[str, Curve]) -> Drawing:
+def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
     """What share of random facts no weights exceed, over contexts, and dashed what storing as many
     as fit reaches; models without a bound lie on top, at 100 %.
     """
@@ -132,7 +137,7 @@ def curves(by_name: Mapping[str, Curve]) -> Drawing:
     x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
     marks: list[Mark] = []
     ends: list[tuple[float, str, str]] = []
-    for (name, curve), colour in zip(by_name.items(), cycle(_COLOURS), strict=False):
+    for (name, curve), colour in zip(by_name.items(), cycle(_LINES), strict=False):
         most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
         kept = [(p.context, p.stored / WHOLE) for p in curve]
         marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
@@ -142,7 +147,8 @@ def curves(by_name: Mapping[str, Curve]) -> Drawing:
     return Drawing(
         x=x,
         y=share_axis(),
-        marks=[*marks, *(Words(x.high, *label) for label in spread(ends, gap=0.05))],
+        marks=[*marks, *(Words(x.high, *label) for label in spread(ends, gap=_GAP / height))],
+        height=height,
         room=170,
         title="Random facts recalled",
         below=[
@@ -164,7 +170,7 @@ VALUES = 50_000
 
 
 def states(
-    models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, *, title: str = ""
+    models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, height: int = 380
 ) -> Drawing:
     """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
     that each model keeps of it, over contexts; a cross at the first where a cache is too small.
@@ -191,9 +197,9 @@ def states(
             told = f"{name}: too small at {at[0]:,.0f} tokens"
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
         ends.append((y.share(drawn[-1][1]), _shortened(name), colour))
-    for share, label, colour in spread(ends, gap=0.05):
+    for share, label, colour in spread(ends, gap=_GAP / height):
         marks.append(Words(x.high, y.low * (y.high / y.low) ** share, label, colour))
-    return Drawing(x=x, y=y, marks=marks, room=190, title=title)
+    return Drawing(x=x, y=y, marks=marks, height=height, room=190)
 
 
 def states_words(models: Mapping[str, Architecture]) -> str:

@@ -8,8 +8,6 @@ from separatrix.cards.facts import layer_titles
 from separatrix.stacks.architecture.released import PRESETS, hub_ids, preset_named
 from separatrix.stacks.architecture.resolve import preset
 
-NOTE = ""
-
 
 def rows() -> list[dict[str, Any]]:
     """Every preset as data."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
 
-NOTE = ""
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
 
@@ -22,11 +21,6 @@ def rows() -> list[dict[str, str]]:
         for key, count in COUNTS.items()
     ]
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
-
-
-def brief(wide: bool) -> list[dict[str, str]]:
-    """The same for people."""
-    return rows()
 
 
 def describe(key: str) -> list[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """One drawing for every chart: strokes, dots and words on two axes, as SVG.
 
 Colours are variables of a page (`var(--ink)`), so that one drawing serves light, dark and print; a
-file gets their values. What is told of a mark shows under the pointer, without a script.
+file gets their values, and an SVG those of a dark page too. What is told of a mark shows under the
+pointer, without a script.
 """
 
 from __future__ import annotations
@@ -17,17 +18,31 @@ from typing import Any, NamedTuple
 from separatrix.core.errors import MissingExtraError, OutputError
 from separatrix.core.evidence.atomic import write_atomic
 
-INK, MUTED, LINE, SOLVES, FAILS, PAGE = (
-    f"var(--{name})" for name in ("ink", "muted", "line", "solves", "fails", "page")
-)
-_VALUES = {
-    "ink": "#16202a",
-    "muted": "#56626e",
-    "line": "#e2e5e9",
-    "solves": "#0a62a0",
-    "fails": "#bf4a0b",
-    "page": "#fdfdfc",
+COLOURS = {
+    "page": ("#fdfdfc", "#11161b"),
+    "panel": ("#ffffff", "#171d24"),
+    "sunk": ("#f4f5f6", "#1e262e"),
+    "ink": ("#16202a", "#e8ecf0"),
+    "muted": ("#56626e", "#9eabb8"),
+    "line": ("#e2e5e9", "#2b353f"),
+    "strong": ("#b4bcc5", "#4f5d6b"),
+    "link": ("#0b5c97", "#7cbcf0"),
+    "solves": ("#0a62a0", "#6cb6f2"),
+    "fails": ("#bf4a0b", "#f4915a"),
+    "open": ("#5b6570", "#a4b0bb"),
+    "violet": ("#6a3d9a", "#b497e0"),
+    "green": ("#2e7d32", "#7cc47f"),
+    "ochre": ("#a8760d", "#dcae4a"),
+    "pink": ("#b05aa0", "#dc9ad0"),
 }
+"""The colours of all pages and pictures: name -> on a light page, on a dark one."""
+PAGE, INK, MUTED, LINE, SOLVES, FAILS, VIOLET, GREEN, OCHRE, PINK = (
+    f"var(--{name})"
+    for name in (
+        *("page", "ink", "muted", "line", "solves", "fails"),
+        *("violet", "green", "ochre", "pink"),
+    )
+)
 DASHED, DOTTED = "5 4", "2 3"
 SUFFIXES = (".html", ".svg", ".png")
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
@@ -163,19 +178,25 @@ class Drawing:
     below: Sequence[str] = ()
 
     @property
+    def field(self) -> tuple[int, int, int, int]:
+        """Where the marks are: left, top, width and height in the drawing."""
+        left = 24 + round(_LETTER * max((len(said) for _, said in self.y.ticks), default=0))
+        top = 12 + (24 + 17 * len(self.below) if self.title else 0)
+        return left, top, self.width, self.height
+
+    @property
     def svg(self) -> str:
         """The drawing as one element."""
         x, y = self.x, self.y
-        left = 24 + round(_LETTER * max((len(said) for _, said in y.ticks), default=0))
-        top = 12 + (24 + 17 * len(self.below) if self.title else 0)
+        left, top, width, height = self.field
 
         def place(a: float, b: float) -> tuple[float, float]:
-            return left + self.width * x.share(a), top + self.height * (1 - y.share(b))
+            return left + width * x.share(a), top + height * (1 - y.share(b))
 
         parts = [*_words_above(self.title, self.below)]
-        parts += _axes(x, y, left, top, self.width, self.height)
+        parts += _axes(x, y, *self.field)
         parts += [_mark(mark, place) for mark in self.marks]
-        wide, tall = left + self.width + self.room, top + self.height + _BOTTOM
+        wide, tall = left + width + self.room, top + height + _BOTTOM
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}"'
             f' height="{tall}" font-family="{_FONT}" font-size="12">{"".join(parts)}</svg>'
@@ -184,9 +205,11 @@ class Drawing:
     def write(self, path: Path, title: str = "") -> None:
         """Writes it to a file, whole or not at all. Raises as `check_plot` does."""
         check_plot(path)
-        drawn = re.sub(r"var\(--(\w+)\)", lambda match: _VALUES[match[1]], self.svg)
+        drawn = re.sub(r"var\(--(\w+)\)", lambda match: COLOURS[match[1]][0], self.svg)
+        light = COLOURS["page"][0]
         # a picture of its own has the page behind it
-        behind = f'<rect width="100%" height="100%" fill="{_VALUES["page"]}"/>'
+        png = path.suffix.lower() == ".png"
+        behind = f'{"" if png else _DARK}<rect width="100%" height="100%" fill="{light}"/>'
         drawn = drawn.replace(">", f">{behind}", 1)
         match path.suffix.lower():
             case ".png":
@@ -194,10 +217,29 @@ class Drawing:
             case ".svg":
                 write_atomic(path, f"{drawn}\n")
             case _:
-                style = f"body{{margin:24px;background:{_VALUES['page']}}}svg{{max-width:100%}}"
+                style = ":root{color-scheme:light dark}body{margin:24px}svg{max-width:100%}"
                 name = escape(title or self.title)
                 head = f'<meta charset="utf-8"><title>{name}</title><style>{style}</style>'
                 write_atomic(path, f'<!doctype html>\n<html lang="en">{head}\n{drawn}\n</html>\n')
+
+
+def palette() -> str:
+    """The colours as variables of a page: by night those of a dark one, on paper light."""
+    light, dark = (
+        "".join(f"--{name}:{pair[night]};" for name, pair in COLOURS.items()) for night in (0, 1)
+    )
+    night = "@media screen and (prefers-color-scheme: dark)"
+    return f":root{{color-scheme:light dark;{light}}}\n{night}{{:root{{{dark}}}}}\n"
+
+
+_DARK = "<style>@media (prefers-color-scheme: dark){{{}}}</style>".format(
+    "".join(
+        f'[{of}="{light}"]{{{of}:{dark}}}'
+        for light, dark in COLOURS.values()
+        for of in ("fill", "stroke")
+    )
+)
+"""Of a picture's own colours, those of a dark page; what reads no style sheets shows the light."""
 
 
 def _words_above(title: str, below: Sequence[str]) -> Iterator[str]:

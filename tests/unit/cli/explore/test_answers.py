@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,20 @@ def test_two_stacks_are_told_apart() -> None:
     assert apart["costs"][0][0] == "cache"
 
 
-def test_the_last_part_is_the_curves() -> None:
-    last = told("mistral-7b-v0.1", "full")[-1]
-    assert [len(one["cache"]) for one in last["curves"]] == [len(last["contexts"])] * 2
-    # one fp32 number of key and value in each of 128 dimensions: the cache of full grows evenly
-    cache = dict(zip(last["contexts"], last["curves"][1]["cache"], strict=True))
-    assert cache[2048] == 2 * cache[1024]
-    assert last["curves"][0]["recall"][-1] < 0.01
-    assert set(last["curves"][1]["recall"]) == {None}
+def test_the_last_part_is_the_charts() -> None:
+    last = told("mamba2 @ heads=1, head_dim=8", "full*2")[-1]
+    assert last["contexts"] == (512, 1 << 24)
+    kept, recalled = last["charts"]
+    # what grows and what does not: each a line of that name, down or level
+    lines = re.findall(r'points="([^"]*)"[^>]*><title>([AB])</title>', kept["svg"])
+    heights = {name: [point.split(",")[1] for point in line.split()] for line, name in lines}
+    assert len(set(heights["A"])) == 1
+    assert heights["B"] == sorted(heights["B"], key=float, reverse=True)
+    left, top, width, height = recalled["field"]
+    ends = dict(re.findall(r'([\d.]+,[\d.]+)" [^>]*><title>([AB]): no weights', recalled["svg"]))
+    places = {name: tuple(map(float, end.split(","))) for end, name in ends.items()}
+    assert places["B"] == (left + width, top)
+    assert places["A"][1] > top + 0.99 * height
 
 
 @each("text", ["", "gnd*4", "full*0", "{", "/etc/passwd", "~/config.json", "a.json"])

@@ -41,7 +41,7 @@ def asked(
     return found
 
 
-@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/start", "/?x=1"])
+@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/base.css", "/start", "/?x=1"])
 def test_the_page_names_no_other_place(server: Server, path: str) -> None:
     status, body, headers = asked(server, "GET", path)
     assert status == 200

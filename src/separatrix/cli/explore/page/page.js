@@ -12,7 +12,7 @@ let stacks = []; // what is asked: {text, file, tiles, own, linked, answer}
 let edited = 0;
 let context = "";
 let contextLinked = false; // whether a link gave it, and nothing was answered since
-let curves = null;
+let charts = null;
 let asking = null; // the request under way
 let waits; // until the hand rests
 
@@ -60,8 +60,8 @@ function take(said, fresh) {
   }
   if (said.stack !== undefined) takeCard(stacks[said.stack], fresh[said.stack], said);
   if (said.apart) drawApart(said.apart);
-  if (said.curves) {
-    curves = said;
+  if (said.charts) {
+    charts = said;
     finish();
   }
   return true;
@@ -283,34 +283,31 @@ function behind(key) {
   return make("div", {}, ...parts);
 }
 
-function drawRows(rows, whole) {
+// Rows of questions; of one key the first, the second ... are told apart.
+function rowsOf(questions, answersOf) {
   const counts = {};
-  const found = rows.map((one) => {
+  return questions.map((one) => {
     counts[one.key] = (counts[one.key] ?? 0) + 1;
-    return row(`${one.key}-${counts[one.key]}`, one.key, one.asks, [answered(one.status, one.said)]);
+    return row(`${one.key}-${counts[one.key]}`, one.key, one.asks, answersOf(one));
   });
+}
+
+function drawRows(rows, whole) {
+  const found = rowsOf(rows, (one) => [answered(one.status, one.said)]);
   const old = whole ? [] : [...$("rows").children].filter((one) => !found.includes(one));
   $("rows").replaceChildren(...found, ...old);
 }
 
-function drawApart({ questions, costs, alike }) {
-  const counts = {};
-  const drawn = questions.map((one) => {
-    counts[one.key] = (counts[one.key] ?? 0) + 1;
-    const said = one.answers.map((answer, place) => answered(answer.status, one.said[place].replace(answer.status, "").replace(/^: /, " ")));
-    return [one.kind, row(`${one.key}-${counts[one.key]}`, one.key, one.asks, said)];
-  });
+function drawApart({ questions, costs }) {
+  const cells = (one) => one.answers.map(({ status }, place) => answered(status, one.said[place].replace(status, "").replace(/^: /, " ")));
+  const drawn = rowsOf(questions, cells);
   const parts = [];
-  for (const [kind, title] of Object.entries(about.kinds)) {
-    const own = drawn.filter(([how]) => how === kind).map(([, element]) => element);
-    if (own.length) parts.push(make("h3", { textContent: title }), ...own);
-  }
+  const under = (title, found) => found.length && parts.push(make("h3", { textContent: title }), ...found);
+  for (const [kind, title] of Object.entries(about.kinds)) under(title, drawn.filter((_, i) => questions[i].kind === kind));
   if (!parts.length) parts.push(make("h3", { textContent: "Nothing that is asked here separates them" }));
-  if (costs.length) parts.push(make("h3", { textContent: "Costs" }));
-  for (const [label, ...cells] of costs)
-    parts.push(make("div", { class: "cost" }, ...[label, ...cells].map((text) => make("span", { class: text === label ? "" : "said", textContent: text }))));
-  const same = drawn.filter(([how]) => !how).map(([, element]) => element);
-  if (same.length) parts.push(make("h3", { textContent: "Alike" }), ...same);
+  under("Costs", costs.map(([label, ...own]) =>
+    make("div", { class: "cost" }, make("span", { textContent: label }), ...own.map((text) => make("span", { class: "said", textContent: text })))));
+  under("Alike", drawn.filter((_, i) => !questions[i].kind));
   $("rows").replaceChildren(...parts);
 }
 
@@ -324,49 +321,15 @@ function drawMore() {
   }));
 }
 
-// ---- Charts: over the context, on a logarithmic scale
-
-const WIDE = 240, HIGH = 150, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 22;
-const amount = (bytes) => {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);
-  return `${Math.round(bytes / 1024 ** power)} ${units[power]}`;
-};
-const long = (n) => (n >= 2 ** 20 ? `${n / 2 ** 20}M` : `${n / 1024}k`);
-
+// The charts of the package, and on them where the context stands.
 function drawCharts() {
-  if (!curves) return;
-  const caches = curves.curves.map((one) => one.cache.map((bytes) => Math.log2(Math.max(bytes, 1))));
-  const all = caches.flat();
-  const low = Math.floor(Math.min(...all) / 5) * 5;
-  const high = Math.max(Math.ceil(Math.max(...all) / 5) * 5, low + 10);
-  const step = Math.max(5, Math.ceil((high - low) / 20) * 5);
-  const powers = Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => low + i * step);
-  const shares = curves.curves.map((one) => one.recall);
-  const bound = shares.some((curve) => curve.some((share) => share !== null));
-  const told = bound ? "Of random facts, the share that no weights exceed" : "Random facts recalled: no theorem here bounds them up to 16M tokens";
-  $("charts").replaceChildren(
-    chart("Cache of one sequence over the context", caches, low, high, powers.map((power) => [power, amount(2 ** power)])),
-    chart(told, shares, 0, 1, [0, 0.5, 1].map((share) => [share, `${100 * share} %`])),
-  );
-}
-
-function chart(title, series, low, high, marks) {
-  const [first, last] = [Math.log2(curves.contexts[0]), Math.log2(curves.contexts.at(-1))];
-  const x = (n) => LEFT + ((Math.log2(n) - first) / (last - first)) * (WIDE - LEFT - RIGHT);
-  const y = (value) => HIGH - BOTTOM - ((value - low) / (high - low)) * (HIGH - TOP - BOTTOM);
-  const paths = series.map((curve, place) => {
-    const points = curve.map((value, i) => value === null ? null : `${x(curves.contexts[i]).toFixed(1)} ${y(value).toFixed(1)}`);
-    const path = points.map((point, i) => point && `${points[i - 1] ? "L" : "M"}${point}`).filter(Boolean).join("");
-    return `<path class="${"ab"[place]}" d="${path}"/>`;
-  });
-  const across = marks.map(([value, text]) => `<path class="grid" d="M${LEFT} ${y(value)}H${WIDE - RIGHT}"/>
-    <text x="${LEFT - 6}" y="${y(value) + 3}" text-anchor="end">${text}</text>`);
-  const below = [10, 14, 18, 22].map((power) => `<text x="${x(2 ** power)}" y="${HIGH - 7}" text-anchor="middle">${long(2 ** power)}</text>`);
-  const place = x(Math.min(Math.max(Number(context) || tokens(), curves.contexts[0]), curves.contexts.at(-1)));
-  const svg = `<svg viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-label="${title}">${across.join("")}${below.join("")}
-    <path class="here" d="M${place} ${TOP}V${HIGH - BOTTOM}"/>${paths.join("")}</svg>`;
-  return make("figure", {}, make("figcaption", { textContent: title }), make("div", { innerHTML: svg }));
+  if (!charts) return;
+  const [first, last] = charts.contexts.map(Math.log2);
+  const share = Math.min(Math.max((Math.log2(Number(context) || tokens()) - first) / (last - first), 0), 1);
+  $("charts").replaceChildren(...charts.charts.map(({ title, svg, field: [left, top, wide, high] }) => {
+    const drawn = make("div", { role: "img", ariaLabel: title, innerHTML: svg.replace("</svg>", `<path class="here" d="M${left + share * wide} ${top}v${high}"/></svg>`) });
+    return make("figure", {}, make("figcaption", { textContent: title }), drawn);
+  }));
 }
 
 // ---- Hands
@@ -401,7 +364,7 @@ function drawPalette() {
 
 async function read(file) {
   if (!file) return;
-  if (file.size > about.largest / 2) return complain(`${file.name} has ${amount(file.size)}; a config.json has a few KiB`);
+  if (file.size > about.largest / 2) return complain(`${file.name} has ${Math.round(file.size / 2 ** 20)} MiB; a config.json has a few KiB`);
   const text = (await file.text()).trim();
   if (!text.startsWith("{")) return complain(`${file.name} is no config.json: it does not begin with {`);
   Object.assign(here(), stackOf(file.name, { file: text }));
