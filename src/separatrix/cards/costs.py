@@ -13,6 +13,8 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
 from separatrix.core.numbers.growth import Growth, Since, signs, total_signs
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.engines import Engine
+from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.architecture.weights import Weights
 from separatrix.stacks.mechanisms import Mechanism
 
@@ -23,13 +25,16 @@ _APART = 16
 
 @dataclass(frozen=True)
 class Serving:
-    """What a model is served with: bits of memory and of weights, None where nobody says, and
-    sequences that are decoded together.
+    """What a model is served with: bits of memory (of each card) and of weights, None where nobody
+    says, sequences that are decoded together, the engine (None: what is declared is kept, on one
+    card), and its share of the memory.
     """
 
     memory: int | None = None
     weights: int | None = None
     batch: int = 1
+    engine: Engine | None = None
+    utilisation: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if type(self.batch) is not int or not 1 <= self.batch <= MOST_BATCH:
@@ -41,31 +46,60 @@ class Serving:
             more = f", {format_bytes(-self._beside)} too little" if self._beside else ""
             raise SizeError(
                 f"weights of {format_bytes(self.weights or 0)} leave nothing of"
-                f" {format_bytes(self.memory)} of memory{more}; give more memory, or weights in a"
+                f" {format_bytes(self.usable)} of memory{more}; give more memory, or weights in a"
                 " narrower format"
             )
 
     @classmethod
-    def parse(cls, memory: str | None, weights: str | None, batch: int = 1) -> Serving:
-        """From sizes as people write them, such as 80GiB. Raises SizeError for what is no size, and
-        for weights that fill the memory.
+    def parse(
+        cls,
+        memory: str | None,
+        weights: str | None,
+        batch: int = 1,
+        settings: Settings | None = None,
+    ) -> Serving:
+        """From sizes as people write them, such as 80GiB, and the engine that is set. Raises
+        SizeError for what is no size, for weights that fill the memory, and for an engine's share
+        of no memory; what `Settings.served` raises.
         """
+        engine = None if settings is None else settings.served
+        share = None if settings is None else settings.utilisation
+        if share is not None and memory is None:
+            raise SizeError("utilisation is a share of --memory; give that, such as 80GiB")
         whole, own = (
             None if text is None else 0 if text == "0" else parse_bits(text, what=what)
             for text, what in ((memory, "memory"), (weights, "weights"))
         )
-        return cls(whole, own, batch)
+        usual = Fraction(1 if engine is None else engine.memory)
+        return cls(whole, own, batch, engine, usual if share is None else share)
+
+    @property
+    def usable(self) -> int:
+        """Bits of the memory that the engine takes."""
+        return int((self.memory or 0) * self.utilisation)
+
+    @property
+    def cards(self) -> int:
+        return 1 if self.engine is None else self.engine.cards
+
+    def kept(self, architecture: Architecture, t: int) -> int:
+        """Bits of a sequence of t tokens on each card. Raises SizeError for a stack that the engine
+        does not have, or that the cards do not divide.
+        """
+        if self.engine is None:
+            return architecture.cache_bits(t)
+        return self.engine.bits(architecture, t)
 
     @property
     def room(self) -> int | None:
-        """Bits of memory beside the weights, None where either is not known; not above 0 where
-        they are known not to fit.
+        """Bits of a card's memory beside its part of the weights, None where either is not known;
+        not above 0 where they are known not to fit.
         """
         return None if None in (self.memory, self.weights) else self._beside
 
     @property
     def _beside(self) -> int:
-        return (self.memory or 0) - (self.weights or 0)
+        return self.usable - -(-(self.weights or 0) // self.cards)
 
     def of(self, architecture: Architecture) -> Serving:
         """With the weights that files tell, where nobody gives any."""
@@ -74,7 +108,7 @@ class Serving:
             size = known.stored
         if self.weights is not None or size is None:
             return self
-        return _Told(self.memory, size, self.batch)
+        return _Told(self.memory, size, self.batch, self.engine, self.utilisation)
 
     def read(self, known: Weights | None) -> Fraction:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
@@ -105,7 +139,7 @@ class CostAt(NamedTuple):
     weights: Fraction | None
     """Bits of weights read for each token of the batch."""
     kept: int
-    """Bits of the cache."""
+    """Bits of the cache, on each card where there is an engine."""
     sequences: int | None
     """Sequences whose caches fit in the memory."""
 
@@ -126,6 +160,16 @@ class Costs:
     longest: int | None
     known: Weights | None
     """What the file tells of the weights."""
+    table: tuple[tuple[int, int], ...]
+    """Tokens, and how many sequences of them fit; without a memory that weights are known to leave
+    room in, nothing.
+    """
+    meets: int | None
+    """The smallest batch that reads as much of caches as of weights at the context; None where
+    neither is known, or no batch does.
+    """
+    engine: str
+    """What was taken of the engine's table, in words; "" without an engine."""
     told: Literal["given", "files", "sizes", ""]
     """Where `serving` has its weights from: whoever asks, the files beside the description, the
     sizes in it; "" where they are not known.
@@ -145,16 +189,44 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
     told = "given" if served is serving else "sizes"
     told = "files" if told == "sizes" and architecture.weight_bits is not None else told
     found = tuple(_cost_at(architecture, grown, t, served) for t in contexts)
-    longest = _longest(architecture, served)
+    room = served.room
     return Costs(
-        served, found, longest, architecture.weights, told if served.weights is not None else ""
+        served,
+        found,
+        _longest(architecture, served),
+        architecture.weights,
+        ()
+        if room is None or room <= 0
+        else tuple((t, max(0, room) // max(1, served.kept(architecture, t))) for t in ASKED),
+        None if grown is None else _meets(served, architecture.weights, grown.fetched.at(context)),
+        "" if served.engine is None else served.engine.said(architecture),
+        told if served.weights is not None else "",
     )
+
+
+ASKED = (8 << 10, 32 << 10, 128 << 10)
+"""Tokens of the sequences that are counted in a memory."""
+
+
+def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
+    """Caches are read once for each sequence; of experts more are met, until all are."""
+    if not serving.weights or not fetched:
+        return None
+
+    def caches_ahead(batch: int) -> bool:
+        return batch * fetched >= replace(serving, batch=batch).read(known)
+
+    low, high = 0, 2 * MOST_BATCH
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if caches_ahead(min(middle, MOST_BATCH)) else (middle, high)
+    return high if high <= MOST_BATCH else None
 
 
 def _cost_at(
     architecture: Architecture, grown: _Grown | None, context: int, serving: Serving
 ) -> CostAt:
-    kept = architecture.cache_bits(context)
+    kept = serving.kept(architecture, context)
     sequences = None
     if serving.room is not None and kept:
         sequences = max(0, serving.room) // kept
@@ -179,7 +251,7 @@ def _longest(architecture: Architecture, serving: Serving) -> int | None:
     low, high = 0, LONGEST_CONTEXT + 1
     while low + 1 < high:
         middle = (low + high) // 2
-        if architecture.cache_bits(middle) <= each:
+        if serving.kept(architecture, middle) <= each:
             low = middle
         else:
             high = middle

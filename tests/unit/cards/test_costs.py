@@ -12,7 +12,7 @@ import pytest
 from support.each import each
 
 from separatrix.cards.costs import Crossing, Serving, costs, crossings
-from separatrix.core.errors import ConfigError, SeparatrixError, UnknownNameError
+from separatrix.core.errors import ConfigError, SeparatrixError, SizeError, UnknownNameError
 from separatrix.core.numbers.growth import Since
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config, read_config
@@ -365,3 +365,41 @@ def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
     assert from_config(without).weights is None
     strange = dict(PRESETS["qwen3-next-80b"]["config"]) | {"num_experts_per_tok": 600}
     assert from_config(strange).weights is None
+
+
+def test_an_engine_takes_its_share_of_each_card() -> None:
+    """Llama-3.1-8B in 16 bits: 16 KiB a token and card on eight of them, 15.0 GiB of weights."""
+    settings = Settings.parse(["engine=vllm", "tp=8", "utilisation=0.5"])
+    serving = Serving.parse("40GiB", "16GiB", 1, settings)
+    assert serving.room == 20 * GIB - 2 * GIB
+    found = costs(preset("llama-3.1-8b"), 4096, serving)
+    fit = {t: 18 * 2**30 // (t * 16 * 2**10) for t in (8 << 10, 32 << 10, 128 << 10)}
+    assert dict(found.table) == fit
+    assert found.longest == 18 * 2**30 // (16 * 2**10)
+    assert Serving.parse("40GiB", None, 1, Settings.parse(["engine=vllm"])).usable == 36 * GIB
+    with pytest.raises(SizeError, match="memory"):
+        Serving.parse(None, None, 1, Settings.parse(["utilisation=0.5"]))
+    with pytest.raises(SizeError, match=r"5\.0 GiB too little"):
+        Serving.parse("10GiB", "15GiB", 1, Settings.parse(["engine=transformers"]))
+
+
+def test_where_caches_are_read_as_much_as_weights() -> None:
+    """A dense model reads all weights for each batch, one with experts more for a larger one."""
+    stack = Architecture.parse("full(heads=1, head_dim=8) @ fp16")
+    # 32 bytes a token: 100 tokens of 7 sequences are 22,400 bytes
+    found = costs(stack, 100, Serving(memory=GIB, weights=8 * 22_400))
+    assert found.meets == 7
+    assert costs(stack, 100, Serving(memory=GIB, weights=8 * 22_401)).meets == 8
+    assert costs(stack, 100, Serving(memory=GIB)).meets is None
+    moe = preset("gpt-oss-20b")
+    known = moe.weights
+    assert known is not None
+    assert known.stored is not None
+    found = costs(moe, 4096, Serving(memory=80 * GIB))
+    assert found.meets is not None
+    fetched = found.here(4096).fetched
+    assert fetched is not None
+    for batch, more in ((found.meets, True), (found.meets - 1, False)):
+        read = Fraction(known.stored * known.read(batch), known.total)
+        assert (batch * fetched >= read) is more
+    assert costs(moe, 4096, Serving(memory=8 * GIB)).table == ()

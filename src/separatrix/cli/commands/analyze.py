@@ -18,13 +18,13 @@ def analyze(asked: Asked) -> Answer:
     from separatrix.cards.short import MEASURED, opened
     from separatrix.stacks.architecture.outline import UnknownSizes
 
-    serving = Serving.parse(asked.memory, asked.weights, asked.batch)
+    settings = chosen_sizes(asked.set)
+    serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
     why = "" if asked.why is None else opened(asked.why)
     if asked.context is not None:
         # before a file is read, so that a wrong one is refused first
         tokens(asked.context, None, whose="")
     try:
-        settings = chosen_sizes(asked.set)
         architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
     except UnknownSizes as error:
         from separatrix.cli.report.outline import Outlined

@@ -28,10 +28,11 @@ def compare(asked: Asked) -> Answer:
 
     models, plot = asked.models, asked.plot
     why = "" if asked.why is None else opened(asked.why)
-    servings = _servings(models, asked.memory, asked.weights or [], asked.batch)
+    settings = chosen_sizes(asked.set)
+    servings = _servings(models, asked.memory, asked.weights or [], asked.batch, settings)
     if len(models) < 2:
         raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
-    stacks = _stacks([named(model) for model in models], chosen_sizes(asked.set))
+    stacks = _stacks([named(model) for model in models], settings)
     own = [stack.context for stack in stacks if stack.context is not None]
     whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
     length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
@@ -58,7 +59,11 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
 
 
 def _servings(
-    models: Sequence[str], memory: str | None, weights: Sequence[str], batch: int
+    models: Sequence[str],
+    memory: str | None,
+    weights: Sequence[str],
+    batch: int,
+    settings: Settings,
 ) -> list[Serving]:
     """What each model is served with. Raises SizeError for more sizes of weights than one, unless
     there is one for each model.
@@ -71,7 +76,7 @@ def _servings(
             " all, or once for each in their order"
         )
     each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
-    return [Serving.parse(memory, own, batch) for own in each]
+    return [Serving.parse(memory, own, batch, settings) for own in each]
 
 
 def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from separatrix.cards.short import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
-from separatrix.cli.report.costs import cost_rows, costs_explained, costs_notes
+from separatrix.cli.report.costs import (
+    cost_rows,
+    costs_explained,
+    costs_notes,
+    memory_text,
+    serving_notes,
+)
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
@@ -157,8 +163,10 @@ def _carried(facts: CardFacts) -> Iterator[tuple[str, str]]:
         fits = "any number of" if here.sequences is None else f"{here.sequences:,}"
         fits = "not known how many" if costs.longest is None else fits
         sequences = "sequence" if here.sequences == 1 else "sequences"
-        memory = format_bytes(costs.serving.memory)
+        memory = memory_text(costs.serving)
         yield "Serves", f"{fits} {sequences} in {memory}; {costs_notes(costs)[-1]}"
+        for note in serving_notes(costs):
+            yield "", note
     if facts.holds:
         yield "Holds", facts.holds
     if facts.forgets:

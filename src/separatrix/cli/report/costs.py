@@ -49,7 +49,7 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
         together = _batch(costs.serving)
         rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
     if costs.serving.memory is not None:
-        within = format_bytes(costs.serving.memory)
+        within = memory_text(costs.serving)
         room = costs.serving.room
         rows.append(
             (f"sequences in {within}", lambda cost: UNKNOWN if room is None else _sequences(cost))
@@ -79,7 +79,27 @@ def costs_notes(costs: Costs) -> list[str]:
     if costs.told != "given":
         told = f"weights of {format_bytes(weights)}, by the {_BY[costs.told]}; --weights"
         notes.append(told)
-    return [*notes, _fits(costs)]
+    return [*notes, *serving_notes(costs), _fits(costs)]
+
+
+def serving_notes(costs: Costs) -> Iterator[str]:
+    """How many sequences of usual lengths fit, from which batch on caches are read more than
+    weights, and what was taken of the engine.
+    """
+    if costs.table:
+        yield ", ".join(f"{number:,} of {t >> 10}k tokens" for t, number in reversed(costs.table))
+    if costs.meets is not None:
+        where = "at every batch" if costs.meets == 1 else f"from a batch of {costs.meets:,} on"
+        yield f"caches are read as much as weights {where}"
+    if costs.engine:
+        yield costs.engine
+
+
+def memory_text(serving: Serving) -> str:
+    """The memory, how many cards have so much, and the share of it that is taken."""
+    cards = f"{serving.cards:,} times " if serving.cards > 1 else ""
+    share = "" if serving.utilisation == 1 else f"{float(serving.utilisation):.6g} of "
+    return f"{share}{cards}{format_bytes(serving.memory or 0)}"
 
 
 _UNWEIGHED = (
@@ -118,6 +138,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
         "weights_from": costs.told or None,
         "batch": serving.batch,
         "batch_fits_up_to": costs.longest,
+        **_serving_json(costs),
         "weights": _weights_json(costs.known),
         "contexts": [
             {
@@ -133,6 +154,23 @@ def costs_json(costs: Costs) -> dict[str, Any]:
             for cost in costs.at
         ],
     }
+
+
+def _serving_json(costs: Costs) -> dict[str, Any]:
+    """What is said of a memory, and of an engine: where there is one."""
+    serving, found = costs.serving, {}
+    if serving.memory is not None:
+        found["sequences_of"] = {str(t): number for t, number in costs.table}
+        found["caches_meet_weights_at_batch"] = costs.meets
+    if serving.engine is not None:
+        found["engine"] = {
+            "name": serving.engine.name,
+            "date": serving.engine.date,
+            "tp": serving.cards,
+            "utilisation": float(serving.utilisation),
+            "said": costs.engine,
+        }
+    return found
 
 
 def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from typing import Any
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.engines import MOST_CARDS, Engine
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from separatrix.stacks.mechanisms.base import ATTENTION
 
@@ -18,7 +20,7 @@ _WAY = (
     "write --set MECHANISM.SIZE=VALUE, such as --set mamba2.state=128, or --set dtype=bf16,"
     " kv=fp8, vocabulary=N, context=N"
 )
-MOST = 10**12
+_MOST = {"vocabulary": 10**12, "context": 10**12, "tp": MOST_CARDS}
 _SAID_OF = {
     "number format": {"format"},
     "keys and values": {"format", "kv"},
@@ -42,6 +44,11 @@ class Settings:
     """Number format of the keys and values of attention, whatever the rest is stored in."""
     vocabulary: int | None = None
     context: int | None = None
+    engine: str | None = None
+    """What serves the model, a name in engines.toml; and how (`engines.Engine`)."""
+    tp: int | None = None
+    utilisation: Fraction | None = None
+    """Share of each card's memory that serves it."""
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Settings:
@@ -65,16 +72,22 @@ class Settings:
                 sizes[name, size] = _value(value)
             elif name in ("dtype", "kv"):
                 whole[name] = NumberFormat(value).name
-            elif name in ("vocabulary", "context"):
+            elif name == "engine":
+                whole[name] = value
+            elif name == "utilisation":
+                whole[name] = _share(value, text)
+            elif name in _MOST:
                 number = _value(value)
-                if type(number) is not int or not 1 <= number <= MOST:
-                    raise SizeError(f"--set {text[:60]}: {name} must be an integer from 1 to 10^12")
+                if type(number) is not int or not 1 <= number <= _MOST[name]:
+                    raise SizeError(
+                        f"--set {text[:60]}: {name} must be an integer from 1 to {_MOST[name]:,}"
+                    )
                 whole[name] = number
             else:
                 raise UnknownNameError.of(
                     "setting",
                     name[:60],
-                    ["dtype", "kv", "vocabulary", "context"],
+                    ["dtype", "kv", "engine", "utilisation", *_MOST],
                     where=f" in --set {text[:60]!r}; {_WAY}",
                 )
         return cls(sizes, **whole)
@@ -101,6 +114,19 @@ class Settings:
             if _meant(name, there) == cls.name and size in own:
                 changed[size] = value
         return changed
+
+    @property
+    def served(self) -> Engine | None:
+        """The engine, None where none is set. Raises UnknownNameError and SizeError for what the
+        table does not have.
+        """
+        if self.engine is None:
+            if self.tp is not None:
+                raise SizeError(
+                    f"tp={self.tp}: what each card keeps is known of an engine; --set engine=vllm"
+                )
+            return None
+        return Engine.named(self.engine, self.tp or 1)
 
     def check_used(self, among: Iterable[str]) -> None:
         """Raises UnknownNameError for a setting of a mechanism that the model does not have."""
@@ -150,6 +176,14 @@ class Settings:
         whole = {"dtype": self.dtype, "kv": self.kv}
         words += [f"{name} = {value}" for name, value in whole.items() if value is not None]
         return [f"set by hand: {', '.join(words)}"] if words else []
+
+
+def _share(value: str, text: str) -> Fraction:
+    """A share of a memory. Raises SizeError for what is none."""
+    plain = len(value) <= 10 and value.replace(".", "", 1).isdigit() and value.isascii()
+    if not plain or not 0 < Fraction(value) <= 1:
+        raise SizeError(f"--set {text[:60]}: utilisation must be a number above 0, at most 1")
+    return Fraction(value)
 
 
 def _keeps_keys(names: Iterable[str]) -> bool:
