@@ -70,7 +70,7 @@ package:
 site:
 	$(call need,docs)
 	@$(BIN)/python tools/explorer.py $(ARGS)
-	@$(BIN)/python tools/website.py
+	@$(BIN)/python tools/website.py $(if $(EVIDENCE),--evidence $(EVIDENCE))
 
 mutants:
 	$(call need,lint)

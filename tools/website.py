@@ -29,6 +29,7 @@ import separatrix
 from separatrix.cli.report import constructions
 from separatrix.cli.report import theorems as statements
 from separatrix.cli.report.html import render_html
+from separatrix.cli.report.parts import slug
 from separatrix.cli.report.view import view
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.errors import SeparatrixError
@@ -107,12 +108,6 @@ def prose(lines: Sequence[str]) -> bool:
     """Whether a printed block that begins here has no columns, which a broken line would lose."""
     block = lines[: lines.index("```")]
     return not any(re.search(r"\S {3}|^ {6}", line) for line in block)
-
-
-def slug(title: str) -> str:
-    """GitHub's anchor of a heading, by which documents link to each other."""
-    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
-    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
 
 
 def divided(source: str, text: str, level: int) -> list[Page]:
@@ -439,7 +434,8 @@ def run(script: str) -> str:
             page.append(body)
             continue
         tree = ast.parse(body)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        last = end if isinstance(end := tree.body[-1], ast.Expr) else None
+        tree.body = tree.body[:-1] if last else tree.body
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(tree, "lesson", "exec"), names)

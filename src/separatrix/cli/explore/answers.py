@@ -175,22 +175,17 @@ def _charts(stacks: tuple[Architecture, ...]) -> list[Said]:
     `field` is where the contexts stand, from the first to the last.
     """
     names = ("A", "B") if len(stacks) > 1 else ("this stack",)
-    curves = {
-        name: recall_curve(stack, CONTEXTS) for name, stack in zip(names, stacks, strict=False)
+    named: dict[str, Architecture] = dict(zip(names, stacks, strict=False))
+    curves = {name: recall_curve(stack, CONTEXTS) for name, stack in named.items()}
+    drawn = {
+        "Cache of one sequence; shaded: what a context full of facts needs": plots.states(
+            named, CONTEXTS, _HIGH
+        ),
+        "Random facts recalled, at the most of all weights; dashed: by storing what fits": (
+            plots.curves(curves, _HIGH)
+        ),
     }
-    bound = any(point.at_most is not None for curve in curves.values() for point in curve)
-    told = (
-        "no weights exceed the line; dashed, by storing what fits"
-        if bound
-        else "no theorem here bounds them"
-    )
-    kept = plots.states(dict(zip(names, stacks, strict=False)), CONTEXTS, _HIGH)
-    drawn = (
-        ("Cache of one sequence; shaded: what a context full of facts needs", kept),
-        (f"Random facts recalled: {told}", plots.curves(curves, _HIGH)),
-    )
-    found: list[Said] = []
-    for title, one in drawn:
-        small = replace(one, width=300, room=120, title="", below=())
-        found.append({"title": title, "svg": small.svg, "field": small.field})
-    return found
+    small = {
+        title: replace(one, width=300, room=120, title="", below=()) for title, one in drawn.items()
+    }
+    return [{"title": title, "svg": one.svg, "field": one.field} for title, one in small.items()]

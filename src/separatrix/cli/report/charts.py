@@ -37,6 +37,7 @@ from separatrix.core.document.plot import (
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
 from separatrix.core.numbers.accuracy import WHOLE, percent
+from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import THEOREMS
@@ -71,7 +72,7 @@ def bound_chart(bound: dict[str, Any], *, bites: Sequence[int] = ()) -> Drawing 
         return None
     x = log_axis(bound["x"], points[0][0], points[-1][0], _size_said, base=2)
     every = [bits for point in points for bits in point[1:]]
-    y = log_axis("bits", min(every) / 1.5, max(every) * 1.5, _short, grid=True)
+    y = log_axis("bits", min(every) / 1.5, max(every) * 1.5, _bits, grid=True)
     marks: list[Mark] = []
     crossing = _crossing(points, bites)
     if crossing is not None:
@@ -306,14 +307,6 @@ def _size_said(n: float) -> str:
     return f"{n:,.0f}" if n < 10**9 else f"{n:.1e}"
 
 
-def _short(bits: float) -> str:
-    """1,000 and 1M, 1G, ... of bits."""
-    for power, unit in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if 10**power <= bits < 10 ** (power + 3):
-            return f"{bits / 10**power:g}{unit}"
-    return f"{bits:g}" if bits < 1000 else f"{bits:.0e}".replace("e+", "e")
-
-
 # What the charts show, in words.
 
 
@@ -357,20 +350,18 @@ def bound_words(cell: Cell) -> str:
     bound = cell.bound
     if bound is None or not bound["n"]:
         return ""
-    kinds = [("need", "needed"), ("have", "there are"), ("fixed", "of these do not grow")]
-    said = [
-        f"{_bits(bound[key][0])} to {_bits(bound[key][-1])} bits {word}"
-        for key, word in kinds
+    kinds = {"need": "needed", "have": "there are", "fixed": "of these do not grow"}
+    said = ", ".join(
+        f"{_bits(_real(bound[key][0]))} to {_bits(_real(bound[key][-1]))} bits {word}"
+        for key, word in kinds.items()
         if key in bound
-    ]
-    crossing = f" More is needed than there is from n = {cell.bites[0]:,}." if cell.bites else ""
-    if "fixed" in bound:
-        # another theorem decides, which counts layers and not bits alone
-        crossing = ""
+    )
     ends = f"{bound['x']} = {bound['n'][0]:,} to {bound['n'][-1]:,}"
-    return f"Bits against {ends}: {', '.join(said)}.{crossing}"
+    # where some do not grow another theorem decides, which counts layers and not bits alone
+    crosses = cell.bites and "fixed" not in bound
+    crossing = f" More is needed than there is from n = {cell.bites[0]:,}." if crosses else ""
+    return f"Bits against {ends}: {said}.{crossing}"
 
 
-def _bits(value: object) -> str:
-    text = str(value).strip("[] ").split(" ")[0].partition(".")[0]
-    return f"{int(text):,}" if text.isdigit() else text
+def _bits(bits: float) -> str:
+    return format_count(round(bits), shorten_from=1000) if bits < _LARGEST else "countless"

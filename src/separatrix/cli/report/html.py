@@ -159,11 +159,11 @@ def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
     yield '<table class="results">\n<thead><tr><td></td>'
     for column in seen.columns:
         title = _linked(f"tasks/{column['key']}", _text(column["title"]), links)
-        yield f'<th scope="col"><b>{title}</b><span>{_short(column)}</span></th>'
+        yield f'<th scope="col"><b>{title}</b><span>{SHORT.get(column["key"], "")}</span></th>'
     yield "</tr></thead>\n<tbody>"
     for row in seen.rows:
         title = _linked(f"mechanisms/{row['key']}", _text(row["title"]), links)
-        yield f'<tr><th scope="row"><b>{title}</b><span>{_short(row)}</span></th>'
+        yield f'<tr><th scope="row"><b>{title}</b><span>{SHORT.get(row["key"], "")}</span></th>'
         for column in seen.columns:
             cell = seen.cells[row["key"], column["key"]]
             face = FACES[cell.status]
@@ -176,10 +176,6 @@ def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
             )
         yield "</tr>"
     yield "</tbody>\n</table>"
-
-
-def _short(line: Mapping[str, str]) -> str:
-    return SHORT.get(line["key"], "")
 
 
 def _columns(seen: View) -> Iterator[str]:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from separatrix.cli.report.parts import paged, section
+from separatrix.cli.report.parts import paged, section, slug
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms import ALSO_CALLED, mechanism_named
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
+_SIZES = "sizes and their defaults"
+_COMMON = "Sizes of several mechanisms"
 
 
 def rows() -> list[dict[str, str | int | None]]:
@@ -70,44 +73,36 @@ def describe(name: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of one mechanism. Raises UnknownNameError."""
     name = mechanism_named(name)
     cls = MECHANISMS[name]
-    facts = cls.facts
-    maths = mathematics(name)
-    parts = [(f"{name}: {cls.title}", maths or " ".join((inspect.getdoc(cls) or "").split()))]
+    facts, own = cls.facts, cls()
+    maths = mathematics(name) or " ".join((inspect.getdoc(cls) or "").split())
+    mixer = f"your own, {cls.origin}: it is built, trained and checked as any" if cls.origin else ""
     if cls.declared_only and cls.mixes_tokens:
-        parts.append(
-            (
-                "mixer",
-                "none: sizes are declared, so it can be judged, but no model of it can be built",
-            )
-        )
-    if cls.origin:
-        parts.append(("mixer", f"your own, {cls.origin}: it is built, trained and checked as any"))
-    parts += [
+        mixer = "none: sizes are declared, so it can be judged, but no model of it can be built"
+    formula = f"{facts.read} numbers; " if facts is not None else ""
+    read = f"{formula}h = {own.read_bits():,} bits at the defaults" if cls.reading else ""
+    sizes = (f"{size} = {value}   {text}" for size, value, text in _sizes(cls))
+    parts = [
+        (f"{name}: {cls.title}", maths),
+        ("mixer", mixer),
+        (_SIZES, "\n".join(sizes)),
         (
-            "sizes and their defaults",
-            "\n".join(f"{size} = {value}   {text}" for size, value, text in _sizes(cls)),
-        )
+            "numbers carried (after t tokens)",
+            _with_convolution(cls, facts.carried) if facts else "",
+        ),
+        (f"carried at the defaults (after {TOKENS:,} tokens)", _carried(own)),
+        ("read by one token", read),
+        (f"operations at the defaults (to mix token {TOKENS:,})", f"{own.flops(TOKENS):,}"),
+        ("called elsewhere", facts.elsewhere if facts else ""),
+        ("also written (in any case)", ALSO_CALLED.get(name, "").replace(" ", ", ")),
+        ("source", cls.source),
     ]
-    if facts is not None:
-        parts.append(("numbers carried (after t tokens)", _with_convolution(cls, facts.carried)))
-    parts.append((f"carried at the defaults (after {TOKENS:,} tokens)", _carried(cls())))
-    if cls.reading:
-        formula = f"{facts.read} numbers; " if facts is not None else ""
-        parts.append(
-            ("read by one token", f"{formula}h = {cls().read_bits():,} bits at the defaults")
-        )
-    parts.append(
-        (f"operations at the defaults (to mix token {TOKENS:,})", f"{cls().flops(TOKENS):,}")
-    )
-    if facts is not None and facts.elsewhere:
-        parts.append(("called elsewhere", facts.elsewhere))
-    if name in ALSO_CALLED:
-        parts.append(("also written (in any case)", ALSO_CALLED[name].replace(" ", ", ")))
-    return [*parts, ("source", cls.source)]
+    return [(heading, text) for heading, text in parts if text]
 
 
 def page() -> str:
-    """docs/mechanisms.md."""
+    """docs/mechanisms.md: sizes of several mechanisms stand before all of them, what a family
+    shares at the first of it.
+    """
     table = brief(wide=True)
     names = list(table[0])
     lines = [
@@ -124,8 +119,23 @@ def page() -> str:
         f"|{'---|' * len(names)}",
         *(f"| {' | '.join(row.values())} |" for row in table),
     ]
-    for name in MECHANISMS:
-        lines += section(describe(name))
+    told = {name: describe(name) for name in MECHANISMS}
+    counts = Counter(line for parts in told.values() for line in dict(parts)[_SIZES].split("\n"))
+    common = [line for line, count in counts.items() if count > 2]
+    lines += ["", f"## {_COMMON}", "", "```text", *common, "```"]
+    firsts: dict[str, str] = {}
+    for name, ((title, text), *parts) in told.items():
+        sizes = dict(parts)[_SIZES].split("\n")
+        shared = ", ".join(line.partition(" ")[0] for line in sizes if line in common)
+        own = "\n".join(line for line in sizes if line not in common)
+        parts = [(head, own if head == _SIZES else said) for head, said in parts]
+        parts.insert(1, ("as others have them", f"[{shared}](#{slug(_COMMON)})"))
+        for family in _maths(name)[1]:
+            first = firsts.setdefault(family, title)
+            if first != title and family in text:
+                text = text.replace(family, "").strip() or f"{MECHANISMS[name].title}."
+                parts.insert(0, ("the family's maths", f"[{first}](#{slug(first)})"))
+        lines += section([(title, text), *((head, said) for head, said in parts if said)])
     return paged(lines)
 
 
@@ -133,21 +143,28 @@ def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, in a family behind those of
     the classes; "" if there is none.
     """
+    own, shared = _maths(name)
+    title = f"{MECHANISMS[name].title}."
+    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
+
+
+def _maths(name: str) -> tuple[list[str], list[str]]:
+    """The docstrings of classes in families, and those of files."""
     texts: dict[str, list[str]] = {}
     for known, (module, cls) in _mixer_classes():
         if known == name:
             texts.setdefault(module, []).append(cls)
-    found = []
+    own: list[str] = []
+    shared: list[str] = []
     for module, classes in texts.items():
         path = Path(__file__).parents[2].joinpath(*module.split(".")[1:]).with_suffix(".py")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         family = len({cls for _, (other, cls) in _mixer_classes() if other == module}) > 1
-        own = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in classes]
-        said = [ast.get_docstring(node) or "" for node in own if family]
+        said = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name in classes)
         # one line would be the title again
-        found += [text for text in said if "\n" in text] + [ast.get_docstring(tree) or ""]
-    title = f"{MECHANISMS[name].title}."
-    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in found)
+        own += [text for n in said if family and "\n" in (text := ast.get_docstring(n) or "")]
+        shared.append(ast.get_docstring(tree) or "")
+    return own, shared
 
 
 @cache

@@ -49,3 +49,9 @@ def section(described: Iterable[tuple[str, str]], wrapped: Callable[[str], str] 
 def paged(lines: Iterable[str]) -> str:
     """The lines as a file, no two blank ones in a row."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def slug(title: str) -> str:
+    """GitHub's anchor of a heading, by which documents link to each other."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)
+    return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")

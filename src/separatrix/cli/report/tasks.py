@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
-from separatrix.cli.report.parts import paged, section
+from separatrix.cli.report.parts import paged, section, slug
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import (
     AUDITED,
@@ -167,8 +166,9 @@ def page() -> str:
         "| task | asks | sizes |",
         "|---|---|---|",
         *(
-            f"| [{row['name']}](#{_anchor(row)}) | {_cell(row['asks'])} | {_cell(row['sizes'])} |"
-            for row in rows()
+            f"| [{one['name']}](#{slug(': '.join((one['name'], one['asks'])))})"
+            f" | {_cell(one['asks'])} | {_cell(one['sizes'])} |"
+            for one in rows()
         ),
         "",
         *_ABOUT.splitlines(),
@@ -216,11 +216,6 @@ def _reached(text: str, probe: str, *more: Fraction) -> str:
     """What a probe reached, of what it may."""
     may = [stated(parse_any_task(text), probe), *more]
     return f"{rules(text)[probe]:.3f} of {' | '.join(f'{float(each or 1):.3f}' for each in may)}"
-
-
-def _anchor(row: dict[str, str]) -> str:
-    """GitHub's anchor of a heading."""
-    return re.sub(r"[^\w\- ]", "", f"{row['name']}: {row['asks']}".lower()).replace(" ", "-")
 
 
 def _cell(text: str) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 from separatrix.cards.table.body import Settings, derive, table_cells
 from separatrix.cards.table.plan import COLUMNS, Cell
-from separatrix.cli.reproduce.jobs import Job, runs_of
-from separatrix.cli.reproduce.pool import run_jobs
+from separatrix.cli.reproduce.jobs import Job, run_jobs, runs_of
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope

@@ -1,23 +1,30 @@
 """The units of work behind the table: each is plain data, runs alone in a process, and leaves a
-JSON result that a later run picks up.
+JSON result that a later run picks up. They run in processes, each result saved at once.
 """
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import EngineError, SeparatrixError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.code import code_digest
+from separatrix.core.progress import told
+from separatrix.training.sweeps.engines.base import Lost
+from separatrix.training.sweeps.engines.pool import Processes
 
 if TYPE_CHECKING:
     from separatrix.training.run import Run
 
 SEARCH_SECONDS = 120.0
+_HINT = "Ctrl-C saves and stops; the same command resumes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +56,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return f"{self.do.replace('_', ' ')} {self.architecture or ''} {self.task}".replace(
-            "  ", " "
-        )
+        return " ".join(filter(None, (self.do, self.architecture, self.task)))
 
 
 def stored(job: Job, store: Path) -> dict[str, Any] | None:
@@ -89,10 +94,8 @@ def _construct(job: Job, store: Path) -> Work:
     from separatrix.stacks.architecture import Architecture
     from separatrix.tasks import parse_task
 
-    built = construct(
-        parse_task(job.task),
-        None if job.architecture is None else Architecture.parse(job.architecture),
-    )
+    stack = None if job.architecture is None else Architecture.parse(job.architecture)
+    built = construct(parse_task(job.task), stack)
     built.save_weights(store)
     return {"records": [built.record.envelope()]}, [built.record.weights]
 
@@ -103,14 +106,8 @@ def _refute(job: Job, store: Path) -> Work:
     from separatrix.tasks import parse_task
 
     assert job.architecture is not None
-    architecture = Architecture.parse(job.architecture)
-    found = refute(
-        architecture,
-        parse_task(job.task),
-        budget=SEARCH_SECONDS,
-        seed=job.seed,
-    )
-    return _found(found), []
+    stack, task = Architecture.parse(job.architecture), parse_task(job.task)
+    return _found(refute(stack, task, budget=SEARCH_SECONDS, seed=job.seed)), []
 
 
 def _train(job: Job, store: Path) -> Work:
@@ -155,8 +152,50 @@ def checkpoint(job: Job, store: Path) -> Path:
     return store / f"{job.key}.checkpoint"
 
 
-_WORK = {
-    "construct": _construct,
-    "refute": _refute,
-    "train": _train,
-}
+_WORK = {"construct": _construct, "refute": _refute, "train": _train}
+
+
+def run_jobs(
+    jobs: Sequence[Job], store: Path, *, workers: int, show: bool = True
+) -> dict[Job, dict[str, Any]]:
+    """Every job's result, by job; saved results are taken from `store`. An interrupt or error
+    stops the workers; what is done stays saved.
+    """
+    jobs = list(dict.fromkeys(jobs))
+    results = {job: result for job in jobs if (result := stored(job, store)) is not None}
+    todo = sorted((job for job in jobs if job not in results), key=lambda job: -job.cost)
+    if not todo:
+        return results
+    workers = min(workers, len(todo))
+    total = sum(job.cost for job in todo)
+    start = time.monotonic()
+    with (
+        told("reproduce", shown=show, hint=_HINT) as report,
+        Processes(partial(perform, store=store), workers) as processes,
+    ):
+        left = {processes.submit(job): job for job in todo}
+        while left:
+            for ticket, back in processes.wait(1.0):
+                job = left.pop(ticket)
+                results[job] = _result(job, back)
+            done = total - sum(job.cost for job in left.values())
+            time_left = _eta(done, total, time.monotonic() - start, workers)
+            report(done, total, (f"{len(results)}/{len(jobs)} jobs", time_left))
+    return results
+
+
+def _result(job: Job, back: dict[str, Any] | Exception | Lost) -> dict[str, Any]:
+    if isinstance(back, Exception):
+        raise back
+    if isinstance(back, Lost):
+        raise EngineError(
+            f"{job.title}: {back.reason}; what is done is saved, and the same command goes on"
+        )
+    return back
+
+
+def _eta(done: float, total: float, spent: float, workers: int) -> str:
+    """Time left at the pace so far; before a twentieth is done, at the expected pace."""
+    pace = spent / done if done > total / 20 else 1 / workers
+    left = max(0.0, pace * total - spent) if done <= total / 20 else pace * (total - done)
+    return f"about {int(left // 60)}:{int(left % 60):02d} left"

@@ -93,8 +93,16 @@ def page_titles() -> list[str]:
     return [
         line.removeprefix("## ").split(":")[0]
         for line in page().splitlines()
-        if line.startswith("## ")
+        if line.startswith("## ") and ": " in line
     ]
+
+
+def test_the_page_holds_all_that_is_said_of_each() -> None:
+    """What several share stands there once."""
+    whole = page()
+    for name in MECHANISMS:
+        for _, text in describe(name):
+            assert [line for line in text.splitlines() if line not in whole] == [], name
 
 
 @each(

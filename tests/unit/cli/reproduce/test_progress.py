@@ -9,7 +9,7 @@ import pytest
 from support.each import each
 
 from separatrix.cli.main import run
-from separatrix.cli.reproduce.pool import _eta
+from separatrix.cli.reproduce.jobs import _eta
 from separatrix.core.document import Document
 
 
@@ -40,7 +40,7 @@ def test_json_is_printed_without_progress(
 
     monkeypatch.setattr("separatrix.cli.reproduce.reproduce_table", table)
     monkeypatch.setattr(
-        "separatrix.cli.report.terminal.results_document", lambda *_, **__: Document()
+        "separatrix.cli.commands.reproduce.results_document", lambda *_, **__: Document()
     )
     assert run(["reproduce", "--out", str(tmp_path), *(["--json"] if as_json else [])]) == 0
     assert asked["show"] is not as_json
