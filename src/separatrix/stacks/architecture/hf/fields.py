@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,18 @@ class Fields:
     def error(self, text: str) -> ConfigError:
         return ConfigError(f"{self.where}: {text}")
 
+    def wrong(self, name: str, rule: str) -> ConfigError:
+        """The error for a field that breaks a rule, which follows "it must"."""
+        return self.error(f"'{name}' is {shown(self.data.get(name))}; it must {rule}")
+
+    def check_entries(
+        self, name: str, entries: Iterable[Any], right: Callable[[Any], bool], rule: str
+    ) -> None:
+        """Raises ConfigError for the first entry of a list that breaks a rule."""
+        for place, entry in enumerate(entries, 1):
+            if not right(entry):
+                raise self.error(f"entry {place} of '{name}' is {shown(entry)}; it must {rule}")
+
     def has(self, name: str) -> bool:
         return self.value(name) is not None
 
@@ -108,9 +120,7 @@ class Fields:
             return self
         own = json_object(inner)
         if own is None:
-            raise self.error(
-                f"'{name}' is {shown(inner)}; it must be an object with fields of its own"
-            )
+            raise self.wrong(name, "be an object with fields of its own")
         nested = {f"{name}.{key}": value for key, value in own.items()}
         return self.with_data({**self.data, **nested})
 
@@ -152,9 +162,7 @@ class Fields:
         value = self.data[name]
         # not isinstance: to it true and false are integers
         if type(value) is not int or not low <= value <= high:
-            raise self.error(
-                f"'{name}' is {shown(value)}; it must be an integer from {low} to {high:,}"
-            )
+            raise self.wrong(name, f"be an integer from {low} to {high:,}")
         return value
 
     def divisor(self, name: str, of: str) -> Size:
@@ -183,7 +191,7 @@ class Fields:
         """True, false, or None where the field is absent."""
         value = self.value(name)
         if value is not None and not isinstance(value, bool):
-            raise self.error(f"'{name}' is {shown(value)}; it must be true or false")
+            raise self.wrong(name, "be true or false")
         return value
 
     def number_format(self, *names: str) -> str | None:
@@ -194,7 +202,7 @@ class Fields:
         value = self.data[name]
         short = value.removeprefix("torch.") if isinstance(value, str) else ""
         if short not in FORMATS:
-            raise self.error(f"'{name}' is {shown(value)}; it must be one of {', '.join(FORMATS)}")
+            raise self.wrong(name, f"be one of {', '.join(FORMATS)}")
         return FORMATS[short]
 
     def model_format(self) -> str:
@@ -222,17 +230,17 @@ class Fields:
         layers = self.layers()
         entries = value if isinstance(value, str) else json_list(value)
         if entries is None:
-            raise self.error(f"'{name}' is {shown(value)}; it must list the kind of every layer")
+            raise self.wrong(name, "list the kind of every layer")
         if not entries or (not tiled and len(entries) != layers):
             rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
             raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
-        for number, word in enumerate(entries, 1):
-            # true equals 1 and would pass for it; a list cannot be looked up
-            if type(word) not in (str, int) or word not in words:
-                raise self.error(
-                    f"entry {number} of '{name}' is {shown(word)}; it must be one of"
-                    f" {', '.join(str(known) for known in words)}"
-                )
+        # true equals 1 and would pass for it; a list cannot be looked up
+        self.check_entries(
+            name,
+            entries,
+            lambda word: type(word) in (str, int) and word in words,
+            f"be one of {', '.join(map(str, words))}",
+        )
         return [words[entries[i % len(entries)]] for i in range(layers)]
 
     def recurrent_looks(self) -> list[str]:

@@ -84,22 +84,22 @@ def _mimo(row: Row, fields: Fields) -> Reading:
 def _deci(row: Row, fields: Fields) -> Reading:
     """DeciLM: `num_key_value_heads_per_layer`, a number for every layer."""
     name = "num_key_value_heads_per_layer"
-    value = fields.value(name)
-    numbers = json_list(value)
+    numbers = json_list(fields.value(name))
     layers = fields.layers()
     if numbers is None or len(numbers) != layers:
-        raise fields.error(
-            f"'{name}' is {shown(value)}; it must give each of the {layers} layers a number"
-        )
+        raise fields.wrong(name, f"give each of the {layers} layers a number")
     heads = fields.size("num_attention_heads")
-    for place, number in enumerate(numbers, 1):
-        whole = heads if isinstance(heads, int) else number
-        if type(number) is not int or not 1 <= number <= LARGEST or whole % number:
-            raise fields.error(
-                f"entry {place} of '{name}' is {shown(number)}; it must divide"
-                " 'num_attention_heads'"
-            )
+    fields.check_entries(
+        name,
+        numbers,
+        lambda own: _is_size(own) and (not isinstance(heads, int) or heads % own == 0),
+        "divide 'num_attention_heads'",
+    )
     return _by_sizes(row, fields, {str(kv): kv for kv in numbers}, list(map(str, numbers)))
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= LARGEST
 
 
 def _by_sizes(row: Row, fields: Fields, kv: Mapping[str, str | int], kinds: list[str]) -> Reading:
@@ -170,7 +170,7 @@ def _native(row: Row, fields: Fields) -> Reading:
             "layers are Mamba (assumed): 'ssm_cfg.layer' does not say, and mamba_ssm takes Mamba1"
         )
     if name not in (None, "Mamba1", "Mamba2"):
-        raise fields.error(f"'ssm_cfg.layer' is {shown(name)}; it must be one of Mamba1, Mamba2")
+        raise fields.wrong("ssm_cfg.layer", "be one of Mamba1, Mamba2")
     if "attention" in kinds and not fields.has("attn_cfg.d_conv"):
         said.append(
             "no convolution in attention layers (assumed): 'attn_cfg.d_conv' does not say, and"
@@ -233,9 +233,7 @@ def _specs(fields: Fields) -> list[tuple[str, Fields]]:
     if value is None:
         return []
     if whole is None and entries is None:
-        raise fields.error(
-            f"'attn' is {shown(value)}; it must be null, an object, or a list of objects"
-        )
+        raise fields.wrong("attn", "be null, an object, or a list of objects")
     if entries is not None and len(entries) > fields.layers():
         raise fields.error(
             f"'attn' has {len(entries)} entries, more than the model has layers"
@@ -273,12 +271,8 @@ def _rwkv_widths(row: Row, fields: Fields) -> Reading:
             f"'value_dim' has {len(widths)} entries and must have num_hidden_layers = {layers};"
             " correct one of them"
         )
-    for place, width in enumerate(widths, 1):
-        if type(width) is not int or not 1 <= width <= LARGEST:
-            raise fields.error(
-                f"entry {place} of 'value_dim' is {shown(width)}; it must be an integer from 1 to"
-                f" {LARGEST:,}"
-            )
+    rule = f"be an integer from 1 to {LARGEST:,}"
+    fields.check_entries("value_dim", widths, _is_size, rule)
     mixers = {
         str(width): makers(f"fla_rwkv(value_dim={width} / rwkv_heads())") for width in set(widths)
     }

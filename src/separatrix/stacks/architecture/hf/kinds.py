@@ -152,20 +152,15 @@ def _partition(fields: Fields, first: str, second: str, layers: int) -> list[str
 
 
 def _integers(fields: Fields, name: str, layers: int) -> list[int]:
-    value = fields.value(name)
-    numbers = json_list(value)
+    numbers = json_list(fields.value(name))
     if numbers is None:
-        raise fields.error(f"'{name}' is {shown(value)}; it must be a list of layer numbers")
+        raise fields.wrong(name, "be a list of layer numbers")
     if len(numbers) > layers:
         raise fields.error(
             f"'{name}' has {len(numbers)} entries, more than the model has layers ({layers});"
             " correct one of them"
         )
-    for place, number in enumerate(numbers, 1):
-        if type(number) is not int:
-            raise fields.error(
-                f"entry {place} of '{name}' is {shown(number)}; it must be a layer number"
-            )
+    fields.check_entries(name, numbers, lambda own: type(own) is int, "be a layer number")
     if len(set(numbers)) < len(numbers):
         twice = next(number for number in numbers if numbers.count(number) > 1)
         raise fields.error(f"'{name}' names layer {shown(twice)} twice; remove one")
@@ -435,7 +430,7 @@ def _hymba(fields: Fields) -> Found | None:
     value = fields.value("kv_reuse_group")
     groups = [] if value is None else json_list(value)
     if groups is None:
-        raise fields.error(f"'kv_reuse_group' is {shown(value)}; it must list groups of layers")
+        raise fields.wrong("kv_reuse_group", "list groups of layers")
     seen: set[int] = set()
     reused = list(kinds)
     for place, group in enumerate(groups):

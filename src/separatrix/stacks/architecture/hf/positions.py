@@ -124,7 +124,7 @@ def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:
     for name in (*ROTATING, *LISTS):
         entries = json_list(file.value(name))
         if entries is None and file.has(name) and name != "rope_theta":
-            raise file.error(f"'{name}' is {shown(file.data[name])}; it must list every layer")
+            raise file.wrong(name, "list every layer")
         if not entries:
             continue
         predicted = file.optional_size("num_nextn_predict_layers", low=0) or 0
@@ -180,9 +180,7 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str
         return (usual, (note,)) if missing else (0, ())
     value = file.data[name]
     if type(value) not in (int, float) or not 1 <= value <= LARGEST or value != int(value):
-        raise file.error(
-            f"'{name}' is {shown(value)}; it must be a whole number from 1 to {LARGEST:,}"
-        )
+        raise file.wrong(name, f"be a whole number from 1 to {LARGEST:,}")
     if not _has(cls, "softcap"):
         raise file.error(f"'{name}' is there, but scores of '{cls.name}' are not capped; remove it")
     return int(value), ()

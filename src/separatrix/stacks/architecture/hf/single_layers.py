@@ -39,10 +39,8 @@ def per_layer(fields: Fields) -> list[Fields]:
     whole = fields.value(OVERRIDES)
     given = {} if whole is None else json_object(whole)
     if given is None:
-        raise fields.error(
-            f"'{OVERRIDES}' is {shown(whole)}; it must be an object that gives layers by their"
-            " numbers fields of their own"
-        )
+        rule = "be an object that gives layers by their numbers fields of their own"
+        raise fields.wrong(OVERRIDES, rule)
     made: dict[str, Fields] = {}
     for key, value in given.items():
         own = json_object(value)

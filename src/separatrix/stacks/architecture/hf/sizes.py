@@ -33,9 +33,7 @@ def factor(fields: Fields, *names: str) -> Fraction | Unknown:
         )
     value = fields.data[name]
     if type(value) not in (int, float) or not 0 < value <= LARGEST:  # not a number compares false
-        raise fields.error(
-            f"'{name}' is {shown(value)}; it must be a positive number of at most {LARGEST:,}"
-        )
+        raise fields.wrong(name, f"be a positive number of at most {LARGEST:,}")
     # through text: 1.3 means 13/10, not the float nearest to it
     return Fraction(str(value))
 
@@ -238,9 +236,7 @@ def _mpt_kv(fields: Fields) -> Value:
     """
     kind = fields.value("attn_config.attn_type")
     if kind is not None and kind not in _MPT:
-        raise fields.error(
-            f"'attn_config.attn_type' is {shown(kind)}; it must be one of {', '.join(_MPT)}"
-        )
+        raise fields.wrong("attn_config.attn_type", f"be one of {', '.join(_MPT)}")
     if kind == _MPT[2]:
         return fields.size("attn_config.kv_n_heads")
     return value_of("attn_config.kv_n_heads == " + ("1" if kind == _MPT[1] else "(HEADS)"), fields)

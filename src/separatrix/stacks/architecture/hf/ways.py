@@ -105,9 +105,7 @@ def _by_type(spot: Spot) -> Said:
     """`position_embedding_type`: rope, or anything else for none (Granite 4)."""
     kind = spot.fields.value("position_embedding_type")
     if kind is not None and not isinstance(kind, str):
-        raise spot.fields.error(
-            f"'position_embedding_type' is {shown(kind)}; it must be a text such as 'rope'"
-        )
+        raise spot.fields.wrong("position_embedding_type", "be a text such as 'rope'")
     if kind is not None:
         return kind == "rope" and rotary(spot)
     return False, (
