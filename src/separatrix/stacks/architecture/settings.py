@@ -44,6 +44,8 @@ class Settings:
     """Number format of the keys and values of attention, whatever the rest is stored in."""
     vocabulary: int | None = None
     context: int | None = None
+    like: str | None = None
+    """The model type by whose row a config.json is read, whatever its own."""
     engine: str | None = None
     """What serves the model, a name in engines.toml; and how (`engines.Engine`)."""
     tp: int | None = None
@@ -72,7 +74,7 @@ class Settings:
                 sizes[name, size] = _value(value)
             elif name in ("dtype", "kv"):
                 whole[name] = NumberFormat(value).name
-            elif name == "engine":
+            elif name in ("engine", "like"):
                 whole[name] = value
             elif name == "utilisation":
                 whole[name] = _share(value, text)
@@ -87,14 +89,15 @@ class Settings:
                 raise UnknownNameError.of(
                     "setting",
                     name[:60],
-                    ["dtype", "kv", "engine", "utilisation", *_MOST],
+                    ["dtype", "kv", "like", "engine", "utilisation", *_MOST],
                     where=f" in --set {text[:60]!r}; {_WAY}",
                 )
         return cls(sizes, **whole)
 
     def __bool__(self) -> bool:
         return bool(self.sizes) or any(
-            value is not None for value in (self.dtype, self.kv, self.vocabulary, self.context)
+            value is not None
+            for value in (self.dtype, self.kv, self.vocabulary, self.context, self.like)
         )
 
     def over(
@@ -221,6 +224,8 @@ def with_settings(architecture: Architecture, settings: Settings | None) -> Arch
     UnknownNameError for a setting that fits no layer, SizeError or SpecError for a value that does
     not.
     """
+    if settings is not None and settings.like is not None:
+        raise SpecError(f"like={settings.like[:60]}: only a config.json is read as a model type")
     if not settings:
         return architecture
     among = {part.name for layer, _ in architecture.counted() for part in layer}

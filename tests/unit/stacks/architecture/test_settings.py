@@ -12,10 +12,16 @@ from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.cards import card_facts
 from separatrix.cli.report.outline import outline_json
-from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import (
+    ConfigError,
+    SeparatrixError,
+    SizeError,
+    SpecError,
+    UnknownNameError,
+)
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.stacks.architecture.outline import UnknownSizes
-from separatrix.stacks.architecture.resolve import preset
+from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import GatedDeltaNet, Mamba2
 
@@ -170,3 +176,27 @@ def test_a_card_says_the_accumulators_that_were_set() -> None:
     said = " ".join(card_facts(stack, 1000).assumptions)
     assert "hold 16 bits" in said
     assert "accumulators fp32" not in said
+
+
+def test_a_file_is_read_as_another_model_type() -> None:
+    """Whatever type and class it names: by that row's rules, and with a note that says so."""
+    file = {
+        **{"model_type": "nobody_knows", "architectures": ["NobodyForCausalLM"]},
+        **{"num_hidden_layers": 12, "hidden_size": 64, "num_attention_heads": 4},
+        **{"num_key_value_heads": 2, "head_dim": 16, "torch_dtype": "bfloat16"},
+        **{"sliding_window": 32, "rope_theta": 5000},
+    }
+    like = read(file, "like=gemma3_text")
+    # Gemma 3: every sixth layer sees all tokens, and the windows' base is its own
+    assert [layer[0].name for layer in like.layers] == (["window"] * 5 + ["full"]) * 2
+    assert [layer[0].rope_base for layer in like.layers[:6]] == [10_000] * 5 + [5000]
+    assert any("gemma3_text" in note for note in like.notes)
+    own = {**file, "model_type": "gemma3_text", "architectures": None}
+    assert like == from_config(own)
+    with pytest.raises(UnknownNameError, match="gemma3"):
+        read(file, "like=gemma3_txt")
+    with pytest.raises(SpecError, match="like"):
+        resolve("full*2", settings=Settings.parse(["like=llama"]))
+    # fields that the row does not know stop it all the same
+    with pytest.raises(ConfigError, match="kv_reuse"):
+        read({**file, "kv_reuse_depth": 3}, "like=gemma3_text")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import ConfigError
+from separatrix.core.errors import ConfigError, UnknownNameError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
@@ -99,6 +99,8 @@ def from_config(
     """
     fields, outer = _text_fields(data, where or name or "the configuration")
     chosen = settings or Settings()
+    if chosen.like is not None:
+        fields = _like(fields, chosen.like)
     refuse_not_causal(fields, [*outer, fields.data])
     _, row = _row(fields)
     way, norm = (Way(RULES["said"]), None) if row is None else (row.way, row.norm)
@@ -110,6 +112,8 @@ def from_config(
     if pattern is not None:
         return built(reading, fields, name, chosen, from_config)
     refuse_unread(fields, reading, outer)
+    if chosen.like is not None:
+        assumed.append(f"read as {chosen.like} (set by hand), whatever the file's own model type")
     reading = replace(reading, notes=(*reading.notes, *assumed, *unknown_note(fields)))
     architecture = built(reading, fields, name, chosen, from_config)
     return replace(
@@ -159,6 +163,13 @@ def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:
     raise Fields(outer, where).error(
         f"'{_NESTED[0]}' is nested more than 3 deep; pass the language model's own config.json"
     )
+
+
+def _like(fields: Fields, kind: str) -> Fields:
+    """The fields as if of another model type. Raises UnknownNameError for one without a row."""
+    if kind not in ROWS:
+        raise UnknownNameError.of("model type", kind[:60], ROWS, where=" in --set like=")
+    return fields.replaced(model_type=kind, architectures=None)
 
 
 def _with_defaults(fields: Fields, row: Row | None) -> tuple[Fields, list[str]]:
