@@ -10,6 +10,7 @@ from separatrix.core.numbers.rotary import Rotation
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
     Head,
+    Heads,
     Stores,
     TokenChoice,
     flag,
@@ -17,7 +18,6 @@ from separatrix.stacks.mechanisms.base import (
     positions_field,
     rotation_scaling,
 )
-from separatrix.stacks.mechanisms.heads import Heads
 from separatrix.stacks.mechanisms.softmax import ROPE_SCALING, Accumulating
 
 

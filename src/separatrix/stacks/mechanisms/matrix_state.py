@@ -10,6 +10,7 @@ from separatrix.core.numbers.bits import Bits
 from separatrix.core.numbers.growth import Growth, doublings, tokens
 from separatrix.stacks.mechanisms.base import (
     EXACT_FORMATS,
+    Heads,
     Reach,
     Slots,
     Stores,
@@ -18,7 +19,6 @@ from separatrix.stacks.mechanisms.base import (
     flag,
     integer,
 )
-from separatrix.stacks.mechanisms.heads import Heads
 from separatrix.stacks.mechanisms.recurrent_state import Matrices, Stateful
 
 NEGATIVE = (

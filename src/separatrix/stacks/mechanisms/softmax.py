@@ -14,6 +14,7 @@ from separatrix.stacks.mechanisms.base import (
     CacheItem,
     CacheKind,
     Head,
+    Heads,
     HeadShape,
     Mechanism,
     Reach,
@@ -25,7 +26,6 @@ from separatrix.stacks.mechanisms.base import (
     positions_field,
     rotation_scaling,
 )
-from separatrix.stacks.mechanisms.heads import Heads
 
 
 @dataclass(frozen=True, kw_only=True)

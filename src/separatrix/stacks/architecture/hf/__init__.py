@@ -20,12 +20,11 @@ from separatrix.stacks.architecture.hf.causal import refuse_not_causal
 from separatrix.stacks.architecture.hf.draft import Reading
 from separatrix.stacks.architecture.hf.fields import Fields, shown
 from separatrix.stacks.architecture.hf.file import config_file, label, load_json
-from separatrix.stacks.architecture.hf.interpreter import read
+from separatrix.stacks.architecture.hf.interpreter import probe, read
 from separatrix.stacks.architecture.hf.kv_format import QUANTISED, STATED, stored, with_quantised
 from separatrix.stacks.architecture.hf.notes import format_notes
 from separatrix.stacks.architecture.hf.pattern import by_pattern
 from separatrix.stacks.architecture.hf.positions import placed
-from separatrix.stacks.architecture.hf.probe import probe
 from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, Row, of_class
 from separatrix.stacks.architecture.hf.unread import refuse_unread, unknown_note
 from separatrix.stacks.architecture.hf.ways import RULES, Way

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list
+from separatrix.stacks.architecture.hf.draft import Draft
 from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Fields, shown
 from separatrix.stacks.architecture.hf.kinds import listed, plain
 from separatrix.stacks.architecture.hf.notes import state_note
-from separatrix.stacks.architecture.hf.single_layers import Layers, reusing
 from separatrix.stacks.architecture.hf.sizes import kernel, minimax_ported
+from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
 
 # ---- which mixer, and what it refuses
 
@@ -199,6 +200,37 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
 """What a row looks at first; the fields as they are read from then on."""
 
 # ---- after the layers are made
+
+Layers = tuple[tuple[Draft, ...], ...]
+_REUSED: dict[type[Mechanism], type[Mechanism]] = {Full: Reused, Window: ReusedWindow}
+
+
+def reusing(
+    fields: Fields, kinds: Sequence[str], layers: Layers, shared: int
+) -> tuple[Layers, list[str]]:
+    """The layers, of which the last `shared` read keys and values of the last layer of their kind
+    before them, and a note that says so. Raises ConfigError where there is none.
+    """
+    if not shared:
+        return layers, []
+    first = len(layers) - shared
+    for kind in dict.fromkeys(kinds[max(first, 0) :]):
+        if first < 1 or kind not in kinds[:first]:
+            raise fields.error(
+                f"'num_kv_shared_layers' is {shared}: the last layers reuse keys and values of a"
+                " layer of their kind before them, and there is none; correct it"
+            )
+    made = {
+        id(draft): Draft(_REUSED[draft.cls], draft.sizes)
+        for layer in layers[first:]
+        for draft in layer
+    }
+    later = [tuple(made[id(draft)] for draft in layer) for layer in layers[first:]]
+    note = (
+        f"the last {shared} layers read the keys and values of the last layer of their kind before"
+        " them, and keep none ('num_kv_shared_layers')"
+    )
+    return (*layers[:first], *later), [note]
 
 
 def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> tuple[Layers, list[str]]:
