@@ -1,7 +1,7 @@
 """Reading an architecture from a Hugging Face config.json: `json` only, no remote code, no guesses.
 
-A family is one function from the fields of the file to a `Reading`, in a file of its own that says
-which model types it reads.
+A model type is a row of `models.toml`, which one interpreter reads into drafts of layers; sizes set
+by hand go over those of the file, and what is still unknown is named.
 """
 
 from __future__ import annotations
@@ -11,25 +11,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import ConfigError, UnknownNameError
+from separatrix.core.errors import ConfigError, SizeError, UnknownNameError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.built import built
-from separatrix.stacks.architecture.hf.causal import refuse_not_causal
-from separatrix.stacks.architecture.hf.draft import Reading
-from separatrix.stacks.architecture.hf.fields import Fields, shown
+from separatrix.stacks.architecture.hf.fields import Draft, Fields, Reading, Unknown, shown
 from separatrix.stacks.architecture.hf.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.interpreter import probe, read
-from separatrix.stacks.architecture.hf.kv_format import QUANTISED, STATED, stored, with_quantised
-from separatrix.stacks.architecture.hf.notes import format_notes
-from separatrix.stacks.architecture.hf.pattern import by_pattern
-from separatrix.stacks.architecture.hf.positions import placed
+from separatrix.stacks.architecture.hf.layers import by_pattern
+from separatrix.stacks.architecture.hf.notes import (
+    QUANTISED,
+    STATED,
+    format_notes,
+    stored,
+    with_quantised,
+)
 from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, Row, of_class
-from separatrix.stacks.architecture.hf.unread import refuse_unread, unknown_note
-from separatrix.stacks.architecture.hf.ways import RULES, Way
+from separatrix.stacks.architecture.hf.unread import refuse_not_causal, refuse_unread, unknown_note
+from separatrix.stacks.architecture.hf.ways import RULES, Way, placed
 from separatrix.stacks.architecture.hf.weights import mlp, weights
+from separatrix.stacks.architecture.outline import Outline, Part, UnknownSizes
+from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.settings import Settings
+from separatrix.stacks.mechanisms import Mechanism
 
 __all__ = ["ROWS", "from_config", "of_class", "read_config"]
 
@@ -109,12 +113,12 @@ def from_config(
     classes = {draft.cls for layer in reading.layers for draft in layer}
     reading = replace(reading, notes=(*reading.notes, *format_notes(fields, classes)))
     if pattern is not None:
-        return built(reading, fields, name, chosen, from_config)
+        return _built(reading, fields, name, chosen)
     refuse_unread(fields, reading, outer)
     if chosen.like is not None:
         assumed.append(f"read as {chosen.like} (set by hand), whatever the file's own model type")
     reading = replace(reading, notes=(*reading.notes, *assumed, *unknown_note(fields)))
-    architecture = built(reading, fields, name, chosen, from_config)
+    architecture = _built(reading, fields, name, chosen)
     return replace(
         architecture,
         weights=None if row is None else weights(fields, architecture, row),
@@ -231,3 +235,116 @@ def _refuse_other_class(fields: Fields, kind: str) -> None:
                 f"'model_type' is {shown(kind)}, but 'architectures' names {name}, a class of"
                 f" {other}; correct one of them"
             )
+
+
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "embedding_dim")
+_DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_blocks")
+_LOOSE = frozenset(
+    (
+        *("dtype", "torch_dtype", "model_type", "architectures", "vocab_size"),
+        *("rope_theta", "rope_scaling", "rope_parameters", "text_config", "layer_types"),
+    )
+)
+"""Fields that may differ, or be spelled in another way, where the sizes are those of one model."""
+
+
+def _preset_like(
+    data: Mapping[Any, Any], layers: tuple[tuple[Part, ...], ...], name: str
+) -> str | None:
+    """The name of the only preset whose layers are those of the file, and none of whose sizes
+    contradicts it.
+    """
+    found = [
+        known
+        for known, facts in PRESETS.items()
+        if known != name and _agree(data, _inner(facts["config"])) and _layers(known, layers)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _inner(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = json_object(config.get("text_config"))
+    return config if inner is None else {**config, **inner}
+
+
+def _agree(data: Mapping[Any, Any], known: Mapping[str, Any]) -> bool:
+    for spellings in (_WIDTHS, _DEPTHS):
+        own, theirs = (
+            next((fields[name] for name in spellings if fields.get(name) is not None), None)
+            for fields in (data, known)
+        )
+        if own != theirs or type(own) is not int:
+            return False
+    both = (name for name in known if name not in _LOOSE and data.get(name) is not None)
+    return all(type(data[name]) is not int or data[name] == known[name] for name in both)
+
+
+def _layers(known: str, layers: tuple[tuple[Part, ...], ...]) -> bool:
+    try:
+        theirs = from_config(PRESETS[known]["config"], known).layers
+    except ConfigError:
+        return False
+    names = [[part.name for part in layer] for layer in layers]
+    return names == [[part.name for part in layer] for layer in theirs]
+
+
+_CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n_positions")
+"""Fields that say for how many tokens a model was made; the first that is there counts."""
+
+
+def _built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Architecture:
+    """The architecture of a reading. Raises UnknownSizes where sizes stay open, naming the preset
+    that has them; ConfigError for sizes that do not go together.
+    """
+    # by identity: a draft that layers share is built once
+    drafts = {id(draft): draft for layer in reading.layers for draft in layer}
+    among = {draft.cls.name for draft in drafts.values()}
+    settings.check_used(among)
+    parts: dict[int, Part] = {}
+    shapes: dict[int, Part] = {}
+    missing: dict[str, Unknown] = {}
+    for key, draft in drafts.items():
+        sizes = settings.over(draft.cls, draft.sizes, among)
+        unknown = {size: value for size, value in sizes.items() if isinstance(value, Unknown)}
+        missing |= {
+            # a format that the file states of keys and values, and in words that are not read
+            "kv" if size == "format" else f"{draft.cls.name}.{size}": value
+            for size, value in unknown.items()
+        }
+        formats = {size for size in unknown if size.endswith("format") or size == "accumulator"}
+        shapes[key] = (
+            draft.cls
+            if set(unknown) - formats
+            # any format will do, as shapes tell numbers and never bits
+            else _mechanism(draft, sizes | dict.fromkeys(formats, "fp32"), fields)
+        )
+        parts[key] = draft.cls if unknown else shapes[key]
+    layers, shaped = (
+        tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers)
+        for found in (parts, shapes)
+    )
+    vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
+    context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
+    notes = settings.noted(reading.notes)
+    if missing:
+        like = _preset_like(fields.data, layers, name)
+        outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context, like)
+        raise UnknownSizes(_message(missing, fields, like), outline)
+    whole = tuple(tuple(part for part in layer if isinstance(part, Mechanism)) for layer in layers)
+    return Architecture(whole, name, notes, vocabulary, context)
+
+
+def _mechanism(draft: Draft, sizes: dict[str, Any], fields: Fields) -> Mechanism:
+    try:
+        return draft.cls(**sizes)
+    except SizeError as error:
+        raise fields.error(f"the sizes of a layer do not go together: {error}") from None
+
+
+def _message(missing: dict[str, Unknown], fields: Fields, like: str | None) -> str:
+    looked = list(dict.fromkeys(text for value in missing.values() for text in value.looked_for))
+    ways = " ".join(f"--set {name}=..." for name in missing)
+    return (
+        f"{fields.where}: {'; '.join(looked)}; sizes are not guessed: add it to the file, or pass"
+        f" {ways}" + (f"; or take the preset '{like}', which has them" if like else "")
+    )

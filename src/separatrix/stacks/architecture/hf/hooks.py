@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list
-from separatrix.stacks.architecture.hf.draft import Draft
-from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Fields, shown
+from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Draft, Fields, shown
 from separatrix.stacks.architecture.hf.kinds import listed, plain
 from separatrix.stacks.architecture.hf.notes import state_note
 from separatrix.stacks.architecture.hf.sizes import kernel, minimax_ported

@@ -10,8 +10,7 @@ from typing import Any
 
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.draft import Draft, Reading
-from separatrix.stacks.architecture.hf.fields import FIELDS, LARGEST, Fields, shown
+from separatrix.stacks.architecture.hf.fields import FIELDS, LARGEST, Draft, Fields, Reading, shown
 from separatrix.stacks.architecture.hf.hooks import BEFORE, NOTES, STATES, reusing
 from separatrix.stacks.architecture.hf.kinds import indices, numbered
 from separatrix.stacks.architecture.hf.layers import OVERRIDES, finished, kinds_of, per_layer

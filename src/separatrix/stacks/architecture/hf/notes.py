@@ -1,11 +1,18 @@
-"""What is taken for granted of the layers of every file."""
+"""What is taken for granted of the layers of every file, and the number format of keys and values
+where a file states it, as quantised releases do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from separatrix.stacks.architecture.hf.fields import Fields
+from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.stacks.architecture.hf.fields import FORMATS, Draft, Fields, Reading, Unknown, shown
 from separatrix.stacks.mechanisms import DSA, Mechanism
+from separatrix.stacks.mechanisms.base import ATTENTION
 
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
 ACCUMULATORS = (
@@ -66,3 +73,121 @@ def predicted_notes(fields: Fields) -> list[str]:
                 f"layers for multi-token prediction ('{name}' = {number}) are not part of the stack"
             ]
     return []
+
+
+STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
+QUANTISED = "hf_quant_config.json"
+"""Name of the file beside a config.json that states how a release is quantised."""
+_SECTIONS = ("quantization_config", "quantization", "compression_config")
+_NAMES: dict[str, str | None] = {
+    **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "float8", "float8_e4m3fn", "f8"), "fp8"),
+    **dict.fromkeys(("float8_e5m2", "e4m3", "e5m2"), "fp8"),
+    **FORMATS,
+    **{name: name for name in ("int8", "bf16", "fp16", "fp32")},
+    # one scale for the whole cache, of fp8 numbers, as AutoFP8 writes it
+    "static": "fp8",
+    **dict.fromkeys(("auto", "none", "")),
+}
+"""What files write -> format; None where it is the model's own."""
+_OF_CACHE = re.compile(r"(^|_)(kv|cache)(_|$)")
+_PER_TENSOR = (None, "tensor", "channel", "attn_head", "head")
+"""Strategies whose scales are weights; others keep scales of every token beside the numbers."""
+
+
+def with_quantised(data: Any, beside: Any) -> Any:
+    """The fields of a config.json, and with them the format of keys and values that the file
+    beside it states, as ModelOpt writes it.
+    """
+    fields, whole = json_object(data), json_object(beside)
+    section = None if whole is None else json_object(whole.get("quantization"))
+    if fields is None or section is None or fields.get("quantization") is not None:
+        return data
+    names = (*STATED, "quant_algo", "exclude_modules")
+    said = {name: section[name] for name in names if section.get(name) is not None}
+    return {**fields, "quantization": said} if said else data
+
+
+def stored(reading: Reading, fields: Fields) -> Reading:
+    """The reading with keys and values in the format that the file states. Where it states one
+    that is not known, the format is an unknown size. Raises ConfigError for two that disagree.
+    """
+    found = list(_found(fields.data, fields, ""))
+    if not found:
+        return reading
+    name, format_ = found[0]
+    for other, another in found[1:]:
+        if another != format_:
+            raise fields.error(
+                f"'{name}' and '{other}' state the format of keys and values and disagree; remove"
+                " the wrong one"
+            )
+    said = f"keys and values {format_}, as the file states in '{name}'"
+    usual = cache_note(fields.model_format())
+    notes = tuple(said if note == usual else note for note in reading.notes)
+
+    def formatted(draft: Draft) -> Draft:
+        softmax = draft.cls.group in ATTENTION
+        return Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
+
+    return replace(reading.mapped(formatted), notes=notes)
+
+
+def _found(
+    data: Mapping[Any, Any], fields: Fields, prefix: str
+) -> Iterator[tuple[str, str | Unknown]]:
+    """The fields that state a format other than the model's own, in any of the objects."""
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        inner = json_object(value)
+        if key in _SECTIONS and inner is not None:
+            yield from _found(inner, fields, f"{name}.")
+            yield from _of_quark(inner, name)
+        elif key in STATED:
+            fields.harmless(name)
+            format_ = _scheme(name, inner) if inner is not None else _named(name, value)
+            if format_ is not None:
+                yield name, format_
+        elif prefix and isinstance(key, str) and _OF_CACHE.search(key) and not _empty(value):
+            yield name, _unknown(name, value)
+
+
+def _of_quark(section: Mapping[Any, Any], prefix: str) -> Iterator[tuple[str, str | Unknown]]:
+    """Quark names the maps whose outputs are cached, and gives their format beside them."""
+    listed = (json_object(section.get("export")) or {}).get("kv_cache_group")
+    layers = json_object(section.get("layer_quant_config")) or {}
+    for pattern in json_list(listed) or []:
+        outputs = (json_object(layers.get(str(pattern))) or {}).get("output_tensors")
+        of_one = (json_object(outputs) or {}).get("dtype")
+        name = f"{prefix}.export.kv_cache_group"
+        format_ = _named(name, of_one)
+        yield name, _unknown(name, listed) if format_ is None else format_
+
+
+def _scheme(name: str, scheme: Mapping[str, Any]) -> str | Unknown:
+    """An object with `num_bits` and `type`, as compressed-tensors writes it."""
+    bits = scheme.get("num_bits")
+    kind = scheme.get("type", "float")
+    plain = scheme.get("dynamic") in (None, False) and scheme.get("strategy") in _PER_TENSOR
+    if not plain or type(bits) is not int or scheme.get("group_size") is not None:
+        return _unknown(name, dict(scheme))
+    return {(8, "float"): "fp8", (8, "int"): "int8"}.get((bits, kind)) or _unknown(
+        name, dict(scheme)
+    )
+
+
+def _named(name: str, value: Any) -> str | Unknown | None:
+    """A name such as FP8; None for the model's own format."""
+    if _empty(value):
+        return None
+    key = value.lower().removeprefix("torch.") if isinstance(value, str) else None
+    if key is None or key not in _NAMES:
+        return _unknown(name, value)
+    return _NAMES[key]
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value is False or json_object(value) == {} or json_list(value) == []
+
+
+def _unknown(name: str, value: Any) -> Unknown:
+    return Unknown((f"'{name}' is {shown(value)}, a format of keys and values that is not read",))

@@ -14,8 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from separatrix.stacks.architecture.hf.draft import Size, Unknown, Value
-from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, shown
+from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, Size, Unknown, Value, shown
 
 
 def factor(fields: Fields, *names: str) -> Fraction | Unknown:

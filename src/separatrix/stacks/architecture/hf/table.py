@@ -11,8 +11,7 @@ from dataclasses import fields as sizes_of
 from functools import lru_cache
 from typing import Any, Self
 
-from separatrix.stacks.architecture.hf.draft import Draft
-from separatrix.stacks.architecture.hf.fields import Fields
+from separatrix.stacks.architecture.hf.fields import Draft, Fields
 from separatrix.stacks.architecture.hf.hooks import BY, CHECKS
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way

@@ -16,8 +16,7 @@ from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.draft import Unknown
-from separatrix.stacks.architecture.hf.fields import Fields
+from separatrix.stacks.architecture.hf.fields import Fields, Unknown
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import (
