@@ -169,22 +169,6 @@ def _called(node: ast.expr, fields: Fields) -> str:
 # ---- what fields say beside sizes
 
 
-def _zero(fields: Fields, node: ast.expr) -> Value:
-    return fields.size(*_names(node), low=0)
-
-
-def _given(fields: Fields, node: ast.expr) -> Value:
-    return fields.optional_size(*_names(node))
-
-
-def _flag(fields: Fields, node: ast.expr) -> Value:
-    return bool(fields.flag(ast.unparse(node)))
-
-
-def _unless(fields: Fields, node: ast.expr) -> Value:
-    return fields.flag(ast.unparse(node)) is not False
-
-
 def _stated(fields: Fields, node: ast.expr) -> Value:
     """A flag that no class has a default for."""
     name = ast.unparse(node)
@@ -192,17 +176,17 @@ def _stated(fields: Fields, node: ast.expr) -> Value:
     return Unknown((f"'{name}' is missing",)) if said is None else said
 
 
-def _has(fields: Fields, node: ast.expr) -> Value:
-    return fields.has(ast.unparse(node))
-
-
-def _dtype(fields: Fields, node: ast.expr) -> Value:
-    """The format of a state, where a field states it."""
-    return fields.number_format(ast.unparse(node)) or "fp32"
-
-
-def _half(fields: Fields, node: ast.expr) -> Value:
-    return fields.size(ast.unparse(node), low=2) // 2
+_OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
+    "zero": lambda fields, node: fields.size(*_names(node), low=0),
+    "optional": lambda fields, node: fields.optional_size(*_names(node)),
+    "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
+    "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
+    "stated": _stated,
+    "has": lambda fields, node: fields.has(ast.unparse(node)),
+    # the format of a state, where a field states it
+    "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
+    "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
+}
 
 
 # ---- softmax attention
@@ -315,11 +299,6 @@ def _mamba_width(fields: Fields) -> Value:
                 f"{known[0][0]} is {known[0][1]}, but {what} is {size}; correct one of them"
             )
     return known[0][1] if known else ways[0][1]
-
-
-def _mamba_2_heads(fields: Fields) -> Value:
-    """Heads of a Mamba-2; those that are not in the file are channels / `head_dim`."""
-    return value_of("num_heads | hidden_size * expand / head_dim", fields)
 
 
 def _mamba_2_dim(fields: Fields) -> Value:
@@ -452,20 +431,7 @@ def _rwkv_heads(fields: Fields) -> Value:
     return fields.size("num_heads", "head_dim") if heads is None else heads
 
 
-def _moba_blocks(fields: Fields) -> Value:
-    """Beside its own, which flash-linear-attention counts among them."""
-    return fields.size("moba_topk", low=2) - 1
-
-
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "zero": _zero,
-    "optional": _given,
-    "flag": _flag,
-    "unless": _unless,
-    "stated": _stated,
-    "has": _has,
-    "dtype": _dtype,
-    "half": _half,
+_OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "window_or_null": _window_or_null,
     "falcon_kv": _falcon_kv,
     "mpt_kv": _mpt_kv,
@@ -473,21 +439,27 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "mimo_ported": mimo_ported,
     "ported": minimax_ported,
     "mamba_rank": _mamba_rank,
-    "per_head": _per_head,
     "mamba_width": _mamba_width,
-    "mamba_2_heads": _mamba_2_heads,
+    # of a Mamba-2, whose file may say channels and `head_dim` instead
+    "mamba_2_heads": lambda fields: value_of("num_heads | hidden_size * expand / head_dim", fields),
     "mamba_2_dim": _mamba_2_dim,
     "falcon_width": _falcon_width,
-    "whole_width": _whole_width,
-    "xlstm_dim": _xlstm_dim,
     "kernel": kernel,
     "kernel_or_silu": _kernel_or_silu,
     "value_heads": _value_heads,
     "hgrn_ratio": _hgrn_ratio,
     "feature": _feature,
     "normaliser": _normaliser,
-    "slot_channels": _slot_channels,
     "rwkv_heads": _rwkv_heads,
-    "moba_blocks": _moba_blocks,
+    # beside the own one, which flash-linear-attention counts among them
+    "moba_blocks": lambda fields: fields.size("moba_topk", low=2) - 1,
+}
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    **_OF_FIELDS,
+    **_OF_FILES,
+    "per_head": _per_head,
+    "whole_width": _whole_width,
+    "xlstm_dim": _xlstm_dim,
+    "slot_channels": _slot_channels,
 }
 """What expressions of the table may call."""

@@ -91,11 +91,6 @@ def _every_fourth_without(spot: Spot) -> Said:
     )
 
 
-def _in_windows(spot: Spot) -> Said:
-    """Sliding layers rotate, the others do not."""
-    return spot.local
-
-
 def _in_windows_or_dense(spot: Spot) -> Said:
     """And full layers with a dense MLP where those before the experts do not slide (Cohere 2 with
     experts).
@@ -107,19 +102,15 @@ def _in_windows_or_dense(spot: Spot) -> Said:
     return spot.local or (dense and unslid)
 
 
-def _in_windows_if_any(spot: Spot) -> Said:
-    """Where the file has a window; else every layer rotates."""
-    return spot.local if spot.fields.has("sliding_window") else rotary(spot)
+def _still(why: str) -> Said:
+    return False, f"no rotation in attention layers (assumed): {why}"
 
 
 def _if_use_mem_rope(spot: Spot) -> Said:
     said = spot.fields.flag("use_mem_rope")
     if said is not None:
         return said
-    return False, (
-        "no rotation in attention layers (assumed): 'use_mem_rope' does not say, and transformers"
-        " takes it so"
-    )
+    return _still("'use_mem_rope' does not say, and transformers takes it so")
 
 
 def _by_type(spot: Spot) -> Said:
@@ -129,10 +120,7 @@ def _by_type(spot: Spot) -> Said:
         raise spot.fields.wrong("position_embedding_type", "be a text such as 'rope'")
     if kind is not None:
         return kind == "rope" and rotary(spot)
-    return False, (
-        "no rotation in attention layers (assumed): 'position_embedding_type' does not say, and"
-        " transformers takes none"
-    )
+    return _still("'position_embedding_type' does not say, and transformers takes none")
 
 
 def _unless_null(spot: Spot) -> Said:
@@ -148,14 +136,6 @@ def _alibi(spot: Spot) -> bool | None:
     return None if name is None else spot.fields.flag(name)
 
 
-def _alibi_if_said(spot: Spot) -> Said:
-    return "alibi" if _alibi(spot) else rotary(spot)
-
-
-def _alibi_unless_said(spot: Spot) -> Said:
-    return "'alibi' is false" if _alibi(spot) is False else "alibi"
-
-
 def fla(spot: Spot) -> Said:
     """Attention layers of flash-linear-attention: the object `attn`, which may switch it off."""
     name = spot.find("use_rope")
@@ -167,10 +147,7 @@ def native(spot: Spot) -> Said:
     name = spot.find("rotary_emb_dim")
     if name is not None:
         return spot.fields.size(name, low=0) != 0
-    return False, (
-        "no rotation in attention layers (assumed): 'attn_cfg.rotary_emb_dim' does not say, and"
-        " mamba_ssm takes none"
-    )
+    return _still("'attn_cfg.rotary_emb_dim' does not say, and mamba_ssm takes none")
 
 
 def unplaced(spot: Spot) -> Said:
@@ -208,16 +185,18 @@ def _said(spot: Spot) -> Said:
 RULES: dict[str, Rule] = {
     "rotary": rotary,
     "every_fourth_without": _every_fourth_without,
-    "in_windows": _in_windows,
+    "in_windows": lambda spot: spot.local,
     "in_windows_or_dense": _in_windows_or_dense,
-    "in_windows_if_any": _in_windows_if_any,
+    "in_windows_if_any": lambda spot: (
+        spot.local if spot.fields.has("sliding_window") else rotary(spot)
+    ),
     "if_use_mem_rope": _if_use_mem_rope,
     "unless_mla_use_nope": lambda spot: spot.fields.flag("mla_use_nope") is False,
     "unless_null": _unless_null,
     "embedded": lambda spot: "embedded",
     "alibi": lambda spot: "alibi",
-    "alibi_if_said": _alibi_if_said,
-    "alibi_unless_said": _alibi_unless_said,
+    "alibi_if_said": lambda spot: "alibi" if _alibi(spot) else rotary(spot),
+    "alibi_unless_said": lambda spot: "'alibi' is false" if _alibi(spot) is False else "alibi",
     "none": unplaced,
     "by_type": _by_type,
     # every layer rotates half of a head, with a base that the file's ratio multiplies
