@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,22 +62,20 @@ class Plan:
         )
         if self.runs == self.ended:
             return [("runs", every), ("to do", "nothing")]
+        time = "not measured"
+        if self.seconds is not None:
+            time = (
+                f"about {duration(self.seconds)} with {_many(self.workers, 'worker')} on"
+                f" {self.device} if no run stops early; from some steps of"
+                f" {_many(self.measured, 'pack')}, here and now"
+            )
         return [
             ("runs", every),
             ("packs", f"{self.packs:,} of {_span(self.members)} models trained together"),
             ("parameters", f"{_span(self.parameters)} a model"),
             ("steps", f"at most {self.steps:,} model-steps, {self.flops:.1e} FLOPs"),
-            ("time", self._time()),
+            ("time", time),
         ]
-
-    def _time(self) -> str:
-        if self.seconds is None:
-            return "not measured"
-        on = f"{_many(self.workers, 'worker')} on {self.device}"
-        return (
-            f"about {duration(self.seconds)} with {on} if no run stops early; from some steps of"
-            f" {_many(self.measured, 'pack')}, here and now"
-        )
 
 
 def plan(
@@ -91,6 +89,7 @@ def plan(
     sizes = [len(pack.runs) for pack in packs]
     many = Counter(run.shape for run in left)
     parameters = {shape: _parameters(shape) for shape in many}
+    flops = (count * training_flops(shape, parameters[shape]) for shape, count in many.items())
     seconds, measured = _seconds(packs, workers, device)
     return Plan(
         name=wanted.name,
@@ -102,11 +101,9 @@ def plan(
         learning_rates=len({run.learning_rate for run in wanted.runs}),
         packs=len(packs),
         members=_ends(sizes),
-        parameters=_ends(list(parameters.values())),
+        parameters=_ends(parameters.values()),
         steps=sum(run.steps for run in left),
-        flops=sum(
-            count * training_flops(shape, parameters[shape]) for shape, count in many.items()
-        ),
+        flops=sum(flops),
         workers=workers,
         device=device,
         seconds=seconds,
@@ -129,20 +126,21 @@ def _seconds(packs: Sequence[Pack], workers: int, device: str) -> tuple[float | 
     """Seconds that all packs take, and of how many some steps were done for that."""
     costs = {pack: cost(pack) for pack in packs}
     by_shape: defaultdict[Run, float] = defaultdict(float)
+    first: dict[Run, Pack] = {}
     for pack, amount in costs.items():
         by_shape[pack.runs[0].shape] += amount
-    first = {pack.runs[0].shape: pack for pack in reversed(packs)}
-    dear = sorted(by_shape, key=lambda shape: -by_shape[shape])
-    chosen = [first[shape] for shape in dear[:MEASURED]]
-    if not chosen:
+        first.setdefault(pack.runs[0].shape, pack)
+    dear = sorted(by_shape, key=lambda shape: -by_shape[shape])[:MEASURED]
+    if not dear:
         return None, 0
-    taken = {pack: _all_steps(pack, device) for pack in chosen}
-    paces = {pack.runs[0].shape: seconds / costs[pack] for pack, seconds in taken.items()}
+    taken = {shape: _all_steps(first[shape], device) for shape in dear}
+    tried = {shape: costs[first[shape]] for shape in dear}
     # of shapes that were not tried: what the others took for their cost
-    known = sum(taken.values()) / sum(costs[pack] for pack in chosen)
-    total = sum(amount * paces.get(pack.runs[0].shape, known) for pack, amount in costs.items())
+    known = sum(taken.values()) / sum(tried.values())
+    paces = {shape: taken[shape] / tried[shape] for shape in dear}
+    total = sum(amount * paces.get(shape, known) for shape, amount in by_shape.items())
     longest = max(known * amount for amount in costs.values())
-    return max(total / workers, longest), len(chosen)
+    return max(total / workers, longest), len(dear)
 
 
 def _all_steps(pack: Pack, device: str) -> float:
@@ -160,7 +158,7 @@ def _all_steps(pack: Pack, device: str) -> float:
     return (time.perf_counter() - start) / done * pack.runs[0].steps
 
 
-def _ends(sizes: Sequence[int]) -> tuple[int, int]:
+def _ends(sizes: Collection[int]) -> tuple[int, int]:
     return (min(sizes, default=0), max(sizes, default=0))
 
 

@@ -74,14 +74,6 @@ class Trial:
         """Of answers; 0 where it diverged."""
         return _share(*self.outcome.answers)
 
-    def longer_accuracy(self, place: int) -> Fraction:
-        return _share(*self.outcome.longer_answers(place))
-
-    def rounded_accuracy(self, name: str) -> Fraction:
-        """With states rounded to a format; 0 where it diverged."""
-        found = next((one for one in self.outcome.formats if one.format == name), None)
-        return Fraction(0) if found is None else _share(found.right, found.due)
-
     @property
     def interval(self) -> Interval | None:
         """95 %, Wilson, over its test prompts, which are drawn from the seed: no two seeds share a
@@ -107,12 +99,10 @@ class Counts(NamedTuple):
     right: Numbers
     due: Numbers
 
-    def at(self, places: Any) -> Counts:
-        return Counts(*(column[places] for column in self))
-
     @property
     def ended(self) -> Counts:
-        return self.at((self.status == _DONE) | (self.status == _DIVERGED))
+        places = (self.status == _DONE) | (self.status == _DIVERGED)
+        return Counts(*(column[places] for column in self))
 
     @property
     def answers(self) -> tuple[Numbers, Numbers]:
@@ -139,14 +129,15 @@ class Rate:
     @classmethod
     def of(cls, learning_rate: float, trials: Iterable[Trial]) -> Rate:
         own = sorted(trials, key=lambda trial: trial.seed)
-        rows = [
-            (o.seed, WORDS.index(t.status), o.steps_done, o.correct, o.tested, o.right, o.due)
-            for t in own
-            for o in [t.outcome]
-        ]
+        rows: list[tuple[int, ...]] = []
+        for one in own:
+            o = one.outcome
+            counts = (o.steps_done, o.correct, o.tested, o.right, o.due)
+            rows.append((o.seed, WORDS.index(one.status), *counts))
+        columns = np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T
         return cls(
             learning_rate=learning_rate,
-            counts=Counts(*np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T),
+            counts=Counts(*columns),
             load=lambda places: [own[place] for place in places],
         )
 
@@ -173,12 +164,22 @@ class Rate:
         return _spread(self.ended.correct, np.maximum(self.ended.tested, 1))
 
     def rounded(self, name: str) -> Spread | None:
-        """The accuracy with states rounded to a format."""
-        return Spread.of([trial.rounded_accuracy(name) for trial in self.trials if trial.ended])
+        """The accuracy with states rounded to a format; 0 of what diverged."""
+        found = [
+            next(
+                (_share(one.right, one.due) for one in o.formats if one.format == name), Fraction(0)
+            )
+            for o in self._outcomes
+        ]
+        return Spread.of(found)
 
     def longer(self, place: int) -> Spread | None:
         """The accuracy at the longer size of this place."""
-        return Spread.of([trial.longer_accuracy(place) for trial in self.trials if trial.ended])
+        return Spread.of([_share(*o.longer_answers(place)) for o in self._outcomes])
+
+    @property
+    def _outcomes(self) -> list[Outcome]:
+        return [trial.outcome for trial in self.trials if trial.ended]
 
     @property
     def right(self) -> NDArray[np.bool_]:
