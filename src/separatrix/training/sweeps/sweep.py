@@ -7,7 +7,7 @@ import socket
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,8 @@ def sweep(
         check_choice(engine, workers=workers, device=device, address=address)
     modules = imported(imports)
     wanted = read(source, name)
+    # no other process has this name, and no other sweep of this one
+    owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with Store.create(store) as kept:
         kept.add(wanted.name, wanted.runs)
         keys = [run.key for run in wanted.runs]
@@ -73,25 +75,26 @@ def sweep(
             kept.retry(keys)
         if fresh:
             kept.renew(keys)
-        rows = rows_of(kept, wanted)
-        ended = [row for row in rows if row.status in ENDED]
+        ended = {row.key for row in rows_of(kept, wanted) if row.status in ENDED}
         if show:
-            _say(kept, wanted, ended)
-        if len(ended) < len(rows):
-            with _opened(engine, workers, device, address) as there:
-                packs = to_do(kept, wanted, ended, device=device, least=there.workers)
-                with watching(wanted.name, shown=show) as told:
-                    run_sweep(
-                        kept,
-                        packs,
-                        there,
-                        owner=_owner(),
-                        slice_seconds=slice_seconds,
-                        told=told,
-                        watched=wanted.runs,
-                        compile=compile,
-                        imports=modules,
-                    )
+            _say(kept, wanted, len(ended))
+        if len(ended) < len(keys):
+            if isinstance(engine, str):
+                opened = chosen(engine, workers=workers, device=device, address=address)
+            else:
+                opened = nullcontext(engine)
+            with opened as there, watching(wanted.name, shown=show) as told:
+                run_sweep(
+                    kept,
+                    to_do(kept, wanted, ended, device=device, least=there.workers),
+                    there,
+                    owner=owner,
+                    slice_seconds=slice_seconds,
+                    told=told,
+                    watched=wanted.runs,
+                    compile=compile,
+                    imports=modules,
+                )
         return summary(wanted.name, rows_of(kept, wanted))
 
 
@@ -109,15 +112,15 @@ def planned(
     check_choice("local", workers=workers, device=device, address="")
     wanted = read(source, name)
     many = workers or cores()
-    ended: list[Stored] = []
+    ended: set[str] = set()
     if Path(store).exists():
         keys = {run.key for run in wanted.runs}
         with Store.read(store) as kept:
-            ended = [row for row in kept.rows() if row.key in keys and row.status in ENDED]
+            ended = {row.key for row in kept.rows() if row.status in ENDED} & keys
             packs = to_do(kept, wanted, ended, device=device, least=many)
     else:
         packs = packed(wanted.runs, device=device, least=many)
-    return plan(wanted, packs, {row.key for row in ended}, workers=many, device=device)
+    return plan(wanted, packs, ended, workers=many, device=device)
 
 
 def read(source: Source, name: str = "") -> Sweep:
@@ -158,37 +161,20 @@ def rows_of(store: Store, wanted: Sweep) -> list[Stored]:
     return [found[run.key] for run in wanted.runs]
 
 
-def to_do(
-    store: Store, wanted: Sweep, ended: Sequence[Stored], *, device: str, least: int
-) -> list[Pack]:
+def to_do(store: Store, wanted: Sweep, ended: set[str], *, device: str, least: int) -> list[Pack]:
     """The packs that are still to train, those with a checkpoint as they were."""
-    over = {row.key for row in ended}
-    missing = [run.key for run in wanted.runs if run.key not in over]
-    return remaining(wanted.runs, over, store.packs(missing), device=device, least=least)
+    missing = [run.key for run in wanted.runs if run.key not in ended]
+    return remaining(wanted.runs, ended, store.packs(missing), device=device, least=least)
 
 
-def _opened(
-    engine: str | Engine, workers: int | None, device: str, address: str
-) -> AbstractContextManager[Engine]:
-    if isinstance(engine, Engine):
-        return nullcontext(engine)
-    return chosen(engine, workers=workers, device=device, address=address)
-
-
-def _owner() -> str:
-    """A name that no other process has, and no other sweep of this one."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
-
-
-def _say(store: Store, wanted: Sweep, ended: Sequence[Stored]) -> None:
+def _say(store: Store, wanted: Sweep, ended: int) -> None:
     if store.note:
         print(f"note: {store.note}", file=sys.stderr)
-    left = len(wanted.runs) - len(ended)
-    before = f", {len(ended):,} of which have ended before" if ended else ""
+    left = len(wanted.runs) - ended
+    before = f", {ended:,} of which have ended before" if ended else ""
     todo = f"; {left:,} to do" if ended and left else "" if left else "; nothing to do"
-    print(
-        f"{wanted.name}: {len(wanted.runs):,} runs in {store.path}{before}{todo}", file=sys.stderr
-    )
+    said = f"{wanted.name}: {len(wanted.runs):,} runs in {store.path}{before}{todo}"
+    print(said, file=sys.stderr)
 
 
 def check_choice(name: str, *, workers: int | None, device: str, address: str) -> None:
@@ -210,10 +196,7 @@ def check_choice(name: str, *, workers: int | None, device: str, address: str) -
 
 
 def chosen(name: str, *, workers: int | None, device: str, address: str) -> Engine:
-    """The engine of that name, with its workers at hand. Raises what `check_choice` and the engine
-    itself raise.
-    """
-    check_choice(name, workers=workers, device=device, address=address)
+    """The engine of that name, with its workers at hand. Raises what the engine itself raises."""
     if name == "local":
         from separatrix.training.sweeps.engines.pool import LocalEngine
 

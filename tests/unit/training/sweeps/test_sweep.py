@@ -25,7 +25,7 @@ from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Work
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
-from separatrix.training.sweeps.sweep import Source, chosen, read
+from separatrix.training.sweeps.sweep import Source, check_choice, read
 
 FILE = """\
 baseline: {task: 'eva:n=8', steps: 5}
@@ -255,9 +255,9 @@ def test_a_dry_run_of_what_is_there_has_nothing_to_do(
 
 def test_settings_that_do_not_fit() -> None:
     with pytest.raises(UnknownNameError, match="'local'"):
-        chosen("locl", workers=None, device="cpu", address="")
+        check_choice("locl", workers=None, device="cpu", address="")
     with pytest.raises(SpecError, match="--engine ray"):
-        chosen("local", workers=1, device="cpu", address="host:1")
+        check_choice("local", workers=1, device="cpu", address="host:1")
     with pytest.raises(SizeError, match="slice_seconds is 0"):
         sx.sweep([], slice_seconds=0)
 

@@ -12,13 +12,13 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from separatrix.core.errors import EngineError, SizeError, first_line
 from separatrix.training.packs import Slice, Update
@@ -54,7 +54,7 @@ def cores() -> int:
 
 class Processes(Generic[Argument, Value]):
     """At most `most` processes that compute `function`, each after `first`; both picklable. They
-    start when there is something to do. `placed` makes an argument that of a worker's number.
+    start when there is something to do.
     """
 
     def __init__(
@@ -63,7 +63,6 @@ class Processes(Generic[Argument, Value]):
         most: int | None = None,
         *,
         first: Callable[[], None] | None = None,
-        placed: Callable[[Argument, int], Argument] | None = None,
     ) -> None:
         most = cores() if most is None else most
         # a bool is an int to isinstance, but no number of processes
@@ -71,21 +70,20 @@ class Processes(Generic[Argument, Value]):
             raise SizeError(f"{most!r} processes; it must be an integer of at least 1")
         self.most = most
         self._opening = pickle.dumps((function, first))
-        self._placed = placed or (lambda argument, worker: argument)
         self._workers: list[_Worker] = []
         self._queue: deque[tuple[int, str, Argument]] = deque()
         self._tickets = count(1)
         self._back: list[tuple[int, Value | Exception | Lost]] = []
         self._unready = 0
 
-    def submit(self, argument: Argument, kind: str = "") -> int:
+    def submit(self, argument: Argument, /, kind: str = "") -> int:
         """A ticket for what will come back. A worker that did this `kind` last is preferred."""
         ticket = next(self._tickets)
         self._queue.append((ticket, kind, argument))
         self._give()
         return ticket
 
-    def wait(self, timeout: float) -> list[tuple[int, Value | Exception | Lost]]:
+    def wait(self, timeout: float) -> Sequence[tuple[int, Value | Exception | Lost]]:
         """What has come back, by ticket: what the function returned or raised, or how its process
         ended. At the latest after `timeout` seconds.
 
@@ -105,6 +103,10 @@ class Processes(Generic[Argument, Value]):
         back, self._back = self._back, []
         return back
 
+    def placed(self, argument: Argument, worker: int) -> Argument:
+        """The argument for the worker of this number."""
+        return argument
+
     def close(self) -> None:
         """Ends every process, whatever it is doing."""
         workers, self._workers = self._workers, []
@@ -116,7 +118,7 @@ class Processes(Generic[Argument, Value]):
         for worker in workers:
             worker.gone(max(0.05, end - time.monotonic()))
 
-    def __enter__(self) -> Processes[Argument, Value]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -165,7 +167,7 @@ class Processes(Generic[Argument, Value]):
             worker = at_hand or next((one for one in free if one.kind not in kinds), free[0])
             free.remove(worker)
             worker.ticket, worker.kind = ticket, kind
-            worker.send(pickle.dumps(self._placed(argument, worker.number)))
+            worker.send(pickle.dumps(self.placed(argument, worker.number)))
         starting = sum(not worker.ready for worker in self._workers)
         numbers = iter(set(range(self.most)) - {worker.number for worker in self._workers})
         for _ in range(min(len(self._queue) - starting, self.most - len(self._workers))):
@@ -203,7 +205,7 @@ class _Worker:
         return f"worker process {self.process.pid} was killed by {by}"
 
 
-class LocalEngine(Engine):
+class LocalEngine(Processes[Slice, Update | Failed], Engine):
     """Processes of this machine. On `cuda` they share its devices in turn, one each unless
     `processes` says otherwise.
 
@@ -216,31 +218,24 @@ class LocalEngine(Engine):
         self._devices = devices(device)
         if processes is None and self._devices != ["cpu"]:
             processes = len(self._devices)
-        self._processes: Processes[Slice, Update | Failed] = Processes(
-            partial(attempted, train if work is None else work),
-            processes,
-            first=load if work is None else None,
-            placed=self._placed,
-        )
+        function = partial(attempted, work or train)
+        super().__init__(function, processes, first=None if work else load)
 
     @property
     def workers(self) -> int:
-        return self._processes.most
+        return self.most
 
-    def _placed(self, piece: Slice, worker: int) -> Slice:
-        return replace(piece, device=self._devices[worker % len(self._devices)])
+    def submit(self, piece: Slice, kind: str = "") -> int:
+        return super().submit(piece, piece.pack.key)
 
-    def submit(self, piece: Slice) -> int:
-        return self._processes.submit(piece, piece.pack.key)
+    def placed(self, argument: Slice, worker: int) -> Slice:
+        return replace(argument, device=self._devices[worker % len(self._devices)])
 
     def wait(self, timeout: float) -> list[tuple[int, Result]]:
         return [
             (ticket, Failed(described(back)) if isinstance(back, Exception) else back)
-            for ticket, back in self._processes.wait(timeout)
+            for ticket, back in super().wait(timeout)
         ]
-
-    def close(self) -> None:
-        self._processes.close()
 
 
 def devices(device: str) -> list[str]:
