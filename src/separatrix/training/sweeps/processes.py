@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -67,16 +68,6 @@ def this_machine() -> str:
     return sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def command_of(number: int) -> str:
-    """What a process of this machine was started as, shortened; "" where that cannot be read."""
-    try:
-        words = (_PROC / str(number) / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    text = b" ".join(words).decode(errors="replace")
-    return " ".join(text.split())[:60]
-
-
 def _lives(number: int, started: str) -> bool:
     try:
         os.kill(number, 0)
@@ -100,7 +91,6 @@ def _status(number: int) -> tuple[str, str]:
     return fields[0], fields[19]
 
 
-_LOCKS = Path("/proc/locks")
 _MOST_NAMED = 3
 
 
@@ -108,29 +98,32 @@ def lock_holders(path: Path) -> str:
     """The processes that hold a lock on an SQLite file for writing, such as "process 4711 (sqlite3
     runs.db)"; "another program" where the system does not say.
     """
-    files = {_number(path.with_name(path.name + end)) for end in ("", "-wal", "-shm")}
+    inodes: set[str] = set()
+    for end in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            inodes.add(str(path.with_name(path.name + end).stat().st_ino))
     try:
-        lines = _LOCKS.read_text().splitlines()
+        lines = (_PROC / "locks").read_text().splitlines()
     except OSError:
         lines = []
     numbers = set()
     for line in lines:
         words = line.split()
         # "1: POSIX ADVISORY WRITE 4711 fe:00:2678931 120 120"; those that wait have "->" in front
-        if len(words) >= 6 and words[3] == "WRITE" and words[5].rpartition(":")[2] in files:
+        if len(words) >= 6 and words[3] == "WRITE" and words[5].rpartition(":")[2] in inodes:
             numbers.add(int(words[4]))
     others = sorted(number for number in numbers if number > 0 and number != os.getpid())
     if not others:
         return "another program"
-    named = [f"process {number} ({command_of(number) or '?'})" for number in others[:_MOST_NAMED]]
+    named: list[str] = []
+    for number in others[:_MOST_NAMED]:
+        # what it was started as
+        command = "?"
+        with suppress(OSError):
+            words = (_PROC / str(number) / "cmdline").read_bytes().replace(b"\0", b" ")
+            command = " ".join(words.decode(errors="replace").split())[:60] or "?"
+        named.append(f"process {number} ({command})")
     return " and ".join(named)
-
-
-def _number(path: Path) -> str | None:
-    try:
-        return str(path.stat().st_ino)
-    except OSError:
-        return None
 
 
 class Stopping:

@@ -192,31 +192,26 @@ class Reading:
         """What a run ended with before it was trained again, the first of it first."""
         return self.rows(where="replaced = 1 AND key = ?", values=(key,))
 
-    def numbered(self, ids: Sequence[int]) -> list[tuple[int, Stored]]:
-        """The runs of these rows, by number."""
+    def numbered(self, ids: Sequence[int]) -> list[Stored]:
+        """The runs of these rows."""
         where = "id IN (SELECT value FROM json_each(?))"
-        return list(
-            zip(sorted(ids), self.rows(where=where, values=(json.dumps([*ids]),)), strict=True)
-        )
+        rows = self.rows(where=where, values=(json.dumps([*ids]),))
+        found = dict(zip(sorted(ids), rows, strict=True))
+        return [found[number] for number in ids]
 
     def metrics(self, key: str) -> list[Metric]:
         """A run's metrics by step; the loss is NaN where it was no number."""
         # lists do without reading stacks and tasks
         from separatrix.training.packs import Metric
 
-        query = (
-            "SELECT metrics.step, loss, accuracy, metrics.learning_rate FROM metrics"
-            " JOIN runs ON runs.id = metrics.run WHERE runs.key = ? AND replaced = 0"
-            " ORDER BY metrics.step"
-        )
-        with self._database.reading() as connection:
-            return [
-                Metric(key, step, *(math.nan if number is None else number for number in numbers))
-                for step, *numbers in connection.execute(query, (key,))
-            ]
+        found = self.all_metrics(where="replaced = 0 AND key = ?", values=(key,))
+        return [
+            Metric(key, step, *(math.nan if number is None else number for number in numbers))
+            for key, step, *numbers in found
+        ]
 
     def all_metrics(
-        self, sweep: str | None = None, status: str | None = None
+        self, sweep: str | None = None, status: str | None = None, **more: Any
     ) -> list[tuple[str, int, float | None, float | None, float | None]]:
         """The metrics of many runs as rows (key, step, loss, accuracy, learning rate)."""
         around = (
@@ -224,7 +219,7 @@ class Reading:
             " ON metrics.run = number ORDER BY number, step"
         )
         columns = {"number": "runs.id", "name": "runs.key"}
-        return self._select(columns, sweep, status, around=around)
+        return self._select(columns, sweep, status, around=around, **more)
 
     def counts(self, sweep: str | None = None) -> dict[str, int]:
         """How many runs have each status, statuses without a run left out."""

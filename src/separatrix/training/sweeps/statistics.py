@@ -405,8 +405,7 @@ def stored_summary(name: str, path: Path) -> Summary:
 
     def load(ids: Numbers, places: Sequence[int]) -> list[Trial]:
         with Store.read(path) as store:
-            rows = {number: _trial(row) for number, row in store.numbered(ids[[*places]].tolist())}
-        return [rows[number] for number in ids[[*places]].tolist()]
+            return list(map(_trial, store.numbered(ids[[*places]].tolist())))
 
     found: dict[Run, list[Rate]] = {}
     for text, rate, ids, *numbers in columns:
