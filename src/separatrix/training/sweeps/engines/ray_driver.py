@@ -15,7 +15,7 @@ import pickle
 import re
 import socket
 import time
-from collections import Counter, deque
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -120,10 +120,8 @@ class _Slot:
     actor: Any
     ready: bool = False
     ticket: int | None = None
-    pack: str = ""
-    """Key of the pack that is in its memory."""
     last: bytes = b""
-    """Digest of the checkpoint that it gave last, and has."""
+    """Digest of the checkpoint that it gave last, and has with the models in its memory."""
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -156,7 +154,8 @@ class _Cluster:
         self._where = f"the Ray cluster at {job.head}"
         self._work: Work = pickle.loads(job.work)
         self._slots: list[_Slot] = []
-        self._queue: deque[tuple[int, Slice]] = deque()
+        self._queue: list[tuple[int, Slice, bytes]] = []
+        """Tickets, slices, and digests of their checkpoints."""
         self._events: SimpleQueue[tuple[Any, Any] | None] = SimpleQueue()
         """Tickets and slices, slots and futures, or None at the end."""
         self._false_starts: Counter[str] = Counter()
@@ -189,7 +188,7 @@ class _Cluster:
             if isinstance(who, _Slot):
                 self._take(who, what)
             else:
-                self._queue.append((who, what))
+                self._queue.append((who, what, _digest(what.checkpoint)))
             self._assign()
         for slot in [*self._slots]:
             slot.ticket = None
@@ -293,22 +292,20 @@ class _Cluster:
     # slices
 
     def _assign(self) -> None:
-        """Gives what waits to free workers: a pack to the one that has it in memory, first. A
-        worker goes on from the checkpoint that it has; another is sent.
+        """Gives what waits to free workers: first to the one that has it in memory, and goes on
+        from the checkpoint that it has; another is sent.
         """
         for in_memory in (True, False):
-            for ticket, piece in list(self._queue):
-                pack = piece.pack.key
+            for order in [*self._queue]:
+                ticket, piece, digest = order
                 free = (slot for slot in self._slots if slot.ready and slot.ticket is None)
-                slot = next((one for one in free if one.pack == pack or not in_memory), None)
-                if slot is None:
+                slot = next((one for one in free if not in_memory or one.last == digest), None)
+                if slot is None or (in_memory and not digest):
                     continue
-                self._queue.remove((ticket, piece))
-                last = piece.checkpoint is not None and _digest(piece.checkpoint) == slot.last
-                slot.pack = pack
+                self._queue.remove(order)
                 slot.ticket = ticket
-                sent = replace(piece, checkpoint=None) if last else piece
-                self._expect(slot, slot.actor.compute.remote(sent, last))
+                sent = replace(piece, checkpoint=None) if in_memory else piece
+                self._expect(slot, slot.actor.compute.remote(sent, in_memory))
 
     def _take(self, slot: _Slot, future: Any) -> None:
         """What an actor gave: its hello at first, then updates."""
@@ -324,10 +321,7 @@ class _Cluster:
         elif slot.ready:
             self._pipe.send((slot.ticket, update := future.result()))
             slot.ticket = None
-            checkpoint = None if isinstance(update, Failed) else update.checkpoint
-            slot.last = b"" if checkpoint is None else _digest(checkpoint)
-            if checkpoint is None:
-                slot.pack = ""
+            slot.last = _digest(None if isinstance(update, Failed) else update.checkpoint)
         else:
             version, host = future.result()
             slot.ready = version == code_version()
@@ -340,8 +334,8 @@ class _Cluster:
                 )
 
 
-def _digest(checkpoint: bytes) -> bytes:
-    return sha256(checkpoint).digest()
+def _digest(checkpoint: bytes | None) -> bytes:
+    return b"" if checkpoint is None else sha256(checkpoint).digest()
 
 
 def connected(job: Job) -> Any:
@@ -358,22 +352,16 @@ def connected(job: Job) -> Any:
             include_dashboard=False,
         )
     except (Exception, SystemExit) as error:
-        raise EngineError(f"Ray cannot connect to {job.head}: {_refusal(error)}") from None
+        said = f"{type(error).__name__}: {first_line(error)}"
+        versions = _VERSIONS.findall(str(error))
+        if len(versions) == 2:
+            there, here = (f"Ray {ray} with Python {python}" for ray, python in versions)
+            said = f"it runs {there}, and here is {here}; all need the same"
+        raise EngineError(f"Ray cannot connect to {job.head}: {said}") from None
     return ray
 
 
 _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
-
-
-def _refusal(error: BaseException) -> str:
-    """One line for what `ray.init` raised."""
-    versions = _VERSIONS.findall(str(error))
-    if len(versions) != 2:
-        return f"{type(error).__name__}: {first_line(error)}"
-    there, here = (f"Ray {ray} with Python {python}" for ray, python in versions)
-    return f"it runs {there}, and here is {here}; all need the same"
-
-
 _RAISED = re.compile(r"^\w*(?:Error|Exception): .*$", re.MULTILINE)
 _DETAIL = re.compile(r"(?:Worker exit detail|The actor is dead because): (.*?)[.\n]")
 
