@@ -22,7 +22,7 @@ from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.training.run import Run
 from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL, STATUSES, digest, seals
-from separatrix.training.sweeps.statistics import stored_summary
+from separatrix.training.sweeps.statistics import summary
 from separatrix.training.sweeps.store import Store
 
 COLUMNS = "key, specification, cell, sweep, status, outcome, step, seconds, version, host, created"
@@ -83,7 +83,7 @@ def main() -> None:
         path = Path(folder, "runs.sqlite")
         fill(path, chosen.cells, chosen.rates, chosen.seeds)
         start = time.process_time()
-        found = stored_summary("s", path)
+        found = summary("s", path)
         summed = time.process_time()
         best = tables.best_rows(found)
         tables.notes(found)

@@ -166,11 +166,11 @@ def _write_page(files: list[Path], store: Path, sweep: str | None, status: str |
 
 def _summed(store: Path, sweep: str | None) -> Summary:
     """What a sweep shows; its store's only one where none is named."""
-    from separatrix.training.sweeps.statistics import stored_summary
+    from separatrix.training.sweeps.statistics import summary
 
     with opened(store, sweep) as kept:
         name = sweep if sweep is not None else _only_sweep(kept)
-    return stored_summary(name, store)
+    return summary(name, store)
 
 
 def print_summary(found: Summary, as_json: bool) -> None:

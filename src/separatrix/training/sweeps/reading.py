@@ -261,10 +261,12 @@ class Reading:
             )
             return Standing(counts.fetchall(), training.fetchall(), [row[:4] for row in best])
 
-    def shown(self, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
-        """What a sweep's summary is made of: `shown` of this file."""
+    def shown(
+        self, sweep: str, keys: Sequence[str] | None = None
+    ) -> tuple[list[tuple[Any, ...]], set[str]]:
+        """What the summary of a sweep, or of some of its runs, is made of: `shown` of this file."""
         with self._database.reading() as connection:
-            return shown(connection, sweep)
+            return shown(connection, sweep, keys)
 
 
 def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
@@ -295,7 +297,9 @@ def begun_packs(
     return packs
 
 
-def shown(connection: sqlite3.Connection, sweep: str) -> tuple[list[tuple[Any, ...]], set[str]]:
+def shown(
+    connection: sqlite3.Connection, sweep: str, keys: Sequence[str] | None
+) -> tuple[list[tuple[Any, ...]], set[str]]:
     """What a sweep's summary is made of, from the index `shown` alone: for each cell (in the order
     of their first runs) and rate its text, the rate, the rows' numbers, and columns of seeds,
     statuses (the place in STATUSES, and behind them damaged), steps, and right answers of those
@@ -306,10 +310,10 @@ def shown(connection: sqlite3.Connection, sweep: str) -> tuple[list[tuple[Any, .
     import numpy as np
 
     texts: dict[int, str] = dict(connection.execute("SELECT id, specification FROM cells"))
-    (text,) = connection.execute(
-        "SELECT group_concat(run) FROM (SELECT run FROM members WHERE sweep = ? ORDER BY position)",
-        (sweep,),
-    ).fetchone()
+    only = "" if keys is None else f" AND run IN (SELECT id FROM runs WHERE {LISTED})"
+    asked = f"SELECT run FROM members WHERE sweep = ?{only} ORDER BY position"
+    values = (sweep,) if keys is None else (sweep, json.dumps(keys))
+    (text,) = connection.execute(f"SELECT group_concat(run) FROM ({asked})", values).fetchone()
     members = np.fromstring(text or "", np.int64, sep=",")
     broken: list[int] = []
     if len(members) <= HASHED:

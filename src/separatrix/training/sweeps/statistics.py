@@ -18,7 +18,7 @@ left out of every other number.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -41,7 +41,7 @@ from separatrix.tasks.resized import repeats
 from separatrix.training.compare import Tried, Unequal, differences
 from separatrix.training.record import drawn
 from separatrix.training.run import Run
-from separatrix.training.sweeps.cells import Proved, cells, label, proved, varied
+from separatrix.training.sweeps.cells import Proved, label, proved, varied
 from separatrix.training.sweeps.schema import DAMAGED, STATUSES
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Status, Stored
@@ -125,21 +125,6 @@ class Rate:
     learning_rate: float
     counts: Counts
     load: Load
-
-    @classmethod
-    def of(cls, learning_rate: float, trials: Iterable[Trial]) -> Rate:
-        own = sorted(trials, key=lambda trial: trial.seed)
-        rows: list[tuple[int, ...]] = []
-        for one in own:
-            o = one.outcome
-            counts = (o.steps_done, o.correct, o.tested, o.right, o.due)
-            rows.append((o.seed, WORDS.index(one.status), *counts))
-        columns = np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T
-        return cls(
-            learning_rate=learning_rate,
-            counts=Counts(*columns),
-            load=lambda places: [own[place] for place in places],
-        )
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -384,38 +369,30 @@ def _mean(right: Numbers, due: Numbers) -> Fraction:
     return sum(sums, Fraction(0)) / len(right)
 
 
-def summary(name: str, rows: Iterable[Stored]) -> Summary:
-    """What runs of a store show, cells in the order of their first runs."""
-    stored = {row.run: row for row in rows}
-    found: dict[Run, list[Rate]] = {}
-    for cell, runs in cells(stored).items():
-        trials: dict[float, list[Trial]] = {}
-        for run in runs:
-            trials.setdefault(run.learning_rate, []).append(_trial(stored[run]))
-        found[cell] = [Rate.of(rate, own) for rate, own in trials.items()]
-    return _summary(name, found, {row.version for row in stored.values()})
-
-
-def stored_summary(name: str, path: Path) -> Summary:
-    """The same of a sweep of a store, read cell by cell from what is sealed: of a million runs in
-    seconds. Trials are read when they are asked for. Raises StoreError.
+def summary(name: str, path: Path, keys: Sequence[str] | None = None) -> Summary:
+    """What the runs of a sweep in a store show, cells in the order of their first runs. It is read
+    cell by cell from what is sealed: of a million runs in seconds. Trials are read when they are
+    asked for; with `keys` those of these runs at once, and no others. Raises StoreError.
     """
+    trials: dict[int, Trial] = {}
     with Store.read(path) as store:
-        columns, versions = store.shown(name)
+        columns, versions = store.shown(name, keys)
+        if keys is not None:
+            every = [number for _, _, ids, *_ in columns for number in ids.tolist()]
+            trials = dict(zip(every, map(_trial, store.numbered(every)), strict=True))
 
     def load(ids: Numbers, places: Sequence[int]) -> list[Trial]:
+        wanted = ids[[*places]].tolist()
+        if keys is not None:
+            return [trials[number] for number in wanted]
         with Store.read(path) as store:
-            return list(map(_trial, store.numbered(ids[[*places]].tolist())))
+            return list(map(_trial, store.numbered(wanted)))
 
     found: dict[Run, list[Rate]] = {}
     for text, rate, ids, *numbers in columns:
         run = Run.from_json(json.loads(text) | {"seed": 0, "learning_rate": 1.0})
         own = Rate(learning_rate=rate, counts=Counts(*numbers), load=partial(load, ids))
         found.setdefault(run, []).append(own)
-    return _summary(name, found, versions)
-
-
-def _summary(name: str, found: Mapping[Run, Sequence[Rate]], versions: Iterable[str]) -> Summary:
     names = varied(found)
     measured = [
         _measured(run, sorted(rates, key=lambda rate: rate.learning_rate), label(run, names))

@@ -95,7 +95,7 @@ def sweep(
                     compile=compile,
                     imports=modules,
                 )
-        return summary(wanted.name, rows_of(kept, wanted))
+        return summary(wanted.name, kept.path, keys)
 
 
 def planned(

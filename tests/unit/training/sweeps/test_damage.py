@@ -127,9 +127,9 @@ def test_commands_name_what_is_damaged(path: Path, capsys: pytest.CaptureFixture
 
 def test_what_summaries_are_made_of_is_sealed(path: Path) -> None:
     """A number that was changed in the index alone, where no text is looked at."""
-    from separatrix.training.sweeps.statistics import stored_summary
+    from separatrix.training.sweeps.statistics import summary
 
-    assert stored_summary("a", path).count("done") == 2
+    assert summary("a", path).count("done") == 2
     with sqlite3.connect(path) as connection:
         page, size = connection.execute(
             "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master"
@@ -141,18 +141,18 @@ def test_what_summaries_are_made_of_is_sealed(path: Path) -> None:
     at = data.index((2000).to_bytes(2), (page - 1) * size)
     assert at < page * size
     path.write_bytes(data[:at] + (1999).to_bytes(2) + data[at + 2 :])
-    found = stored_summary("a", path)
+    found = summary("a", path)
     assert (found.count("done"), found.count("damaged"), len(found.damaged)) == (1, 1, 1)
 
 
 def test_the_text_of_a_cell_is_checked(path: Path) -> None:
-    from separatrix.training.sweeps.statistics import stored_summary
+    from separatrix.training.sweeps.statistics import summary
 
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE cells SET specification = replace(specification, 'n=4', 'n=5')")
     connection.close()
     with pytest.raises(StoreError, match="cell is another"):
-        stored_summary("a", path)
+        summary("a", path)
 
 
 def test_a_seal_sees_every_change_of_one_number() -> None:

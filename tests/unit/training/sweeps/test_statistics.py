@@ -5,29 +5,24 @@ cases.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
-from support.toy_runs import update
 
 from separatrix.cli.report import sweeps as tables
-from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.numbers.seeds import Spread, best_rate
-from separatrix.training.packs import Pack
 from separatrix.training.run import Run
-from separatrix.training.sweeps.statistics import (
-    Measured,
-    Rate,
-    Summary,
-    Trial,
-    stored_summary,
-    summary,
-)
+from separatrix.training.sweeps import statistics
+from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL
+from separatrix.training.sweeps.statistics import WORDS, Counts, Measured, Rate, Summary, Trial
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
 
@@ -67,6 +62,48 @@ def stored(run: Run, given: Given, longer: tuple[int, ...] = ()) -> Stored:
         step=0,
         owner=None,
         host="",
+    )
+
+
+def summary(name: str, rows: Sequence[Stored]) -> Summary:
+    """Of a store with these rows."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "runs.db")
+        with Store.create(path) as store, store._database.transaction() as connection:
+            for place, row in enumerate(rows):
+                steps = 0 if row.outcome is None else row.outcome.steps_done
+                key = sha256(row.specification)
+                values = (key, row.specification, row.status, row.result, row.version, name, steps)
+                connection.execute(ADD_CELL, values[:2])
+                connection.execute(INSERT, values)
+                connection.execute("INSERT INTO members VALUES (?, ?, ?)", (name, place + 1, place))
+        found = statistics.summary(name, path, [sha256(row.specification) for row in rows])
+        later = statistics.summary(name, path)
+        assert tables.data(later) == tables.data(found)
+        assert not found.damaged
+    return found
+
+
+INSERT = (
+    "INSERT INTO runs (key, specification, status, outcome, version, sweep, step, created, cell,"
+    " digest, seal) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, cell,"
+    " iif(?4 IS NULL, NULL, digest(?1, ?2, ?3, ?5, ?4)),"
+    " iif(?4 IS NULL, NULL, seal(cell, json_extract(?2, '$.learning_rate'),"
+    f" json_extract(?2, '$.seed'), ?3, ?4)) FROM (SELECT {FIND_CELL} AS cell)"
+)
+
+
+def rate_of(learning_rate: float, trials: Iterable[Trial]) -> Rate:
+    own = sorted(trials, key=lambda trial: trial.seed)
+    rows: list[tuple[int, ...]] = []
+    for one in own:
+        o = one.outcome
+        counts = (o.steps_done, o.correct, o.tested, o.right, o.due)
+        rows.append((o.seed, WORDS.index(one.status), *counts))
+    return Rate(
+        learning_rate=learning_rate,
+        counts=Counts(*np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T),
+        load=lambda places: [own[place] for place in places],
     )
 
 
@@ -148,7 +185,7 @@ def test_no_choice_flatters_what_is_held_out() -> None:
             label="",
             run=RUN,
             rates=tuple(
-                Rate.of(rate, map(trial, range(3), given))
+                rate_of(rate, map(trial, range(3), given))
                 for rate, given in ((1e-3, case[:3]), (1e-2, case[3:]))
             ),
             proved=None,
@@ -199,7 +236,7 @@ def test_what_is_held_out_by_definition() -> None:
     rng = random.Random(0)
     for _ in range(400):
         rates = tuple(
-            Rate.of(
+            rate_of(
                 rate,
                 [of_answers(s, rng) for s in range(rng.randint(1, 6)) if rng.random() < 0.9],
             )
@@ -219,34 +256,6 @@ def test_what_is_held_out_by_definition() -> None:
             assert rate.solved == sum(t.accuracy >= Fraction(99, 100) for t in ended)
         values = {r.learning_rate: [t.accuracy for t in r.trials if t.ended] for r in rates}
         assert (cell.best and cell.best.learning_rate) == best_rate(values)
-
-
-def test_a_summary_of_a_store_is_that_of_its_rows(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
-    runs = [
-        replace(RUN, seed=seed, learning_rate=rate, width=width)
-        for width in (32, 16)
-        for rate in (1e-2, 1e-3)
-        for seed in (3, 0, 1)
-    ]
-    with Store.create(path, version="1") as store:
-        store.add("other", [replace(RUN, seed=9), runs[0]])
-        store.add("s", runs)
-        for place, run in enumerate(runs):
-            alone = Pack((run,))
-            store.claim(alone.keys, "me")
-            if place % 5 == 3:
-                store.fail(alone.keys, "no luck", "me")
-            elif place % 5:
-                row = stored(run, "diverged" if place % 5 == 2 else 80 + place)
-                assert row.outcome is not None
-                last = replace(
-                    update(alone, 9, checkpoint=None), finished=((run.key, row.outcome),)
-                )
-                store.tell(alone, last, "me")
-    with Store.read(path) as store:
-        rows = store.rows("s")
-    assert tables.data(stored_summary("s", path)) == tables.data(summary("s", rows))
 
 
 def test_the_rule_of_stopping_asks_for_steps() -> None:
