@@ -184,8 +184,8 @@ def build(out: Path) -> str:
 def page() -> str:
     """The page as it is served, with links to the site; opened as a file it says what it lacks."""
     html = (PAGE / "page.html").read_text(encoding="utf-8")
-    links = {"Site": "../index.html", "Lesson": "../lesson.html", "Theory": "../theory/index.html"}
-    inside = "".join(f'<a href="{target}">{name}</a>' for name, target in links.items())
+    links = {"Site": "index", "Lesson": "lesson", "Theory": "theory/index", "Report": "report"}
+    inside = "".join(f'<a href="../{target}.html">{name}</a>' for name, target in links.items())
     html = html.replace("<header>", f'<header>\n  <nav aria-label="Site">{inside}</nav>')
     own = '<script src="opened.js" defer></script>\n'
     return html.replace("<script", f"{own}<script", 1)

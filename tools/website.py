@@ -545,6 +545,9 @@ def build(out: Path, katex_from: Path, explorer: Path, evidence: Path, builder: 
     if site.report:
         (pages / "report").mkdir()
         (pages / "report" / "index.html").write_text(site.report, encoding="utf-8")
+    start = pages / "explore" / "start.json"
+    links = {key: f"../{page.path.removesuffix('.md')}.html" for key, page in site.theorems.items()}
+    start.write_text(json.dumps({**read_json(start), "links": links}), encoding="utf-8")
     (pages / "python.md").write_text(python_page(), encoding="utf-8")
     for page in site.pages:
         path = pages / page.path

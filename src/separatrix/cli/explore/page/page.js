@@ -276,9 +276,13 @@ function row(id, key, asks, answers) {
   return found;
 }
 
+// A theorem that the site explains leads there.
+const explained = (html) => html.replace(/`separatrix list theorems ([^`]+)`/g, (told, key) =>
+  (Object.hasOwn(about.links ?? {}, key) ? `<a href="${about.links[key]}">its page</a>` : told));
+
 // The package's own words on a question or a topic, escaped where they were made.
 function behind(key) {
-  const parts = stacks.filter((one) => one.answer.why?.[key]).map((one) => make("div", { class: "why", innerHTML: one.answer.why[key] }));
+  const parts = stacks.filter((one) => one.answer.why?.[key]).map((one) => make("div", { class: "why", innerHTML: explained(one.answer.why[key]) }));
   if (stacks.length > 1) parts.forEach((part, place) => part.prepend(make("strong", { class: "ab"[place], textContent: stacks[place].answer.card.name })));
   return make("div", {}, ...parts);
 }
