@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
+from separatrix.cli.constructed import metered
 from separatrix.cli.report import constructions as listed
 from separatrix.cli.report.constructions import FILE, FORMATS, Limit, Recorded, Row, read_recorded
-from separatrix.cli.report.meters import metered
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
 from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError

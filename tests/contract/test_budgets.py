@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_398, 2_600),
     "training": (7_376, 3_800),
     "findings": (2_344, 1_800),
-    "cli": (10_063, 4_000),
+    "cli": (10_041, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

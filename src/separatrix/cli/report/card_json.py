@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
+    from separatrix.cards.memory import Row
     from separatrix.cards.question import Bound, Grade
     from separatrix.core.evidence.records import Verdict
 
@@ -22,8 +24,6 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
     """The card as plain data. Bytes are integers, floats where a number format leaves a
     fraction.
     """
-    memory = {row.kind: row for row in facts.memory}
-    kv = memory.get("kv")
     return {
         "name": facts.name,
         "context": facts.context,
@@ -33,11 +33,7 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
         "cache": {
             "recurrent_numbers": facts.recurrent_numbers,
             "convolution_numbers": facts.convolution_numbers,
-            "state_bytes": bytes_of(
-                sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
-            ),
-            "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
-            "kv_bytes_per_token": bytes_of(kv.per_token if kv else 0),
+            **held(facts.memory),
             "total_bytes": bytes_of(facts.bits),
         },
         "cost": costs_json(facts.costs),
@@ -48,6 +44,16 @@ def card_json(facts: CardFacts) -> dict[str, Any]:
         "defaults": list(facts.defaults),
         "assumptions": list(facts.assumptions),
         "unknown": list(facts.unknown),
+    }
+
+
+def held(memory: Iterable[Row]) -> dict[str, Any]:
+    """Bytes of states, of windows, and of each token where keys and values grow."""
+    kept = {row.kind: row.per_token if row.kind == "kv" else row.bits for row in memory}
+    return {
+        "state_bytes": bytes_of(kept.get("state", 0) + kept.get("convolution", 0)),
+        "window_bytes": bytes_of(kept.get("window", 0)),
+        "kv_bytes_per_token": bytes_of(kept.get("kv", 0)),
     }
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from separatrix.cards.memory import FAR, largest_numbers, layer_counts, rows, symbols
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.card import tokens
+from separatrix.cli.report.card_json import held
 from separatrix.core.document import Document, Heading, Line
-from separatrix.core.numbers.amounts import bytes_of, check_context
+from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.stacks.mechanisms import LayerKind
@@ -32,76 +33,62 @@ class Outlined(Answer):
     context: int
 
     def to_json(self) -> dict[str, Any]:
-        return outline_json(self.outline, self.context)
+        """As `card_json`, null where a number depends on a size that is not known."""
+        outline, context = self.outline, self.context
+        check_context(context)
+        known = outline.known
+        memory = rows(known, context) if known else ()
+        cache: dict[str, Any] = {
+            "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
+            "convolution_numbers": _numbers(outline, "convolution", FAR, "convolution"),
+            **held(memory),
+        }
+        unsized = {cls.group for cls in outline.unsized}
+        cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
+        return {
+            "name": outline.name,
+            "context": context,
+            "layers": layer_counts(outline),
+            "pattern": "".join(symbols(outline)),
+            "cache": cache | {"total_bytes": None},
+            "verdicts": [
+                {
+                    "question": question,
+                    "task": None,
+                    "status": "OPEN",
+                    "theorem": "none",
+                    "n": None,
+                    "text": text,
+                    "sizes": {},
+                    "assumptions": list(outline.notes),
+                }
+                for question, text in _verdicts(outline)
+            ],
+            "assumptions": list(outline.notes),
+            "unknown": [
+                *outline.missing,
+                *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
+            ],
+        }
 
     def document(self) -> Document:
-        return outline_document(self.outline, self.context)
-
-
-def outline_json(outline: Outline, context: int) -> dict[str, Any]:
-    """As `card_json`, null where a number depends on a size that is not known. Raises SizeError
-    for a context that is not positive.
-    """
-    check_context(context)
-    known = outline.known
-    memory = {row.kind: row for row in rows(known, context)} if known else {}
-    cache: dict[str, Any] = {
-        "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
-        "convolution_numbers": _numbers(outline, "convolution", FAR, "convolution"),
-        "state_bytes": bytes_of(
-            sum(memory[kind].bits for kind in ("state", "convolution") if kind in memory)
-        ),
-        "window_bytes": bytes_of(memory["window"].bits if "window" in memory else 0),
-        "kv_bytes_per_token": bytes_of(memory["kv"].per_token if "kv" in memory else 0),
-    }
-    unsized = {cls.group for cls in outline.unsized}
-    cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
-    return {
-        "name": outline.name,
-        "context": context,
-        "layers": layer_counts(outline),
-        "pattern": "".join(symbols(outline)),
-        "cache": cache | {"total_bytes": None},
-        "verdicts": [
-            {
-                "question": question,
-                "task": None,
-                "status": "OPEN",
-                "theorem": "none",
-                "n": None,
-                "text": text,
-                "sizes": {},
-                "assumptions": list(outline.notes),
-            }
-            for question, text in _verdicts(outline)
-        ],
-        "assumptions": list(outline.notes),
-        "unknown": [
-            *outline.missing,
-            *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
-        ],
-    }
-
-
-def outline_document(outline: Outline, context: int) -> Document:
-    """The outline laid out. Raises SizeError for a context that is not positive."""
-    data = outline_json(outline, context)
-    kinds = ", ".join(
-        f"{number:,} {kind}"
-        for kind, number in data["layers"].items()
-        if number and kind != "total"
-    )
-    sets = " ".join(f"--set {name}=..." for name in outline.missing)
-    like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
-    return Document(
-        Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
-        Line(fold(data["pattern"])),
-        Heading(f"At {tokens(context)}"),
-        *(Line(f"  {question}   OPEN: {text}") for question, text in _verdicts(outline)),
-        Heading("Not known"),
-        Line(f"  {', '.join(data['unknown'])}"),
-        Line(f"  sizes are not guessed; supply them: {sets}{like}"),
-    )
+        outline, data = self.outline, self.to_json()
+        kinds = ", ".join(
+            f"{number:,} {kind}"
+            for kind, number in data["layers"].items()
+            if number and kind != "total"
+        )
+        sets = " ".join(f"--set {name}=..." for name in outline.missing)
+        like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
+        return Document(
+            Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
+            Line(fold(data["pattern"])),
+            Heading(f"At {tokens(self.context)}"),
+            *(Line(f"  {question}   OPEN: {text}") for question, text in _verdicts(outline)),
+            Heading("Not known"),
+            Line(f"  {', '.join(data['unknown'])}"),
+            Line(f"  sizes are not guessed; supply them: {sets}{like}"),
+        )
 
 
 def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:

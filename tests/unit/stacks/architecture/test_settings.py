@@ -11,7 +11,7 @@ from support.each import each
 from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.cards import card_facts
-from separatrix.cli.report.outline import outline_json
+from separatrix.cli.report.outline import Outlined
 from separatrix.core.errors import (
     ConfigError,
     SeparatrixError,
@@ -91,7 +91,7 @@ def test_an_outline_keeps_what_is_known() -> None:
 def test_numbers_are_counted_where_the_number_format_alone_is_unknown() -> None:
     with pytest.raises(UnknownSizes) as caught:
         read(QWEN | {"kv_cache_dtype": "int3"})
-    card = outline_json(caught.value.outline, 1000)
+    card = Outlined(caught.value.outline, 1000).to_json()
     assert card["unknown"] == ["kv"]
     assert card["layers"] == {
         **dict.fromkeys(("windowed", "indexed", "convolution", "parallel", "other"), 0),
@@ -109,7 +109,7 @@ def test_numbers_are_counted_where_the_number_format_alone_is_unknown() -> None:
 def test_numbers_that_depend_on_an_unknown_size_are_null() -> None:
     with pytest.raises(UnknownSizes) as caught:
         read({key: value for key, value in NEMOTRON.items() if key != "ssm_state_size"})
-    card = outline_json(caught.value.outline, 1000)
+    card = Outlined(caught.value.outline, 1000).to_json()
     assert card["unknown"] == ["mamba2.state", "context"]
     assert card["cache"] == {
         **{
