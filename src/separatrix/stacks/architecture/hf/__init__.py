@@ -106,7 +106,7 @@ def from_config(
         fields = _like(fields, chosen.like)
     refuse_not_causal(fields, [*outer, fields.data])
     _, row = _row(fields)
-    way, norm = (Way(RULES["said"]), None) if row is None else (row.way, row.norm)
+    way, norm = (Way(rule=RULES["said"]), None) if row is None else (row.way, row.norm)
     fields, assumed = _with_defaults(fields, row)
     reading = _reading(fields) if pattern is None else by_pattern(fields, pattern)
     reading = stored(placed(reading, fields, chosen, way, norm), fields)

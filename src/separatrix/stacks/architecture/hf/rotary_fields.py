@@ -35,7 +35,7 @@ NAMES = (
 """All fields of rotations."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Usual:
     """What a model class takes where the file does not say."""
 
@@ -163,31 +163,30 @@ def _names_kinds(section: Mapping[Any, Any]) -> bool:
     return any(word in section for word in _TYPES)
 
 
-def turned(spot: Spot, usual: Usual) -> Turned | str:
-    """The rotation of a layer, or why it is not read. Raises ConfigError for fields that are of
-    the wrong type, out of range or contradict each other.
+class NotRead(Exception):
+    """Why a rotation is not read, though nothing is wrong with its fields."""
+
+
+def turned(spot: Spot, usual: Usual) -> Turned:
+    """The rotation of a layer. Raises NotRead, and ConfigError for fields that are of the wrong
+    type, out of range or contradict each other.
     """
-    base = _base(spot, usual)
-    if isinstance(base, str):
-        return base
-    scaling, scaling_note, why = _scaling(spot, usual)
-    if why:
-        return why
-    rotated = _dims(spot, usual, pairs=scaling == "proportional")
-    if isinstance(rotated, str):
-        return rotated
-    dims, dims_note = rotated
+    said: list[str] = []
+    of_scaling: list[str] = []
+    base = _base(spot, usual, said)
+    scaling = _scaling(spot, usual, of_scaling)
+    dims = _dims(spot, usual, said, pairs=scaling == "proportional")
     if scaling == "proportional":
         # the angles of a whole head, of which the first are used
         scaling = f"proportional_{spot.head_dim}" if spot.head_dim and dims is not None else None
-    return Turned(base[0], dims, scaling, (*base[1], *dims_note, *scaling_note))
+    return Turned(base, dims, scaling, (*said, *of_scaling))
 
 
-def _assumed(what: str) -> tuple[str, ...]:
-    return (f"{what} (assumed): the file does not say, and transformers takes it so",)
+def _assumed(what: str) -> str:
+    return f"{what} (assumed): the file does not say, and transformers takes it so"
 
 
-def _base(spot: Spot, usual: Usual) -> tuple[int, tuple[str, ...]] | str:
+def _base(spot: Spot, usual: Usual, said: list[str]) -> int:
     compressed = spot.words[0] == "compress"
     own = _COMPRESSED if compressed else _LOCAL if spot.local else _GLOBAL
     path = spot.own.get("rope_theta") or spot.find(*own)
@@ -196,39 +195,40 @@ def _base(spot: Spot, usual: Usual) -> tuple[int, tuple[str, ...]] | str:
     if path is None and not apart and not compressed:
         path = spot.find(*_BASES)
     if path is not None:
-        value = spot.number(path, 2, LARGEST_NUMBER)
-        if value != int(value):
-            return f"'{path}' is {value}, and only whole numbers are read there"
-        return int(value), ()
+        return _whole(path, spot.number(path, 2, LARGEST_NUMBER))
     base = usual.local if apart else usual.compressed if compressed else usual.base
     if base is None:
-        return f"'{_BASES[0]}' is missing, and no default of this model type is known"
-    where = " in sliding layers" if apart else ""
-    return base, () if usual.fixed else _assumed(f"rotation of base {base:,}{where}")
+        raise NotRead(f"'{_BASES[0]}' is missing, and no default of this model type is known")
+    if not usual.fixed:
+        where = " in sliding layers" if apart else ""
+        said.append(_assumed(f"rotation of base {base:,}{where}"))
+    return base
 
 
-def _dims(spot: Spot, usual: Usual, *, pairs: bool) -> tuple[int | None, tuple[str, ...]] | str:
-    """Rotated numbers of a head, None for all, and what was assumed; or why it is not known.
-    `pairs`: whole pairs are counted.
-    """
+def _whole(path: str, value: float) -> int:
+    if value != int(value):
+        raise NotRead(f"'{path}' is {value}, and only whole numbers are read there")
+    return int(value)
+
+
+def _dims(spot: Spot, usual: Usual, said: list[str], *, pairs: bool) -> int | None:
+    """Rotated numbers of a head, None for all; `pairs`: whole pairs are counted."""
     counted = spot.rotated
     given = None if counted is None else spot.fields.optional_size(counted)
     path = None if counted == SHARED else _part(spot)
     share = float(spot.number(path, 0, 1)) if path is not None else 1.0
     if path is not None and not share:
         raise spot.fields.error(f"'{path}' is 0, which rotates nothing; correct it")
-    note: tuple[str, ...] = ()
+    what = ""
     if path is None and given is None:
         share = usual.part if usual.local_part is None or not spot.local else usual.local_part
         given = usual.dims
-        what = f"{share:g}" if given is None else f"{given} numbers"
-        note = (
-            ()
-            if usual.fixed or (share == 1 and given is None)
-            else _assumed(f"rotation of {what} of each head")
-        )
+        if not usual.fixed and (share != 1 or given is not None):
+            part = f"{share:g}" if given is None else f"{given} numbers"
+            what = f"rotation of {part} of each head"
+            said.append(_assumed(what))
     if spot.head_dim is None:
-        return given, note
+        return given
     # as transformers rounds it
     dims = int(spot.head_dim * share) if path is not None or given is None else given
     if given is not None and dims != given:
@@ -238,14 +238,14 @@ def _dims(spot: Spot, usual: Usual, *, pairs: bool) -> tuple[int | None, tuple[s
         )
     if pairs:
         dims -= dims % 2
-    if note and (dims > spot.head_dim or dims % 2 or not dims):
-        return f"{note[0].split(' (')[0]} is no even number of {spot.head_dim}"
     if dims > spot.head_dim or dims % 2 or not dims:
+        if what:
+            raise NotRead(f"{what} is no even number of {spot.head_dim}")
         raise spot.fields.error(
             f"'{counted or path or 'head_dim'}' rotates {dims} of the {spot.head_dim} numbers of a"
             " head; it must be an even number of them"
         )
-    return (None if dims == spot.head_dim else dims), note
+    return None if dims == spot.head_dim else dims
 
 
 def _part(spot: Spot) -> str | None:
@@ -254,11 +254,11 @@ def _part(spot: Spot) -> str | None:
     return lists if lists in spot.lists else spot.own.get(_PARTS[0]) or spot.find(*_PARTS)
 
 
-def _scaling(spot: Spot, usual: Usual) -> tuple[str | None, tuple[str, ...], str]:
-    """How the angles are scaled, what was assumed, and, where it is not read, why."""
+def _scaling(spot: Spot, usual: Usual, said: list[str]) -> str | None:
+    """How the angles are scaled."""
     path = spot.own.get("rope_type") or spot.own.get("type")
     if _elsewhere(spot, usual):
-        return None, (), ""
+        return None
     if path is None:
         if "factor" in spot.own:
             raise spot.fields.error(
@@ -266,21 +266,22 @@ def _scaling(spot: Spot, usual: Usual) -> tuple[str | None, tuple[str, ...], str
                 " it, or remove the factor"
             )
         if usual.scaling is None or any(spot.fields.has(name) for name in _SECTIONS):
-            return None, (), ""
-        return usual.scaling, _assumed(f"rotation scaled by {usual.scaling}"), ""
+            return None
+        said.append(_assumed(f"rotation scaled by {usual.scaling}"))
+        return usual.scaling
     kind = spot.value(path)
     if not isinstance(kind, str):
         raise spot.fields.error(f"'{path}' is {shown(kind)}; it must be a text such as 'yarn'")
     if kind in _PLAIN:
-        return None, (), ""
+        return None
     if kind == "proportional" and "factor" not in spot.own:
-        return kind, (), ""
+        return kind
     if kind not in _KINDS or "short_factor" in spot.own or "alpha" in spot.own:
-        return None, (), f"'{path}' is {shown(kind)}, a scaling of angles that is not read"
+        raise NotRead(f"'{path}' is {shown(kind)}, a scaling of angles that is not read")
     name, sizes = _KINDS[kind]
     if name == "yarn" and not _truncated(spot):
         name = "yarnexact"
-    return _numbered(spot, path, name, sizes)
+    return _numbered(spot, path, name, sizes, said)
 
 
 def _elsewhere(spot: Spot, usual: Usual) -> bool:
@@ -301,12 +302,11 @@ def _truncated(spot: Spot) -> bool:
 
 
 def _numbered(
-    spot: Spot, path: str, name: str, sizes: tuple[str, ...]
-) -> tuple[str | None, tuple[str, ...], str]:
-    """The scaling `name` with its numbers as text, as `_scaling` answers."""
+    spot: Spot, path: str, name: str, sizes: tuple[str, ...], said: list[str]
+) -> str | None:
+    """The scaling `name` with its numbers as text; None for a factor of 1."""
     section = path.rpartition(".")[0]
     numbers: list[int] = []
-    notes: tuple[str, ...] = ()
     for key in sizes:
         found = spot.own.get(key)
         if key == _LENGTH:
@@ -314,27 +314,25 @@ def _numbered(
             found = spot.find(key) or found
         if found is None and key in _BETAS:
             numbers.append(_BETAS[key])
-            notes += _assumed(f"rotation scaled with {key} = {_BETAS[key]}")
+            said.append(_assumed(f"rotation scaled with {key} = {_BETAS[key]}"))
             continue
         if found is None and key == _LENGTH and spot.find("max_position_embeddings"):
             found = "max_position_embeddings"
-            notes += _assumed(f"rotation scaled from a length of '{found}'")
+            said.append(_assumed(f"rotation scaled from a length of '{found}'"))
         if found is None:
             raise spot.fields.error(
                 f"'{section}.{key}' is missing, which '{path}' asks for; add it"
             )
-        value = spot.number(found, 1e-6, LARGEST_NUMBER)
-        if value != int(value):
-            return None, (), f"'{found}' is {value}, and only whole numbers are read there"
-        numbers.append(int(value))
+        numbers.append(_whole(found, spot.number(found, 1e-6, LARGEST_NUMBER)))
     if numbers[0] == 1:
-        return None, (), ""
+        said.clear()
+        return None
     if name == "llama3" and numbers[1] > numbers[2]:
         raise spot.fields.error(
             f"'{section}.low_freq_factor' is {numbers[1]}, which must not be more than"
             f" 'high_freq_factor' = {numbers[2]}"
         )
-    return "_".join((name, *map(str, numbers))), notes, ""
+    return "_".join((name, *map(str, numbers)))
 
 
 _LENGTH = "original_max_position_embeddings"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Self
 
 from separatrix.core.evidence.canonical import json_list, json_object
@@ -25,6 +25,7 @@ from separatrix.stacks.architecture.hf.rotary_fields import (
     LISTS,
     NAMES,
     SHARED,
+    NotRead,
     Spot,
     Turned,
     Usual,
@@ -209,11 +210,11 @@ RULES: dict[str, Rule] = {
 """What model classes make of their layers, as the table calls it."""
 
 
-class Way(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Way(Usual):
     """Which layers of a model class rotate, and its defaults."""
 
     rule: Rule = rotary
-    usual: Usual = Usual()
     softcap: int = 0
     bounded: bool = False
     """Whether the class scales queries and keys to one length that no weight changes."""
@@ -228,10 +229,10 @@ class Way(NamedTuple):
         call = ast.parse(f"way({said.strip()})", mode="eval").body
         assert isinstance(call, ast.Call)
         given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        own = {key: given.pop(key) for key in cls._fields if key in given}
-        usual: dict[str, Any] = given | ({"base": None} if given.get("base") == 0 else {})
-        own["rule"] = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
-        return cls(**own, usual=Usual(**usual))
+        if given.get("base") == 0:
+            given["base"] = None
+        rule = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
+        return cls(rule=rule, **given)
 
     def seen(self, spot: Spot) -> Seen:
         """What is known of a layer. Raises ConfigError for fields of positions that are of the
@@ -252,10 +253,13 @@ class Way(NamedTuple):
             return Seen("none")
         if spot.rotated is not None and spot.fields.size(spot.rotated, low=0) == 0:
             return Seen("none")
-        if self.usual.counted and spot.rotated is None:
+        if self.counted and spot.rotated is None:
             return _unknown(f"'{SHARED}' is missing")
-        found = turned(spot, self.usual)
-        return _unknown(found) if isinstance(found, str) else Seen("none", found, found.notes)
+        try:
+            found = turned(spot, self)
+        except NotRead as why:
+            return _unknown(str(why))
+        return Seen("none", found, found.notes)
 
 
 USUAL = Way()
