@@ -17,9 +17,7 @@ from separatrix.stacks.mechanisms.base import (
     Mechanism,
 )
 from separatrix.stacks.mechanisms.blocks import NSA, MoBA, Sparse
-from separatrix.stacks.mechanisms.few_tokens import Automaton, PositionWise, ShortConvolution
-from separatrix.stacks.mechanisms.indexed import Compressed, Indexed
-from separatrix.stacks.mechanisms.latent_cache import DSA, Latent, LatentCache
+from separatrix.stacks.mechanisms.latent_cache import DSA, Compressed, Indexed, Latent, LatentCache
 from separatrix.stacks.mechanisms.matrix_state import (
     GLA,
     HGRN2,
@@ -35,7 +33,15 @@ from separatrix.stacks.mechanisms.matrix_state import (
     MatrixState,
     RetNet,
 )
-from separatrix.stacks.mechanisms.recurrent_state import RGLRU, RWKV4, Mamba, Mamba2
+from separatrix.stacks.mechanisms.recurrent_state import (
+    RGLRU,
+    RWKV4,
+    Automaton,
+    Mamba,
+    Mamba2,
+    PositionWise,
+    ShortConvolution,
+)
 from separatrix.stacks.mechanisms.softmax import (
     Chunked,
     Fox,

@@ -1,7 +1,10 @@
-"""Attention whose keys and values come from one cached latent per token, for all heads."""
+"""Attention to a cached latent per token, to what an indexer with keys of its own chooses, or to
+compressed entries.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
@@ -13,12 +16,13 @@ from separatrix.stacks.mechanisms.base import (
     Heads,
     Stores,
     TokenChoice,
+    Varied,
     flag,
     integer,
     positions_field,
     rotation_scaling,
 )
-from separatrix.stacks.mechanisms.softmax import ROPE_SCALING, Accumulating
+from separatrix.stacks.mechanisms.softmax import ROPE_SCALING, Accumulating, Softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,3 +175,158 @@ class DSA(LatentCache, row="dsa"):
             self.sums_assumed,
             f"the indexer chooses {self.topk:,} tokens; one choice for all heads",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indexed(Softmax, row="indexed"):
+    """Indexed attention: an indexer with its own small key per token scores the past, and attention
+    reads the `topk` best tokens or blocks (MiniMax-M3), the open block always. Over a latent: dsa.
+    """
+
+    index_heads: int = integer(1, "query heads of the indexer")
+    index_dim: int = integer(64, "numbers of the indexer's key per token")
+    topk: int = integer(64, "tokens (or blocks) read")
+    block: int = integer(1, "tokens per unit that the indexer chooses; 1: single tokens")
+
+    def stores(self) -> Stores:
+        whole = super().stores()
+        return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
+
+    def read_bits(self) -> int:
+        """k (1 + d_c) numbers, scores at the accumulators' width, for single tokens chosen for all
+        heads at once; for blocks H k (d_v + 3): score, partial sum, denominator and maximum of the
+        k best of each head (theory.md, section 1).
+        """
+        if self.block == 1:
+            return self.topk * (self.accumulator_bits + self.kv_numbers * self.p)
+        return self.heads * self.topk * (self.dv + 3) * self.accumulator_bits
+
+    def open_bits(self, t: int) -> int:
+        return min(t, self.block - 1) * (self.kv_numbers + self.index_dim) * self.p
+
+    def seen(self) -> Growth:
+        """The tokens that the indexer chooses."""
+        return tokens(self.topk * self.block)
+
+    def held(self) -> Growth:
+        return tokens()
+
+    def opened(self) -> Growth:
+        """One choice for all heads of single tokens; of blocks each head may have its own."""
+        heads = 1 if self.block == 1 else self.heads // self.kv
+        return tokens(heads * self.topk * self.block)
+
+    def work(self) -> Growth:
+        """And the indexer's scores of every token."""
+        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
+
+    def assumptions(self) -> tuple[str, ...]:
+        who = (
+            "one choice for all heads" if self.block == 1 else "each head may choose its own blocks"
+        )
+        return (
+            *super().assumptions(),
+            (
+                f"the indexer chooses {self.topk:,}"
+                f" {'tokens' if self.block == 1 else f'blocks of {self.block:,} tokens'}; {who}"
+            ),
+        )
+
+    @property
+    def token_choice(self) -> TokenChoice | None:
+        if self.block > 1 or not self.free_scores or not self.formats <= EXACT_FORMATS:
+            return None
+        return TokenChoice(self.topk, self.index_dim, self.head)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"topk": "topk"} if self.block == 1 else {"topk": "topk", "block": "block"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compressed(Accumulating, row="compressed"):
+    """Compressed attention (DeepSeek-V4): every `ratio` tokens leave one entry that is key and
+    value at once; attention reads the `topk` entries that an indexer chooses, or all of them (topk
+    = 0), and the last `size` tokens uncompressed.
+    """
+
+    heads: int = integer(4, "number of heads H")
+    head_dim: int = integer(64, "numbers of an entry, which is key and value of every head")
+    ratio: int = integer(4, "tokens per compressed entry")
+    topk: int = integer(0, "entries read, chosen by the indexer; 0: all")
+    index_heads: int = integer(0, "query heads of the indexer; 0 without one")
+    index_dim: int = integer(0, "numbers of the indexer's key per entry; 0 without one")
+    size: int = integer(128, "tokens of the uncompressed window, the token itself included")
+    overlap: bool = flag(False, "whether an entry also takes in the tokens of the entry before")
+    rope: bool = flag(False, "whether queries and entries are rotated by their places (RoPE)")
+    rope_base: int = integer(10_000, "base of the rotation's angles (rope_theta)")
+    rope_dim: int | None = integer(
+        None, "rotated numbers of a query or entry; all if not given", alters=True
+    )
+    rope_scaling: str | None = rotation_scaling(ROPE_SCALING)
+    positions: str = positions_field()
+
+    def _check(self) -> None:
+        if bool(self.topk) != bool(self.index_dim):
+            raise SizeError(
+                f"compressed: topk={self.topk} and index_dim={self.index_dim}; an indexer needs"
+                " both, no indexer needs both 0"
+            )
+        if self.rotation is not None and self.rotation.dims > self.head_dim:
+            raise SizeError(
+                f"compressed: rope_dim={self.rope_dim} is more than head_dim={self.head_dim}"
+            )
+
+    @property
+    def rotation(self) -> Rotation | None:
+        if not self.rope:
+            return None
+        return Rotation(self.rope_base, self.rope_dim or self.head_dim, self.rope_scaling)
+
+    @property
+    def inner_width(self) -> int:
+        return self.heads * self.head_dim
+
+    def stores(self) -> Stores:
+        """Entries; the raw window, and content and gate of the tokens that wait for their entry."""
+        entries = self._every() * (self.head_dim + self.index_dim)
+        # twice as wide, and one entry back, with overlap
+        wide = (2 if self.overlap else 1) * (self.head_dim + self.index_dim)
+        waiting = tokens((2 * self.ratio if self.overlap else self.ratio) - 1) * (2 * wide)
+        near = tokens(self.size) * self.head_dim + waiting
+        return {"kv": [(entries, self.p)], "window": [(near, self.p)]}
+
+    def read_bits(self) -> int:
+        """k (1 + d) numbers, the score at the accumulators' width, where an indexer chooses;
+        else H (d + 1) p, + 1 with a running maximum.
+        """
+        if self.topk:
+            return self.topk * (self.accumulator_bits + self.head_dim * self.p)
+        return self.heads * (self.head_dim + 1 + self.running_max) * self.accumulator_bits
+
+    def open_bits(self, t: int) -> int:
+        return sum(grown.at(t) * width for grown, width in self._stores["window"])
+
+    def work(self) -> Growth:
+        """The indexer scores every entry; attention reads the chosen ones and the window."""
+        scored = self._every() * (2 * self.index_heads * self.index_dim)
+        return scored + self._seen() * (4 * self.heads * self.head_dim)
+
+    def fetched(self) -> Growth:
+        """The indexer's keys of all entries, the chosen entries and the window; what waits for its
+        entry is not read.
+        """
+        keys = self._every() * (self.index_dim * self.p)
+        return keys + self._seen() * (self.head_dim * self.p)
+
+    def _every(self) -> Growth:
+        return tokens(every=self.ratio)
+
+    def _seen(self) -> Growth:
+        chosen = tokens(self.topk, every=self.ratio) if self.topk else self._every()
+        return chosen + tokens(self.size)
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (self.sums_assumed,)
+
+    def varied_sizes(self) -> Mapping[Varied, str]:
+        return {"topk": "topk"} if self.topk else {}
