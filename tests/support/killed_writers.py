@@ -173,11 +173,14 @@ def at_moments(number: int) -> int:
     return number
 
 
-def rival(path: Path, name: str, loses: bool) -> None:
+def rival(path: Path, name: str, loses: bool, rivals: int) -> None:
     """Claims one run after the other and ends it, until none is left; one that loses is killed
-    while it holds some.
+    while it holds some. All begin at once.
     """
     with Store.open(path, version="1") as store, Path(name).open("w") as log:
+        Path(f"{name}.ready").touch()
+        while len([*Path().glob("*.ready")]) < rivals:
+            time.sleep(0.001)
         keys = [run.key for run in MANY.runs]
         random.Random(name).shuffle(keys)
         while store.counts() != {"done": len(keys)}:
@@ -190,6 +193,8 @@ def rival(path: Path, name: str, loses: bool) -> None:
                 told = update(alone, 10, finished=alone.runs, checkpoint=None)
                 store.tell(alone, told, name)
             keys = keys[4:] + keys[:4]
+            # the others have the lock in turn
+            time.sleep(0.02)
 
 
 def at_once(number: int) -> int:
@@ -201,7 +206,7 @@ def at_once(number: int) -> int:
     for place in range(number):
         child = os.fork()
         if child == 0:
-            rival(path, f"rival{place}", loses=place % 2 == 1)
+            rival(path, f"rival{place}", place % 2 == 1, number)
             os._exit(0)
         children.append(child)
     for place, child in enumerate(children):

@@ -1,17 +1,21 @@
-"""Who trains which runs, and whose claims are free again; within a transaction of the store."""
+"""Who trains which runs, and whose claims are free again."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from pathlib import Path
+from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.processes import Process, this_process
+from separatrix.training.sweeps.reading import LISTED, Reading, begun_packs
 from separatrix.training.sweeps.schema import RUNNING, WAITING
+
+if TYPE_CHECKING:
+    from separatrix.training.packs import Pack
 
 LEASE = 60.0
 """Seconds after which the claims of an owner that has not told of itself are free."""
@@ -35,14 +39,135 @@ class Owner:
         """Whether its process lives on this machine and writes to this file."""
         return self.process.here and not self.process.dead and self.file == file
 
-    def gone(self, file: int, now: float) -> bool:
+    def gone(self, file: int) -> bool:
         """Whether its claims are free: its process is dead, works on the file that this one is a
         copy of, or has been silent for too long.
         """
-        return (self.process.here and not self.works_on(file)) or now - self.beaten > LEASE
+        return (self.process.here and not self.works_on(file)) or time.time() - self.beaten > LEASE
 
 
-def owners(connection: sqlite3.Connection) -> list[Owner]:
+@dataclass(frozen=True)
+class Begun:
+    """A pack with a checkpoint, and how far it is."""
+
+    pack: Pack
+    held: list[str]
+    """Members that are claimed now."""
+    step: int
+    checkpoint: bytes
+
+
+class Claims(Reading):
+    """The part of a store that says who trains what."""
+
+    _names: set[str]
+    """Of the owners that claimed something through this object."""
+
+    def claim(self, keys: Sequence[str], owner: str) -> list[str]:
+        """Those of the runs that nobody else trains and that have not ended, in this order: from
+        now on `owner` trains them. What dead processes had claimed is free.
+
+        Raises StoreError where another living process has this owner's name.
+        """
+        return self._claim(keys, owner, going_on=False)[0]
+
+    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
+        """Claims runs, and at once whatever is free of the packs with a checkpoint that one of them
+        was in: two processes never go on with parts of one pack. Returns those of the runs that
+        `owner` holds, and these packs.
+        """
+        return self._claim(keys, owner, going_on=True)
+
+    def _claim(
+        self, keys: Sequence[str], owner: str, *, going_on: bool
+    ) -> tuple[list[str], list[Begun]]:
+        begun: list[Begun] = []
+        with self._database.transaction(lasting=False) as connection:
+            new = self._register(connection, owner)
+            for one in _owners(connection):
+                if one.name != owner and one.gone(self._database.number):
+                    _free(connection, one.name)
+            held = _taken(connection, keys, owner)
+            if going_on and held:
+                for pack, step, data in begun_packs(connection, held, self.version):
+                    members = _taken(connection, pack.keys, owner)
+                    begun.append(Begun(pack, members, step, data))
+        if new:
+            # from now on the store itself says that somebody writes beside it
+            self._database.flush()
+        return held, begun
+
+    def beat(self, owner: str) -> None:
+        """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
+        with self._database.transaction(lasting=False) as connection:
+            self._register(connection, owner)
+
+    def _register(self, connection: Connection, name: str) -> bool:
+        """Says that an owner lives, and returns whether it is new. Raises StoreError where another
+        living process goes by this name: both would train the same runs.
+        """
+        self._names.add(name)
+        this, file, now = this_process(), self._database.number, time.time()
+        found = next((owner for owner in _owners(connection) if owner.name == name), None)
+        if found is not None and found.process == this:
+            connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
+            return False
+        if found is not None:
+            if not found.gone(file):
+                raise StoreError(
+                    f"{self._database.path}: {found.process} works on this store as '{name}', too;"
+                    " take another name"
+                )
+            _free(connection, name)
+        connection.execute(
+            "INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (name, *astuple(this), self.version, file, now, now),
+        )
+        return True
+
+    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
+        """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
+        with self._database.transaction(lasting=False) as connection:
+            if keys is None:
+                _free(connection, owner)
+                self._names.discard(owner)
+                return
+            connection.execute(
+                f"UPDATE runs SET status = '{WAITING}', owner = NULL"
+                f" WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}",
+                (owner, json.dumps([*keys])),
+            )
+
+    def owners(self) -> list[Owner]:
+        """Who has claimed runs, the first of them first; some may be dead."""
+        with self._database.reading() as connection:
+            return _owners(connection)
+
+    def left_open(self) -> str:
+        """What it means that owners never closed the store and nothing stands in the file beside
+        it, where what is written goes first; "" where that is not so. Raises StoreError where one
+        of them still writes, or where the file is damaged.
+        """
+        path = self._database.path
+        owners = self.owners()
+        # somebody may have opened the store just now
+        if not owners or not self._database.still_alone():
+            return ""
+        for owner in owners:
+            if owner.process != this_process() and owner.works_on(self._database.number):
+                raise StoreError(
+                    f"{path}: {owner.process} writes to this store, but its -wal file was taken"
+                    " away; end that process, and what it had not stored is trained again"
+                )
+        self._database.looks_sound()
+        last = max(owners, key=lambda owner: owner.beaten)
+        return (
+            f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
+            " file stands beside it; what was stored last may be missing, and is trained again"
+        )
+
+
+def _owners(connection: Connection) -> list[Owner]:
     found = connection.execute(
         "SELECT name, host, machine, process, started, version, file, since, beaten FROM owners"
         " ORDER BY since, name"
@@ -50,57 +175,7 @@ def owners(connection: sqlite3.Connection) -> list[Owner]:
     return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
 
 
-def register(
-    connection: sqlite3.Connection, name: str, this: Process, version: str, path: Path, file: int
-) -> bool:
-    """Says that an owner of this process lives, and returns whether it is new. Raises StoreError
-    where another living process goes by this name: both would train the same runs.
-    """
-    now = time.time()
-    found = next((owner for owner in owners(connection) if owner.name == name), None)
-    if found is not None and found.process == this:
-        connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
-        return False
-    if found is not None:
-        if not found.gone(file, now):
-            raise StoreError(
-                f"{path}: {found.process} works on this store as '{name}', too; take another name"
-            )
-        free(connection, name)
-    connection.execute(
-        "INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (name, *astuple(this), version, file, now, now),
-    )
-    return True
-
-
-def free_the_dead(connection: sqlite3.Connection, owner: str, file: int) -> None:
-    """Frees the claims of all owners but this one that are gone."""
-    now = time.time()
-    for one in owners(connection):
-        if one.name != owner and one.gone(file, now):
-            free(connection, one.name)
-
-
-def left_open(owners: Sequence[Owner], path: Path, file: int) -> str:
-    """What it means that these owners never closed the store and nothing stands in the file beside
-    it, where what is written goes first. Raises StoreError where one of them still writes.
-    """
-    this = this_process()
-    for owner in owners:
-        if owner.process != this and owner.works_on(file):
-            raise StoreError(
-                f"{path}: {owner.process} writes to this store, but its -wal file was taken away;"
-                " end that process, and what it had not stored is trained again"
-            )
-    last = max(owners, key=lambda owner: owner.beaten)
-    return (
-        f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
-        " file stands beside it; what was stored last may be missing, and is trained again"
-    )
-
-
-def free(connection: sqlite3.Connection, name: str) -> None:
+def _free(connection: Connection, name: str) -> None:
     """Takes an owner out, with all its claims."""
     connection.execute(
         f"UPDATE runs SET status = '{WAITING}', owner = NULL"
@@ -110,14 +185,13 @@ def free(connection: sqlite3.Connection, name: str) -> None:
     connection.execute("DELETE FROM owners WHERE name = ?", (name,))
 
 
-def take(connection: sqlite3.Connection, keys: Sequence[str], owner: str) -> list[str]:
+def _taken(connection: Connection, keys: Sequence[str], owner: str) -> list[str]:
     """Claims what is free of some runs, and returns all of them that the owner holds."""
-    listed = json.dumps(list(keys))
-    own = " AND replaced = 0 AND key IN (SELECT value FROM json_each(?))"
+    listed = json.dumps([*keys])
     connection.execute(
-        f"UPDATE runs SET status = '{RUNNING}', owner = ? WHERE status = '{WAITING}'{own}",
+        f"UPDATE runs SET status = '{RUNNING}', owner = ? WHERE status = '{WAITING}' AND {LISTED}",
         (owner, listed),
     )
-    query = f"SELECT key FROM runs WHERE status = '{RUNNING}' AND owner = ?{own}"
+    query = f"SELECT key FROM runs WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}"
     held = {key for (key,) in connection.execute(query, (owner, listed))}
     return [key for key in dict.fromkeys(keys) if key in held]

@@ -11,7 +11,6 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Self
@@ -19,11 +18,10 @@ from typing import TYPE_CHECKING, Self
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.code import code_version
-from separatrix.training.sweeps import claims
-from separatrix.training.sweeps.claims import LEASE, Owner
+from separatrix.training.sweeps.claims import LEASE, Begun, Claims, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
-from separatrix.training.sweeps.reading import BROKEN, LISTED, Reading, begun_packs
+from separatrix.training.sweeps.reading import BROKEN, LISTED
 from separatrix.training.sweeps.schema import ADD_CELL, ENDED, FIND_CELL, RUNNING, WAITING
 from separatrix.training.sweeps.stored import Stored
 
@@ -34,18 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
 
-@dataclass(frozen=True)
-class Begun:
-    """A pack with a checkpoint, and how far it is."""
-
-    pack: Pack
-    held: list[str]
-    """Members that are claimed now."""
-    step: int
-    checkpoint: bytes
-
-
-class Store(Reading):
+class Store(Claims):
     """A store of runs. Every method raises StoreError, in one line, where the file cannot be read
     or written; what was stored before stays as it was.
     """
@@ -53,15 +40,11 @@ class Store(Reading):
     def __init__(self, database: Database, version: str) -> None:
         self._database = database
         self.version = version
+        self._names = set()
         self.note = ""
         """What a user should know of the file before it is used; "" where nothing is strange."""
-        self._names: set[str] = set()
         try:
-            owners = self.owners() if database.alone else []
-            # somebody may have opened the store just now
-            if owners and database.still_alone():
-                self.note = claims.left_open(owners, database.path, database.number)
-                database.looks_sound()
+            self.note = self.left_open() if database.alone else ""
         except BaseException:
             database.close()
             raise
@@ -153,69 +136,6 @@ class Store(Reading):
         with self._database.transaction() as connection:
             other = f"status IN {ENDED} AND version <> ?"
             return _begin_anew(connection, other, self.version, _listed(keys))
-
-    # ---- who trains what
-
-    def claim(self, keys: Sequence[str], owner: str) -> list[str]:
-        """Those of the runs that nobody else trains and that have not ended, in this order: from
-        now on `owner` trains them. What dead processes had claimed is free.
-
-        Raises StoreError where another living process has this owner's name.
-        """
-        return self._claim(keys, owner, going_on=False)[0]
-
-    def take_up(self, keys: Sequence[str], owner: str) -> tuple[list[str], list[Begun]]:
-        """Claims runs, and at once whatever is free of the packs with a checkpoint that one of them
-        was in: two processes never go on with parts of one pack. Returns those of the runs that
-        `owner` holds, and these packs.
-        """
-        return self._claim(keys, owner, going_on=True)
-
-    def _claim(
-        self, keys: Sequence[str], owner: str, *, going_on: bool
-    ) -> tuple[list[str], list[Begun]]:
-        begun: list[Begun] = []
-        with self._database.transaction(lasting=False) as connection:
-            new = self._register(connection, owner)
-            claims.free_the_dead(connection, owner, self._database.number)
-            held = claims.take(connection, keys, owner)
-            if going_on and held:
-                for pack, step, data in begun_packs(connection, held, self.version):
-                    members = claims.take(connection, pack.keys, owner)
-                    begun.append(Begun(pack, members, step, data))
-        if new:
-            # from now on the store itself says that somebody writes beside it
-            self._database.flush()
-        return held, begun
-
-    def beat(self, owner: str) -> None:
-        """Says that `owner` lives: every few seconds, since its claims lapse after LEASE."""
-        with self._database.transaction(lasting=False) as connection:
-            self._register(connection, owner)
-
-    def _register(self, connection: Connection, owner: str) -> bool:
-        self._names.add(owner)
-        return claims.register(
-            connection, owner, this_process(), self.version, self.path, self._database.number
-        )
-
-    def release(self, owner: str, keys: Iterable[str] | None = None) -> None:
-        """Gives back what `owner` has claimed, or those `keys` of it; checkpoints stay."""
-        with self._database.transaction(lasting=False) as connection:
-            if keys is None:
-                claims.free(connection, owner)
-                self._names.discard(owner)
-                return
-            connection.execute(
-                f"UPDATE runs SET status = '{WAITING}', owner = NULL"
-                f" WHERE status = '{RUNNING}' AND owner = ? AND {LISTED}",
-                (owner, _listed(keys)),
-            )
-
-    def owners(self) -> list[Owner]:
-        """Who has claimed runs, the first of them first; some may be dead."""
-        with self._database.reading() as connection:
-            return claims.owners(connection)
 
     # ---- what training tells
 

@@ -150,7 +150,7 @@ def test_two_processes_of_one_name(store: Store, monkeypatch: pytest.MonkeyPatch
     store.add("a", [run(0)])
     store.claim([run(0).key], "me")
     other = Process("elsewhere", "another machine", 1, "")
-    monkeypatch.setattr("separatrix.training.sweeps.store.this_process", lambda: other)
+    monkeypatch.setattr("separatrix.training.sweeps.claims.this_process", lambda: other)
     with pytest.raises(StoreError, match=rf"{this_process().number} .*'me'"):
         store.claim([run(0).key], "me")
 
