@@ -30,8 +30,8 @@ from separatrix.core.document.plot import (
     Stroke,
     Words,
     log_axis,
+    named,
     share_axis,
-    spread,
 )
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.core.numbers.counts import Power
@@ -102,12 +102,9 @@ def chart(
     levels = list(levels)
     drawn += [Stroke([(first, at), (last, at)], MUTED, DOTTED, 1.5) for at, _ in levels]
     drawn += [Stroke(line.points, line.colour, line.dash) for line in lines]
-    ends = [(y.share(line.points[-1][1]), line.label, line.colour) for line in lines if line.label]
+    ends = [(line.points[-1][1], line.label, line.colour) for line in lines if line.label]
     # the names of levels keep their distance from those of lines
-    ends += [(y.share(at), label, MUTED) for at, label in levels]
-    for height, label, colour in spread(ends, gap=_LABEL_GAP):
-        at = height if axes.share else axes.floor * (axes.top / axes.floor) ** height
-        drawn.append(Words(last, at, label, colour))
+    drawn += named(last, y, [*ends, *((at, label, MUTED) for at, label in levels)], _LABEL_GAP)
     if solved:
         drawn.append(Stroke([(first, y.high), (last, y.high)], SOLVES, width=3))
         drawn.append(Words(first, y.high, solved, SOLVES, right=8, below=17, bold=False))

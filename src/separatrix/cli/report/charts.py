@@ -31,8 +31,8 @@ from separatrix.core.document.plot import (
     Stroke,
     Words,
     log_axis,
+    named,
     share_axis,
-    spread,
 )
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
@@ -95,8 +95,8 @@ def bound_chart(bound: dict[str, Any], *, bites: Sequence[int] = ()) -> Drawing 
             Dot(n, b, colour, f"{bound['x']} = {n:,.0f}: {title}, {b:,.1f} bits", size=3)
             for n, b in line
         ]
-        ends.append((y.share(line[-1][1]), short, colour))
-    marks += _named(x, y, ends)
+        ends.append((line[-1][1], short, colour))
+    marks += named(x.high, y, ends, _LABEL_GAP)
     return _drawing(x, y, marks, room=140)
 
 
@@ -144,7 +144,7 @@ def accuracy_chart(
             ends.append((_medians(own)[-1][1], "median", INK))
     if bites:
         marks += _bound_line(bites[0], x)
-    marks += _named(x, y, sorted(set(ends)))
+    marks += named(x.high, y, set(ends), _LABEL_GAP)
     return _drawing(x, y, marks)
 
 
@@ -176,8 +176,7 @@ def column_chart(cells: Sequence[Cell]) -> Drawing | None:
             marks += _seeds(cell.own, x, colour, intervals=False)
             ends.append((_medians(cell.own)[-1][1], title.removesuffix(" attention"), colour))
     last = sizes[-1]
-    for height, label, colour in spread(ends, gap=0.085):
-        marks.append(Words(last, height, label, colour, right=10))
+    marks += named(last, y, ends, 0.085, right=10)
     return _drawing(x, y, marks, room=24 if x.high > 8 * last else _ROOM)
 
 
@@ -259,13 +258,6 @@ def _bound_line(first: int, x: Axis) -> list[Mark]:
         Stroke([(place, 0.0), (place, 1.0)], FAILS, DASHED, 1.8),
         Words(place, 1.0, label, FAILS, right=right, below=12, anchor=anchor),
     ]
-
-
-def _named(x: Axis, y: Axis, ends: Sequence[tuple[float, str, str]]) -> Iterator[Words]:
-    """Labels at the right edge, none over another; heights are shares of the axis."""
-    for height, label, colour in spread(ends, gap=_LABEL_GAP):
-        at = y.low + height * (y.high - y.low)
-        yield Words(x.high, y.low * (y.high / y.low) ** height if y.log else at, label, colour)
 
 
 def _drawing(x: Axis, y: Axis, marks: Sequence[Mark], room: int = _ROOM) -> Drawing:

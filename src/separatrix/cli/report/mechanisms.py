@@ -129,7 +129,7 @@ def page() -> str:
         shared = ", ".join(line.partition(" ")[0] for line in sizes if line in common)
         own = "\n".join(line for line in sizes if line not in common)
         parts = [(head, own if head == _SIZES else said) for head, said in parts]
-        parts.insert(1, ("as others have them", f"[{shared}](#{slug(_COMMON)})"))
+        parts.insert(1, ("sizes as others have them", f"[{shared}](#{slug(_COMMON)})"))
         for family in _maths(name)[1]:
             first = firsts.setdefault(family, title)
             if first != title and family in text:

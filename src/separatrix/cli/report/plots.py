@@ -25,8 +25,8 @@ from separatrix.core.document.plot import (
     Stroke,
     Words,
     log_axis,
+    named,
     share_axis,
-    spread,
 )
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import format_bytes, format_count
@@ -136,6 +136,7 @@ def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
     title = "tokens of context, all but the question facts (k is 1,024)"
     x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
     marks: list[Mark] = []
+    y = share_axis()
     ends: list[tuple[float, str, str]] = []
     for (name, curve), colour in zip(by_name.items(), cycle(_LINES), strict=False):
         most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
@@ -146,8 +147,8 @@ def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
         ends.append((max(most[-1][1], 0.03), _shortened(name), colour))
     return Drawing(
         x=x,
-        y=share_axis(),
-        marks=[*marks, *(Words(x.high, *label) for label in spread(ends, gap=_GAP / height))],
+        y=y,
+        marks=[*marks, *named(x.high, y, ends, _GAP / height)],
         height=height,
         room=170,
         title="Random facts recalled",
@@ -188,7 +189,7 @@ def states(
         Stroke([*need, (x.high, y.low), (x.low, y.low)], FAILS, fill=True),
         Stroke(need, FAILS, width=3, told="bits that the context needs"),
     ]
-    ends = [(y.share(need[-1][1]), "the context needs", FAILS)]
+    ends = [(need[-1][1], "the context needs", FAILS)]
     for (name, line), colour in zip(kept.items(), cycle(_LINES), strict=False):
         drawn = [(n, max(bits, y.low)) for n, bits in line]
         marks.append(Stroke(drawn, colour, told=name))
@@ -196,9 +197,8 @@ def states(
         if at := next(short, None):
             told = f"{name}: too small at {at[0]:,.0f} tokens"
             marks.append(Dot(at[0], at[1], colour, told, "cross"))
-        ends.append((y.share(drawn[-1][1]), _shortened(name), colour))
-    for share, label, colour in spread(ends, gap=_GAP / height):
-        marks.append(Words(x.high, y.low * (y.high / y.low) ** share, label, colour))
+        ends.append((drawn[-1][1], _shortened(name), colour))
+    marks += named(x.high, y, ends, _GAP / height)
     return Drawing(x=x, y=y, marks=marks, height=height, room=190)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -108,6 +108,12 @@ class Axis:
             low, high, at = math.log(low), math.log(high), math.log(value)
         return (at - low) / ((high - low) or 1.0)
 
+    def at(self, share: float) -> float:
+        """The value that lies there."""
+        if self.log:
+            return self.low * (self.high / self.low) ** share
+        return self.low + share * (self.high - self.low)
+
 
 def log_axis(
     title: str,
@@ -148,18 +154,22 @@ def share_axis(title: str = "accuracy") -> Axis:
     return Axis(title, 0.0, 1.0, ticks, log=False, grid=True)
 
 
-def spread(labels: Sequence[tuple[float, str, str]], *, gap: float) -> list[tuple[float, str, str]]:
-    """Labels (height in [0, 1], text, colour), lowest first, moved apart by `gap` so that none
-    covers another or leaves the top.
+def named(
+    x: float, y: Axis, ends: Iterable[tuple[float, str, str]], gap: float, right: float = 6
+) -> Iterator[Words]:
+    """Names beside where lines end, so (value, name, colour), lowest first; moved apart by `gap` of
+    the axis, so that none covers another or leaves the top.
     """
-    placed = sorted(labels)
-    for i in range(1, len(placed)):
-        placed[i] = (max(placed[i][0], placed[i - 1][0] + gap), *placed[i][1:])
+    placed = sorted((y.share(at), name, colour) for at, name, colour in ends)
+    heights = [height for height, *_ in placed]
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + gap)
     top = 1.0
-    for i in reversed(range(len(placed))):
-        placed[i] = (min(placed[i][0], top), *placed[i][1:])
-        top = placed[i][0] - gap
-    return placed
+    for i in reversed(range(len(heights))):
+        heights[i] = min(heights[i], top)
+        top = heights[i] - gap
+    for height, (_, name, colour) in zip(heights, placed, strict=True):
+        yield Words(x, y.at(height), name, colour, right)
 
 
 @dataclass(frozen=True, kw_only=True)

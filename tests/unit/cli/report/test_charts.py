@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log2
+from math import log2, log10
 
 import pytest
 
@@ -21,7 +21,9 @@ from separatrix.core.document.plot import (
     Drawing,
     Stroke,
     Words,
-    spread,
+    log_axis,
+    named,
+    share_axis,
 )
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
@@ -199,5 +201,10 @@ def test_the_n_of_a_task() -> None:
 
 
 def test_labels_keep_apart_and_stay_inside() -> None:
-    placed = spread([(1.0, "a", ""), (1.0, "b", ""), (0.5, "c", "")], gap=0.1)
-    assert [at for at, _, _ in placed] == pytest.approx([0.5, 0.9, 1.0])
+    ends = [(1.0, "a", ""), (1.0, "b", ""), (0.5, "c", "")]
+    placed = [words.y for words in named(1, share_axis(), ends, gap=0.1)]
+    assert placed == pytest.approx([0.5, 0.9, 1.0])
+    # on a logarithmic axis as far apart: a tenth of three powers of ten
+    high = [(1e3, "a", "")] * 2
+    logs = [log10(words.y) for words in named(1, log_axis("", 1, 1e3), high, 0.1)]
+    assert logs == pytest.approx([2.7, 3.0])
