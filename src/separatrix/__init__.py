@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from separatrix.core.evidence.records import Certificate, Construction, Measurement, Verdict
     from separatrix.mixers.plugins import register_mechanism
     from separatrix.mixers.plugins.adapt import adapt
+    from separatrix.mixers.plugins.monotone import MonotoneMixer
     from separatrix.models.model import Model, ModelConfig, build
     from separatrix.stacks.architecture import Architecture
     from separatrix.stacks.architecture.resolve import preset, resolve
@@ -42,6 +43,7 @@ _HOMES = {
     "Measurement": "separatrix.core.evidence.records",
     "Model": "separatrix.models.model",
     "ModelConfig": "separatrix.models.model",
+    "MonotoneMixer": "separatrix.mixers.plugins.monotone",
     "NotFound": "separatrix.checks.refute",
     "Run": "separatrix.training.run",
     "SeparatrixError": "separatrix.core.errors",
@@ -77,6 +79,7 @@ __all__ = [
     "Measurement",
     "Model",
     "ModelConfig",
+    "MonotoneMixer",
     "NotFound",
     "Run",
     "SeparatrixError",

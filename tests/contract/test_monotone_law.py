@@ -18,7 +18,7 @@ from support.fed_cheats import OneWay
 from torch import Tensor
 
 from separatrix.mixers import MIXERS, mixer
-from separatrix.mixers.laws import LAWS, LawBroken, drawn, monotone
+from separatrix.mixers.laws import LAWS, LawBroken, asking, drawn, monotone
 from separatrix.mixers.laws.monotone import moves_one_way, order_of, values_of
 from separatrix.mixers.plugins import own_mechanism
 from separatrix.mixers.plugins.check import _result
@@ -183,6 +183,26 @@ def test_who_does_not_declare_it_would_be_caught(
     monkeypatch.setattr(type(made_of.mechanism), "is_monotone", True)
     with pytest.raises(Exception, match=r"state\['S'\]"):
         moves_one_way(made_of)
+
+
+def test_all_values_of_a_running_maximum_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value of bf16, of its 65,282, at which the maximum falls below what the next lower one
+    becomes.
+    """
+    mlstm = drawn(mixer(mechanism("mlstm", heads=2, head_dim=3, value_dim=5), width=6))
+    right = type(mlstm)._step
+
+    def falls(self: Any, x: Tensor, state: Any, t: int) -> Any:
+        y, new = right(self, x, state, t)
+        # 77.5 is one of bf16, and beyond what a step adds
+        return y, new | {"m": torch.where(state["m"] == 77.5, 0, new["m"])}
+
+    with asking(formats=("bf16",)):
+        monkeypatch.setattr(monotone, "OTHERS", 0)
+        monkeypatch.setattr(monotone, "PLACES", 20)
+        monkeypatch.setattr(type(mlstm), "_step", falls)
+        with pytest.raises(LawBroken, match=r"state\['m'\] falls: 77.5 goes to 0"):
+            moves_one_way(mlstm)
 
 
 def test_the_values_are_all_there_are_in_order() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.quick_laws import shorten
+from support.quick_laws import broken_laws, shorten
 from support.toy_mechanism import Leak, LeakMixer
 
 import separatrix
@@ -20,7 +20,7 @@ from separatrix.cli.main import run
 from separatrix.cli.report.mechanisms import describe, page, rows
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.mixers import MIXERS, mixer
-from separatrix.mixers.laws import LAWS, broken_laws, drawn
+from separatrix.mixers.laws import LAWS, drawn
 from separatrix.models.model import Model, build
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import separatrix as sx
 from separatrix.mixers import MIXERS, mixer
-from separatrix.mixers.laws import LAWS, drawn, tolerance
+from separatrix.mixers.laws import LAWS, asking, drawn
 from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
 transformers = pytest.importorskip("transformers")
@@ -93,7 +93,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _keeps(name: str, law: str) -> None:
     made = drawn(mixer(mechanism(name, width=WIDTH), width=WIDTH))
-    with tolerance(1e-4):  # both recurrences compute in float32 inside
+    with asking(tolerance=1e-4):  # both recurrences compute in float32 inside
         LAWS[law](made)
 
 

@@ -14,7 +14,7 @@ import pytest
 from support.quick_laws import shorten
 
 from separatrix.mixers import MIXERS, Mixer, mixer
-from separatrix.mixers.laws import LAWS, drawn, in_formats, tolerance
+from separatrix.mixers.laws import LAWS, asking, drawn
 from separatrix.stacks.mechanisms import MECHANISMS, mechanism
 
 pytest.importorskip("transformers")
@@ -52,7 +52,7 @@ def _printed() -> dict[str, Mixer]:
 def _keeps(name: str, law: str) -> None:
     within = 1e-5 if name == "qwen_gdn" else 1e-9
     formats = ("fp32", "bf16") if name == "qwen_gdn" else ("fp32", "bf16", "fp16")
-    with tolerance(within), in_formats(formats):
+    with asking(tolerance=within, formats=formats):
         LAWS[law](copy.deepcopy(_printed()[name]))
 
 

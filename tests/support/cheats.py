@@ -488,7 +488,7 @@ FURTHER: dict[type[Sums], str] = {
     SharedWrongBackwardOfTwo: "derivatives",
     OfInferenceMode: "alone",
     LongNormOverTime: "causal",
-    InATableWhenLong: "long",
+    InATableWhenLong: "fed",
 }
 """A law that catches each."""
 UNSEEN: tuple[type[Sums], ...] = (ClearedByNaN, OneLength, GrowsVeryLate)

@@ -4,31 +4,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from separatrix.mixers.laws import bounds, derivatives, fed, formats, forms, memory, monotone
+from separatrix.mixers import Mixer
+from separatrix.mixers.laws import (
+    LAWS,
+    bounds,
+    derivatives,
+    fed,
+    formats,
+    forms,
+    memory,
+    monotone,
+)
 
 _QUICK: dict[ModuleType, dict[str, Any]] = {
     forms: {
         "LENGTHS": (1, 64, 75),
         "CHUNKS": (7, 100),
-        "BATCHES": (5,),
+        "BATCHES": (2,),
         "SCALED": 5,
         "PLACED": (1, 70),
         "ASKED": (3,),
         "HALF": 6,
         "ROW": 20,
-        "STEPS": 2,
+        "SHORT": 2,
         "LONG": (80, 140),
+        "FEW": (2, 3),
+        "MANY": (9,),
+        "MORE": (10, 12),
     },
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200), "ALONE": 20, "STEPS": 12},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
     formats: {"TOKENS": 20, "SHORT": 3},
     derivatives: {"SIZES": ((2, 9),)},
-    fed: {"LONGEST": (30, 40), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
+    fed: {"SEQUENCES": ((4, 30, 40),), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
     monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
 }
 
@@ -38,3 +52,14 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, sizes in _QUICK.items():
         for name, size in sizes.items():
             monkeypatch.setattr(module, name, size)
+
+
+def broken_laws(mixer: Mixer, laws: Sequence[str] = tuple(LAWS)) -> set[str]:
+    """The laws that a mixer breaks; an exception raised on the way breaks the law too."""
+    broken = set()
+    for law in laws:
+        try:
+            LAWS[law](mixer)
+        except Exception:
+            broken.add(law)
+    return broken

@@ -37,15 +37,18 @@ def check_mechanism(asked: Asked) -> Answer:
         from separatrix.mixers.plugins.check import check, find
 
         own = _sizes(asked.set or [])
-        within = _within(own)
+        within = _number(own, "tolerance", 1e-9, 0, 0.1)
+        budget = _number(own, "budget", 120, 1, 86_400)
         formats = _formats(own.pop("formats", "fp32,bf16,fp16"))
-        mixer, origin = find(asked.target, width=_width(own), sizes=own)
+        width = _number(own, "model_width", None, 1, 65_536) if "model_width" in own else None
+        mixer, origin = find(asked.target, width=width, sizes=own)
         seed = secrets.randbelow(1 << 31) if asked.seed is None else asked.seed
         card = check(
             mixer,
             origin=origin,
             within=within,
             formats=formats,
+            budget=budget,
             seed=seed,
             layers=None if asked.on is None else _layers(asked.on, asked.task, mixer, seed),
             progress=advance,
@@ -104,26 +107,17 @@ def _parts(model: Model) -> Iterator[tuple[str, Mixer]]:
             yield f"layer {place}" + f", heads {heads}" * (heads > 1), part
 
 
-def _within(sizes: dict[str, Any]) -> float:
-    """How far forms may differ, taken out of the sizes. Raises SizeError."""
-    text = str(sizes.pop("tolerance", "1e-9"))
+def _number(sizes: dict[str, Any], name: str, default: Any, low: float, high: float) -> Any:
+    """A setting of the laws, taken out of the sizes; a width is whole. Raises SizeError."""
+    text = str(sizes.pop(name, default))
+    kind = int if name == "model_width" else float
     try:
-        within = float(text)
+        found = kind(text)
     except ValueError:
-        within = -1.0
-    if not 0 <= within <= 0.1:
-        raise SizeError(f"--set tolerance={text[:20]}: write a number from 0 to 0.1, such as 1e-5")
-    return within
-
-
-def _width(sizes: dict[str, Any]) -> int | None:
-    """The model's width, taken out of the sizes. Raises SizeError."""
-    width = sizes.pop("model_width", None)
-    if width is not None and (type(width) is not int or not 1 <= width <= 65_536):
-        raise SizeError(
-            f"--set model_width={str(width)[:20]}: a width is a number from 1 to 65,536"
-        )
-    return width
+        found = -1
+    if not low <= found <= high:
+        raise SizeError(f"--set {name}={text[:20]}: write a number from {low:,} to {high:,}")
+    return found
 
 
 def _formats(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -16,8 +15,9 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from separatrix.mixers import Mixer
 from separatrix.mixers.laws.tools import (
     LawBroken,
+    cast,
+    casts,
     demand,
-    formats_asked,
     gradients,
     inputs,
     largest,
@@ -42,44 +42,36 @@ def finite(mixer: Mixer) -> None:
     float64, inputs, outputs and gradients all stay below 1/16 of the format's largest number. What
     only passes through larger numbers on the way (a score, a sum over tokens, a decay's inverse)
     has no such excuse; a mixer whose true outputs overflow has. float64 itself must be finite on
-    all of these inputs. In fp32 the outputs for 1,000 normal tokens are finite too: what grows with
-    the length, such as the inverse of a product of decays, shows there.
+    all of these inputs, and float64 and fp32 on 1,000 normal tokens: what grows with the length,
+    such as the inverse of a product of decays, shows there.
     """
-    _finite_when_long(mixer)
-    kinds = ("normal inputs", "one token repeated", "one large token")
-    for name, dtype in formats_asked().items():
-        for size in SIZES:
-            finite_in(mixer, _hard(mixer, size), name, dtype, kinds, f" of size {size:g}")
-
-
-def finite_in(
-    mixer: Mixer,
-    x: Tensor,
-    name: str,
-    dtype: torch.dtype,
-    kinds: Sequence[str] = (),
-    of: str = "",
-) -> None:
-    """Raises LawBroken unless outputs and gradients are finite in a format that has room for them:
-    in one pass where all rows fit together, else row by row, of these kinds.
-    """
-    half = copy.deepcopy(mixer).to(dtype)
-    exact = copy.deepcopy(half).double()
-    x = x.to(dtype)
-    if _fits(exact, x, dtype, f"inputs{of}"):
-        _check(half, x, f"{name}, inputs{of}")
-        return
-    for kind, row in zip(kinds or ["inputs"] * len(x), x.split(1), strict=True):
-        if _fits(exact, row, dtype, f"inputs{of}"):
-            _check(half, row, f"{name}, {kind}{of}")
-
-
-@torch.no_grad()
-def _finite_when_long(mixer: Mixer) -> None:
-    single = copy.deepcopy(mixer).float()
     x = inputs(mixer, 1, LONG)
-    for name, y in (("float64", mixer(x)), ("fp32", single(x.float()))):
+    for name, dtype in (("float64", torch.float64), ("fp32", torch.float32)):
+        with torch.no_grad():
+            y = cast(mixer, dtype)(x.to(dtype))
         demand(y.isfinite().all(), f"{name}, {LONG:,} tokens of size 1: the outputs are not finite")
+    kinds = ("normal inputs", "one token repeated", "one large token")
+    for name, half in casts(mixer):
+        for size in SIZES:
+            finite_in(half, _hard(mixer, size), name, kinds, f" of size {size:g}")
+
+
+def finite_in(half: Mixer, x: Tensor, name: str, kinds: Sequence[str] = (), of: str = "") -> None:
+    """Raises LawBroken unless outputs and gradients of a mixer in a format are finite where it has
+    room for them: in one pass where all rows fit together, else row by row, of these kinds.
+    """
+    dtype = half._like.dtype
+    exact = cast(half)
+    x = x.to(dtype)
+    kinds = kinds or ["inputs"] * len(x)
+    for what, part in (("inputs", x), *zip(kinds, x.split(1), strict=True)):
+        true = _run(exact, part.double())
+        _demand_finite(true, exact, part.double(), f"float64, inputs{of}")
+        if largest([part, *true.values()]) <= torch.finfo(dtype).max / ROOM:
+            though = ", though float64 is far from the format's limits"
+            _demand_finite(_run(half, part), half, part, f"{name}, {what}{of}", though)
+            if what == "inputs":
+                return
 
 
 def _hard(mixer: Mixer, size: float) -> Tensor:
@@ -98,17 +90,6 @@ def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
     y = mixer(x)
     found = {f"the gradient by {name}": grad for name, grad in gradients(mixer, x, [y]).items()}
     return {"the outputs": y.detach(), **found}
-
-
-def _fits(exact: Mixer, x: Tensor, dtype: torch.dtype, where: str) -> bool:
-    true = _run(exact, x.double())
-    _demand_finite(true, exact, x.double(), f"float64, {where}")
-    return largest([x, *true.values()]) <= torch.finfo(dtype).max / ROOM
-
-
-def _check(half: Mixer, x: Tensor, where: str) -> None:
-    though = ", though float64 is far from the format's limits"
-    _demand_finite(_run(half, x), half, x, where, though)
 
 
 def _demand_finite(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -18,23 +19,24 @@ from separatrix.mixers.laws.tools import (
     LENGTHS,
     agree,
     all_close,
+    asked,
+    asking,
+    casts,
     close,
-    continues,
     demand,
     drawn,
-    formats_asked,
+    draws,
+    gradients,
     inputs,
     keeps_past,
     refused,
-    seeded,
     stream,
-    streamed_elsewhere,
-    tolerance,
-    within,
+    streamed,
 )
+from separatrix.mixers.plugins.probe import apart
 
 CHUNKS = (1, 7, 16, 100, 1000)
-BATCHES = (1, 5)
+BATCHES = (1, 2)
 SCALED = 70
 """Tokens of small and large inputs."""
 PLACED = (1, 2, 63, 65, 130, 200)
@@ -44,41 +46,36 @@ HALF = 70
 """Tokens in half formats."""
 ULPS = 64
 """Roundings of a half format, of the largest output, by which outputs at places may differ."""
-OTHERS = (2, 3, 4, 9)
-"""Batches in which every row must come out as in the one of 5."""
+FEW = range(2, 6)
+MANY = range(6, 13)
+MORE = (13, 70)
+"""Batches in which every row must come out as alone; two of more rows are drawn."""
 ROW = 130
-STEPS = 20
-"""Tokens of a row, and those of `step`; that step equals forward in batches is another law."""
-LONG = (600, 1100)
-CUTS = (127, 129, 300, 511, 512, 600, 1023)
-AFTER = 24
-"""Tokens streamed after a cut; after 300, a whole block of 256."""
+SHORT = 20
+"""Tokens of a row in a few rows, and those in many rows or of `step`; that step equals forward in
+batches is another law.
+"""
+LONG = (400, 1024, 1100)
 CHANGED = (128, 256, 257, 512, 600, 768, 1024)
 """Everything from such a token on is changed at once."""
 
 
 def forms_agree(mixer: Mixer) -> None:
-    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 5, and of inputs
+    """`step` equals `forward`: outputs at T = 1, 63, 64, 65, 200 and batch 1 and 2, and of inputs
     of size 0.01 and 30; gradients by the input and by all parameters of one random function of the
     outputs of all lengths together.
     """
     for batch in BATCHES:
         x = inputs(mixer, batch, max(LENGTHS)).requires_grad_()
         # one function of all lengths at once: a single backward pass through the loop of steps
-        agree(mixer, x, LENGTHS, {"step": _streamed(mixer, x), "forward": mixer}, f"batch {batch}")
+        agree(mixer, x, LENGTHS, {"step": streamed(mixer, x), "forward": mixer}, f"batch {batch}")
     with torch.no_grad():
         for size in (0.01, 30.0):
             x = size * inputs(mixer, 1, SCALED, seed=5)
             what = f"inputs of size {size:g}: outputs of step and forward"
             # sums of large numbers that cancel lose a digit more
-            with tolerance(10 * within()):
+            with asking(tolerance=10 * asked().tolerance):
                 close(stream(mixer, x)[0], mixer(x), what)
-
-
-def _streamed(mixer: Mixer, x: Tensor) -> Callable[[Tensor], Tensor]:
-    """The outputs of `step` for the first tokens of x."""
-    steps, _ = stream(mixer, x)
-    return lambda part: steps[:, : part.shape[1]]
 
 
 def chunks_do_not_matter(mixer: Mixer) -> None:
@@ -86,23 +83,18 @@ def chunks_do_not_matter(mixer: Mixer) -> None:
     at every length of `forms_agree`.
     """
     mixer = copy.deepcopy(mixer)  # its chunk is set
-    default = mixer.chunk
     x = inputs(mixer, 2, max(LENGTHS)).requires_grad_()
-
-    def run(part: Tensor, *, chunk: int, last: bool = False) -> Tensor:
-        mixer.chunk = chunk
-        return mixer.last(part) if last else mixer(part)
-
-    for chunk in CHUNKS:
-        of = f"in chunks of {chunk}"
-        forward = partial(run, chunk=chunk)
-        by_default = partial(run, chunk=default)
-        agree(mixer, x, LENGTHS, {f"forward {of}": forward, "by default": by_default})
-        with torch.no_grad():
-            for tokens in LENGTHS:
-                y = run(x[:, :tokens], chunk=chunk, last=True)
-                what = f"T={tokens}, {of}: outputs of last and forward"
-                close(y, forward(x[:, :tokens])[:, -1], what)
+    wanted = [mixer(x[:, :tokens]) for tokens in LENGTHS]
+    by_default = gradients(mixer, x, wanted)
+    for mixer.chunk in CHUNKS:
+        of = f"in chunks of {mixer.chunk}"
+        found = [mixer(x[:, :tokens]) for tokens in LENGTHS]
+        for tokens, y, z in zip(LENGTHS, found, wanted, strict=True):
+            close(y, z, f"T={tokens}: outputs of forward {of} and by default")
+            with torch.no_grad():
+                last = mixer.last(x[:, :tokens])
+            close(last, y[:, -1], f"T={tokens}, {of}: outputs of last and forward")
+        all_close(gradients(mixer, x, found), by_default, f"forward {of} and by default")
 
 
 def last_is_last(mixer: Mixer) -> None:
@@ -118,14 +110,21 @@ def at_is_forward(mixer: Mixer) -> None:
     several, unsorted and repeated, in every format; places that are no token's are refused.
     """
     x = inputs(mixer, 3, max(PLACED)).requires_grad_()
-    for asked in ASKED:
+    for count in ASKED:
         forms = {
-            "at": lambda part, asked=asked: mixer.at(part, places(part, asked)),
-            "forward": lambda part, asked=asked: taken(mixer(part), places(part, asked)),
+            "at": lambda part, count=count: mixer.at(part, places(part, count)),
+            "forward": lambda part, count=count: taken(mixer(part), places(part, count)),
         }
-        agree(mixer, x, PLACED, forms, f"{asked} places")
-    for name, dtype in formats_asked().items():
-        _at_in_format(copy.deepcopy(mixer).to(dtype), name, dtype)
+        agree(mixer, x, PLACED, forms, f"{count} places")
+    for name, half in casts(mixer):
+        x = inputs(mixer, 2, HALF, seed=62).to(half._like.dtype)
+        with torch.no_grad():
+            found, wanted = half.at(x, places(x, 5)), taken(half(x), places(x, 5))
+        demand(found.dtype == x.dtype, f"{name}: outputs of at are {found.dtype}")
+        # what the format cannot hold is for the law on finite outputs
+        if wanted.isfinite().all() and found.isfinite().all():
+            with asking(tolerance=ULPS * torch.finfo(x.dtype).eps):
+                close(found.double(), wanted.double(), f"{name}: outputs of at and forward")
     for what, wrong in {
         "a negative place": torch.tensor([[0], [-1]]),
         "a place behind the last token": torch.tensor([[0], [4]]),
@@ -136,28 +135,27 @@ def at_is_forward(mixer: Mixer) -> None:
         refused(f"at of {what}", partial(mixer.at, inputs(mixer, 2, 4), wrong))
 
 
-def places(x: Tensor, asked: int) -> Tensor:
-    """(batch, asked) places of tokens of x: the last, the first, then some in no order."""
+def places(x: Tensor, count: int) -> Tensor:
+    """(batch, count) places of tokens of x: the last, the first, then some in no order."""
     # not drawn: vmap allows no random numbers inside
     rows = torch.arange(1, len(x) + 1)[:, None]
-    chosen = (29 * rows * torch.arange(asked) + 5) % x.shape[1]
+    chosen = (29 * rows * torch.arange(count) + 5) % x.shape[1]
     chosen[:, 0] = x.shape[1] - 1
     chosen[:, 1:2] = 0
     return chosen
 
 
-@torch.no_grad()
-def _at_in_format(mixer: Mixer, name: str, dtype: torch.dtype) -> None:
-    x = inputs(mixer, 2, HALF, seed=62).to(dtype)
-    chosen = places(x, 5)
-    wanted = taken(mixer(x), chosen)
-    found = mixer.at(x, chosen)
-    # what the format cannot hold is for the law on finite outputs
-    if not (wanted.isfinite().all() and found.isfinite().all()):
-        return
-    demand(found.dtype == dtype, f"{name}: outputs of at are {found.dtype}")
-    with tolerance(ULPS * torch.finfo(dtype).eps):
-        close(found.double(), wanted.double(), f"{name}: outputs of at and forward")
+def in_training(mixer: Mixer) -> Callable[[Tensor], Tensor]:
+    """`forward` of a copy in train mode. With equal random numbers even a mixer with dropout gives
+    equal outputs; a norm over tokens or over the batch does not.
+    """
+    training = copy.deepcopy(mixer).train()
+
+    def forward(x: Tensor) -> Tensor:
+        with apart(0):
+            return training(x)
+
+    return forward
 
 
 @torch.no_grad()
@@ -169,97 +167,69 @@ def causal(mixer: Mixer) -> None:
     cuts = (0, 1, 31, 63, 64, 65, 128)
     x = inputs(mixer, 1, 130)
     other = inputs(mixer, 1, 1, seed=3).expand_as(x)
-    for t, y, z in keeps_past(mixer, x, other, cuts, "", alone=True):
+    for t, y, z in keeps_past(mixer, x, other, cuts, lambda cut: "", alone=True):
         # a constant would be causal, too
         demand(
             not torch.equal(y[:, t:], z[:, t:]),
             f"a change of token {t} of 130 moves no output of forward from it on",
         )
-    training = copy.deepcopy(mixer).train()
-
-    def forward(x: Tensor) -> Tensor:
-        # with equal random numbers even a mixer with dropout gives equal outputs; a norm over
-        # tokens does not
-        with seeded():
-            return training(x)
-
+    forward = in_training(mixer)
     for tokens in (130, 600):
         x, other = (inputs(mixer, 1, tokens, seed) for seed in (1, 4))
-        keeps_past(forward, x, other, (40, 100), "in train mode, ")
+
+        def by_rows(x: Tensor) -> Tensor:
+            return torch.cat([forward(row) for row in x.split(1)])
+
+        keeps_past(by_rows, x, other, (40, 100), lambda cut: "in train mode, ")
 
 
 @torch.no_grad()
 def rows_are_alone(mixer: Mixer) -> None:
-    """A row alone equals the row in batches of 2 to 5 and 9, in both forms; in train mode, too,
-    changing one row moves no other.
+    """A row alone equals the row in batches of 2 to 12 and in two larger ones, in both forms; in
+    train mode, too, changing one row moves no other.
     """
-    many = inputs(mixer, max(OTHERS), ROW, seed=11)
-    batch = max(BATCHES)
+    draw = draws("rows")
+    batches = [*FEW, *MANY, *(draw.randint(*MORE) for _ in range(2))]
+    rows = inputs(mixer, max(batches), ROW, seed=11)
     forms: dict[str, Callable[[Tensor], Tensor]] = {
         "forward": mixer,
         "last": mixer.last,
-        "step": lambda x: stream(mixer, x[:, :STEPS])[0],
+        "step": lambda x: stream(mixer, x[:, :SHORT])[0],
     }
-    for name, form in forms.items():
-        whole = form(many[:batch])
-        for row in range(batch):
-            # the rest follows from the outputs of step and forward in a batch
-            if name != "step" or row in (0, batch - 1):
-                what = f"row {row + 1} alone and in a batch of {batch}: outputs of {name}"
-                close(form(many[row : row + 1]), whole[row : row + 1], what)
-        for others in OTHERS:
-            same = min(others, batch)
-            what = f"the first rows in a batch of {others} and of {batch}: outputs of {name}"
-            close(form(many[:others])[:same], whole[:same], what)
-    for size in (2, batch):
-        _rows_in_training(copy.deepcopy(mixer).train(), size)
-
-
-def _rows_in_training(mixer: Mixer, batch: int) -> None:
-    """With equal random numbers even a mixer with dropout gives one row whatever the others
-    hold; a norm over the batch does not.
-    """
-    x = inputs(mixer, batch, ROW, seed=12)
-    changed = x.clone()
-    changed[1] = inputs(mixer, 1, ROW, seed=13)[0]
-    with seeded():
-        y = mixer(x)
-    with seeded():
-        z = mixer(changed)
-    others = [row for row in range(batch) if row != 1]
-    demand(
-        torch.equal(y[others], z[others]),
-        "in train mode a change of one row moves outputs of forward in other rows",
-    )
+    for (name, form), batch in product(forms.items(), batches):
+        x = rows[:batch] if batch in FEW else rows[:batch, :SHORT]
+        whole = form(x)
+        for row in {batch - 1, draw.randrange(batch)}:
+            what = f"row {row + 1} alone and in a batch of {batch}: outputs of {name}"
+            close(form(x[row : row + 1]), whole[row : row + 1], what)
+    forward = in_training(mixer)
+    for batch in (2, 5):
+        x = rows[:batch].clone()
+        y = forward(x)
+        x[1] = inputs(mixer, 1, ROW, seed=13)[0]
+        z = forward(x)
+        others = [row for row in range(batch) if row != 1]
+        demand(
+            torch.equal(y[others], z[others]),
+            "in train mode a change of one row moves outputs of forward in other rows",
+        )
 
 
 def holds_when_long(mixer: Mixer) -> None:
-    """At 600 and 1,100 tokens `step`, `forward` and `last` agree, also for a row alone, and at 600
-    their gradients; a mixer continues from states of another process on the way; and no future
-    token moves an earlier output.
+    """At 400, 1,024 and 1,100 tokens `step`, `forward` and `last` agree, at 400 their gradients,
+    too, and no future token moves an earlier output.
     """
-    _long_values(mixer)
     x = inputs(mixer, 1, min(LONG), seed=53).requires_grad_()
-    agree(mixer, x, (min(LONG),), {"step": _streamed(mixer, x), "forward": mixer})
-
-
-@torch.no_grad()
-def _long_values(mixer: Mixer) -> None:
-    x = inputs(mixer, 2, max(LONG), seed=51)
-    unused = copy.deepcopy(mixer)
-    # in another process, so that no store of this one can help what is continued below
-    steps, states = streamed_elsewhere(mixer, x, CUTS)
-    for tokens in LONG:
-        y = mixer(x[:, :tokens])
-        what = f"T={tokens}: outputs of"
-        close(steps[:, :tokens], y, f"{what} step and forward")
-        close(mixer.last(x[:, :tokens]), y[:, -1], f"{what} last and forward")
-        close(mixer(x[1:, :tokens]), y[1:], f"{what} forward for a row alone and in a batch of 2")
-    for tokens in {*LONG, 1 << (max(LONG).bit_length() - 1)}:
-        other = inputs(mixer, 1, tokens, seed=52)
-        keeps_past(mixer, x[:1, :tokens], other, CHANGED, f"T={tokens}: ")
-    for cut, state in states.items():
-        continues(unused, x, {cut: state}, steps, 256 if cut == 300 else AFTER)
+    agree(mixer, x, (min(LONG),), {"step": streamed(mixer, x), "forward": mixer})
+    with torch.no_grad():
+        x = inputs(mixer, 1, max(LONG), seed=51)
+        steps = streamed(mixer, x)
+        for tokens in LONG:
+            y, what = mixer(x[:, :tokens]), f"T={tokens}: outputs of"
+            close(steps(x[:, :tokens]), y, f"{what} step and forward")
+            close(mixer.last(x[:, :tokens]), y[:, -1], f"{what} last and forward")
+            other = inputs(mixer, 1, tokens, seed=52)
+            keeps_past(mixer, x[:, :tokens], other, CHANGED, lambda cut, t=tokens: f"T={t}: ")
 
 
 def stacks(mixer: Mixer) -> None:

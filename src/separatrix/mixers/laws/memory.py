@@ -12,7 +12,6 @@ import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -20,21 +19,22 @@ from separatrix.core.numbers.bits import sum_bits
 from separatrix.mixers import Mixer, State, state_numbers
 from separatrix.mixers.base.mixer import BUFFERS, DTYPES
 from separatrix.mixers.laws.tools import (
+    cast,
     close,
     continues,
     demand,
     draws,
     inputs,
     moved,
-    seeded,
     stream,
     stream_and_keep,
     streamed_elsewhere,
 )
+from separatrix.mixers.plugins.probe import apart
 
 CACHE_LENGTHS = (1, 2, 3, 64, 1000, 4096)
 SHORT = 64
-"""Tokens for which the state is also counted in float64."""
+"""Tokens for which the state is also counted in float64, and for two sequences."""
 LATER = 5
 """States, beside those after CACHE_LENGTHS, that are looked at again after the last token."""
 
@@ -48,18 +48,14 @@ class Kept(NamedTuple):
     """The most numbers carried after at most 0, 1, 2, ... tokens."""
 
 
-@torch.no_grad()
 def kept_by(mixer: Mixer) -> Kept:
     """Streams as many tokens as the longest of CACHE_LENGTHS. Raises LawBroken for a state without
     a batch axis, and for one that a later step writes into.
     """
-    declared = DTYPES.get(mixer.mechanism.format)
-    return _streamed(
-        mixer if declared is None else copy.deepcopy(mixer).to(declared), CACHE_LENGTHS
-    )
+    declared = DTYPES.get(mixer.mechanism.format, torch.float64)
+    return _streamed(cast(mixer, declared), CACHE_LENGTHS, 1)
 
 
-@torch.no_grad()
 def cache_as_declared(mixer: Mixer, kept: Kept | None = None) -> None:
     """The state holds what the mechanism declares after t = 0, 1, 2, 3, 64, 1,000 and 4,096 tokens:
     as many numbers (float64, up to 64 tokens), and as many bits, summed over the tensors of a mixer
@@ -68,34 +64,29 @@ def cache_as_declared(mixer: Mixer, kept: Kept | None = None) -> None:
 
     `kept` is what `kept_by` has measured of this mixer.
     """
-    measured = (kept or kept_by(mixer)).sizes
-    shorter = _streamed(mixer, [t for t in CACHE_LENGTHS if t <= SHORT]).sizes
-    for t, (numbers, bits) in measured.items():
+    shorter = _streamed(mixer, [t for t in CACHE_LENGTHS if t <= SHORT], 2).sizes
+    for t, (numbers, bits) in (kept or kept_by(mixer)).sizes.items():
         wanted = sum_bits(item.bits for item in mixer.mechanism.cache(t))
-        for found in (numbers, shorter.get(t, (numbers, 0))[0]):
-            demand(
-                found == wanted.numbers,
-                f"after {t} tokens the state holds {found:,} numbers; {wanted.numbers:,} are"
-                " declared",
-            )
+        several = {numbers, shorter[t][0]} if t in shorter else {numbers}
+        counts = [("numbers", found, wanted.numbers) for found in several]
         if mixer.mechanism.format in DTYPES:
+            counts.append(("bits", bits, mixer.mechanism.cache_bits(t)))
+        for what, found, said in counts:
             demand(
-                bits == mixer.mechanism.cache_bits(t),
-                f"after {t} tokens the state holds {bits:,} bits; {mixer.mechanism.cache_bits(t):,}"
-                f" are declared ({wanted})",
+                found == said,
+                f"after {t} tokens the state holds {found:,} {what}; {said:,} are declared"
+                f" ({wanted})",
             )
 
 
-def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
+@torch.no_grad()
+def _streamed(mixer: Mixer, lengths: Sequence[int], batch: int) -> Kept:
     """What is carried in the format of the mixer."""
-    x = inputs(mixer, 2, max(lengths)).to(mixer._like.dtype)
-    state = mixer.init_state(2)
+    x = inputs(mixer, batch, max(lengths)).to(mixer._like.dtype)
+    state = mixer.init_state(batch)
     found = {0: (state_numbers(state), _bits(state))}
     most = [found[0][0]]
-    again = {
-        *lengths,
-        *draws("cache").sample(range(1, max(lengths)), k=min(LATER, max(lengths) - 1)),
-    }
+    some = draws("cache").sample(range(1, max(lengths)), k=min(LATER, max(lengths) - 1))
     looked_at = []
     for t in range(x.shape[1]):
         _, state = mixer.step(x[:, t], state, t)
@@ -103,19 +94,15 @@ def _streamed(mixer: Mixer, lengths: Sequence[int]) -> Kept:
         if t + 1 in lengths:
             for name, tensor in state.items():
                 demand(
-                    tensor.dim() and len(tensor) == 2,
+                    tensor.dim() and len(tensor) == batch,
                     f"state['{name}'] after {t + 1} tokens: its first axis is not the batch",
                 )
             found[t + 1] = state_numbers(state), _bits(state)
-        if t + 1 in again:
-            looked_at.append((t + 1, state, {name: part.clone() for name, part in state.items()}))
+        if t + 1 in (*lengths, *some):
+            looked_at.append((t + 1, state, _numbers(state)))
     for t, state, before in looked_at:
-        for name, tensor in before.items():
-            demand(
-                torch.equal(tensor, state[name]),
-                f"state['{name}'] after {t} tokens, kept, is another one after {x.shape[1]:,}: a"
-                " later step writes into it",
-            )
+        what = f"after {t} tokens, kept, is another one after {x.shape[1]:,}: a later step writes"
+        _same(before, state, f"{what} into it")
     return Kept(found, most)
 
 
@@ -127,20 +114,26 @@ def _bits(state: State) -> int:
     )
 
 
+def _numbers(tensors: State) -> State:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def _same(before: State, after: State, otherwise: str) -> None:
+    for name, tensor in before.items():
+        demand(torch.equal(tensor, after[name]), f"state['{name}']: {otherwise}")
+
+
 @torch.no_grad()
 def survives_saving(mixer: Mixer) -> None:
     """A new mixer of the same sizes that loads the weights from safetensors bytes gives equal
     outputs, in both forms.
     """
-    data = safetensors.torch.save(
-        {name: tensor.contiguous() for name, tensor in mixer.state_dict().items()}
-    )
     other = type(mixer)(mixer.mechanism, width=mixer.width).double().train(mixer.training)
     # what the file does not hold stays NaN
     for tensor in other.state_dict().values():
         if tensor.is_floating_point():
             tensor.fill_(float("nan"))
-    other.load_state_dict(safetensors.torch.load(data))
+    other.load_state_dict(moved(mixer.state_dict()))
     x = inputs(mixer, 2, 70)
     demand(torch.equal(mixer(x), other(x)), "outputs of forward differ after saving and loading")
     demand(
@@ -195,62 +188,53 @@ def nothing_is_kept(mixer: Mixer) -> None:
     # before this process has seen a token of x, so that no store of its own can help
     there, states = streamed_elsewhere(unused, x, CUTS)
     continues(unused, x, states, there, AFTER)
-    before = _numbers(mixer)
-    with seeded():
+    # those that are not saved among them
+    before = _numbers({**dict(mixer.named_parameters()), **dict(mixer.named_buffers())})
+    with apart(0):
         random = torch.get_rng_state()
         y = mixer(x)
         steps, _ = stream(mixer, x)
-        same = torch.equal(random, torch.get_rng_state())
-    demand(same, "forward or step draws from PyTorch's random numbers in eval mode")
-    close(steps, there, "outputs of step in this process and in another")
-    _in_turn(copy.deepcopy(unused), x, steps)
-    _called_again(mixer, x, y, steps)
-    for name, tensor in _numbers(mixer).items():
         demand(
-            name in before and _equal(before[name], tensor),
+            torch.equal(random, torch.get_rng_state()),
+            "forward or step draws from PyTorch's random numbers in eval mode",
+        )
+    close(steps, there, "outputs of step in this process and in another")
+    _in_turn(unused, x, steps)
+    _called_again(mixer, x, y, steps)
+    for name, tensor in {**dict(mixer.named_parameters()), **dict(mixer.named_buffers())}.items():
+        demand(
+            name in before
+            and before[name].shape == tensor.shape
+            and torch.equal(before[name].nan_to_num(), tensor.nan_to_num()),
             f"calling forward or step in eval mode changes {name}",
         )
 
 
 def _in_turn(mixer: Mixer, x: Tensor, steps: Tensor) -> None:
     """Two sequences through one mixer, a token of each in turn."""
-    other = inputs(mixer, 2, ALONE, seed=62)
+    both = (x, inputs(mixer, 2, ALONE, seed=62))
     states = [mixer.init_state(2), mixer.init_state(2)]
     outputs = []
     for t in range(ALONE):
-        y, states[0] = mixer.step(x[:, t].clone(), states[0], t)
-        _, states[1] = mixer.step(other[:, t].clone(), states[1], t)
-        outputs.append(y)
-    close(
-        torch.stack(outputs, 1),
-        steps,
-        "outputs of step with a second sequence in turn and without it",
-    )
+        for place, tokens in enumerate(both):
+            y, states[place] = mixer.step(tokens[:, t].clone(), states[place], t)
+            outputs.append(y)
+    found = torch.stack(outputs[::2], 1)
+    close(found, steps, "outputs of step with a second sequence in turn and without it")
 
 
 def _called_again(mixer: Mixer, x: Tensor, y: Tensor, steps: Tensor) -> None:
     """The other way round, after another sequence, and with gradients."""
+    few, then = x[:, :AFTER], steps[:, :AFTER]
     mixer(inputs(mixer, 3, 40, seed=63))
-    close(stream(mixer, x[:, :AFTER])[0], steps[:, :AFTER], "outputs of step, called again,")
+    close(stream(mixer, few)[0], then, "outputs of step, called again,")
     with torch.inference_mode():
         close(mixer(x.clone()), y, "outputs of forward in inference mode and outside of it")
-    with torch.enable_grad(), seeded(7):
-        close(mixer(x.clone().requires_grad_()), y, "outputs of forward with and without gradients")
-        close(
-            stream(mixer, x[:, :AFTER].clone().requires_grad_())[0],
-            steps[:, :AFTER],
-            "outputs of step with and without gradients",
-        )
-
-
-def _numbers(mixer: Mixer) -> dict[str, Tensor]:
-    """Every parameter and buffer, those that are not saved among them."""
-    found = {**dict(mixer.named_parameters()), **dict(mixer.named_buffers())}
-    return {name: tensor.detach().clone() for name, tensor in found.items()}
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    return a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+    with torch.enable_grad(), apart(7):
+        found = mixer(x.clone().requires_grad_())
+        close(found, y, "outputs of forward with and without gradients")
+        found, _ = stream(mixer, few.clone().requires_grad_())
+        close(found, then, "outputs of step with and without gradients")
 
 
 STEPS = 140
@@ -268,38 +252,29 @@ def tensors_are_apart(mixer: Mixer) -> None:
     _no_larger(state, 0)
     for t in range(STEPS):
         token = x[:, t].clone()
-        before = {name: tensor.clone() for name, tensor in state.items()}
+        before = _numbers(state)
         _, new = mixer.step(token, state, t)
-        demand(torch.equal(token, x[:, t]), f"token {t}: step changes its input in place")
-        _same(before, state, f"token {t}: step changes the state it is given in place")
+        demand(torch.equal(token, x[:, t]), f"token {t}: step changes its input in place; clone it")
+        _same(before, state, f"token {t}: step changes the state it is given in place; clone it")
         _no_larger(new, t + 1)
-        after = {name: tensor.clone() for name, tensor in new.items()}
+        after = _numbers(new)
         # a caller may use one buffer for every token
         token.copy_(noise)
-        _same(after, new, f"token {t}: the new state changes when the input is overwritten")
+        what = "the new state changes when the input is overwritten; clone it"
+        _same(after, new, f"token {t}: {what}")
         state = new
-
-
-def _same(a: State, b: State, otherwise: str) -> None:
-    for name in a:
-        demand(torch.equal(a[name], b[name]), f"{otherwise} (state['{name}']); clone it")
 
 
 def _no_larger(state: State, t: int) -> None:
     """Views of one tensor may share its memory; what no view shows must not stay."""
     held = sum(tensor.numel() * tensor.element_size() for tensor in state.values())
-    found = sum(_memory(list(state.values())).values())
+    storages = [tensor.untyped_storage() for tensor in state.values()]
+    found = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
     demand(
         found <= held,
         f"after {t} tokens the state holds {held:,} bytes but keeps {found:,} alive, as views of"
         " larger tensors; clone them",
     )
-
-
-def _memory(tensors: list[Tensor]) -> dict[int, int]:
-    """Bytes of every piece of memory behind some tensors."""
-    storages = [tensor.untyped_storage() for tensor in tensors]
-    return {storage.data_ptr(): storage.nbytes() for storage in storages}
 
 
 CUT = 9
@@ -321,8 +296,7 @@ def forgets(mixer: Mixer) -> None:
     beyond = reach.beyond(CUT)
     ours = inputs(mixer, 1, beyond + BEYOND, seed=91)
     theirs = torch.cat([inputs(mixer, 1, CUT, seed=92), ours[:, CUT:]], 1)
-    one = mixer.init_state(1)
-    other = mixer.init_state(1)
+    one, other = mixer.init_state(1), mixer.init_state(1)
     for t in range(beyond + BEYOND):
         y, one = mixer.step(ours[:, t], one, t)
         z, other = mixer.step(theirs[:, t], other, t)

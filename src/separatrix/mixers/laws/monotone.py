@@ -4,22 +4,21 @@ step form, under one token repeated.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
-from separatrix.mixers import Mixer, State
+from separatrix.mixers import Mixer
 from separatrix.mixers.base.mixer import BUFFERS
-from separatrix.mixers.laws.tools import LawBroken, draws, formats_asked, inputs, vocabulary
+from separatrix.mixers.laws.tools import LawBroken, casts, draws, inputs, vocabulary
 
 MOST = 1 << 21
 """Numbers of a state that are set per format and token: all values of bf16 and fp16 for a state of
 up to 32 numbers, stretches of neighbouring values for larger ones.
 """
 FEWEST = 512
-"""Values in any case."""
+"""Values in any case; of further tokens a quarter."""
 STRETCH = 64
 """Neighbouring values in a stretch."""
 WATCHED = 8
@@ -55,105 +54,94 @@ def moves_one_way(mixer: Mixer) -> None:
     (normal ones, zeros, one-hots, outliers, and their opposites) are repeated in one format, with
     fewer values, and a few values are tried at each of 1,100 places. Numbers scaled by others that
     stand still before them (a running maximum) are tried with those at rest. Buffers of
-    convolutions and token shifts
-    hold the token itself.
+    convolutions and token shifts hold the token itself.
     """
     if not mixer.mechanism.is_monotone:
         return
     first, *others = inputs(mixer, 1, 1 + OTHERS, seed=81)[0].split(1)
     others += [word[None] for word in vocabulary(mixer, draws("monotone")).values()]
     others = [-first, *others, *(-token for token in others)]
-    everywhere = True
-    for name, dtype in formats_asked().items():
-        cast = copy.deepcopy(mixer).to(dtype)
+    for place, (name, half) in enumerate(casts(mixer)):
+        dtype = half._like.dtype
         for size in SIZES.get(name, (1.0,)):
-            where = f"{name}, a token of size {size:g}"
-            _measure(cast, (size * first).to(dtype), MOST, where, everywhere=everywhere)
-            everywhere = False
-        for token in others:
-            _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, another token")
-        # which way a decay turns is no matter of formats
-        others = []
+            _Maps(half, (size * first).to(dtype), MOST, f"{name}, a token of size {size:g}")
+        # which way a decay turns, and what the time does, is no matter of formats
+        if not place:
+            for token in others:
+                _Maps(half, token.to(dtype), MOST // COARSER, f"{name}, another token")
+            _Maps(half, first.to(dtype), 1, f"{name}, a token of size 1", everywhere=True)
 
 
 @torch.no_grad()
 def moves_at(mixer: Mixer, tokens: Mapping[str, Tensor]) -> None:
     """The same at given tokens (1, width) by their names, in one format."""
-    name, dtype = next(iter(formats_asked().items()))
-    cast = copy.deepcopy(mixer).to(dtype)
+    name, half = next(casts(mixer))
     for said, token in tokens.items():
-        _measure(cast, token.to(dtype), MOST // COARSER, f"{name}, token {said}")
-
-
-def _measure(
-    mixer: Mixer, token: Tensor, most: int, where: str, *, everywhere: bool = False
-) -> None:
-    place = 8 + mixer.mechanism.sizes().get("conv", 0)
-    state = mixer.init_state(1)
-    for t in range(place):
-        _, state = mixer.step(token, state, t)
-    # a user's own says that all of its state moves so
-    buffers = frozenset[str]() if mixer.mechanism.origin else BUFFERS
-    names = [name for name in state if name not in buffers]
-    first = [name for name in names if name in mixer.at_rest_first]
-    if first:
-        # the others are of every state that is set, too: they count
-        few, every = (sum(state[name].numel() for name in some) for some in (first, names))
-        _Maps(mixer, token, state, place, first, most * few // every, where).check()
-        state = _at_rest(mixer, token, state, place, first)
-    after = [name for name in names if name not in first]
-    _Maps(mixer, token, state, place, after, most, where).check()
-    if everywhere:
-        _Maps(mixer, token, state, place, after, 1, where).check_places()
-
-
-def _at_rest(mixer: Mixer, token: Tensor, state: State, place: int, names: list[str]) -> State:
-    """The state with these parts where one more token leaves them as they are."""
-    for name in names:
-        state = state | {name: torch.full_like(state[name], torch.finfo(state[name].dtype).min)}
-    for t in range(REST):
-        _, after = mixer.step(token, state, place + t)
-        if all(torch.equal(after[name], state[name]) for name in names):
-            return state
-        state = state | {name: after[name] for name in names}
-    raise LawBroken(f"state['{names[0]}'] does not stand still within {REST} equal tokens")
+        _Maps(half, token.to(half._like.dtype), MOST // COARSER, f"{name}, token {said}")
 
 
 class _Maps:
-    """What one more equal token makes of every value of some parts of a state.
+    """What one more equal token makes of every value of the recurrent parts of a state; raises
+    LawBroken where a map is not as it should be.
 
     The values are split into as many ranges as a call has rows; each row goes through its own, and
     on to the first of the next.
     """
 
     def __init__(
-        self,
-        mixer: Mixer,
-        token: Tensor,
-        state: State,
-        place: int,
-        names: list[str],
-        most: int,
-        where: str,
+        self, mixer: Mixer, token: Tensor, most: int, where: str, *, everywhere: bool = False
     ) -> None:
         self.mixer = mixer
-        self.state = state
-        self.place = place
-        self.names = names
         self.where = where
-        self.ends = torch.tensor([state[name].numel() for name in names]).cumsum(0).tolist()
-        numbers = self.ends[-1]
-        self.watched = torch.linspace(0, numbers - 1, min(numbers, WATCHED)).long()
-        values = values_of(state[names[0]].dtype, max(FEWEST, most // numbers))
-        self.rows = min(ROWS, len(values) // 4, max(16, most // (4 * numbers)))
+        self.place = 8 + mixer.mechanism.sizes().get("conv", 0)
+        self.state = mixer.init_state(1)
+        for t in range(self.place):
+            _, self.state = mixer.step(token, self.state, t)
+        # a user's own says that all of its state moves so
+        buffers = frozenset[str]() if mixer.mechanism.origin else BUFFERS
+        names = [name for name in self.state if name not in buffers]
+        first = [name for name in names if name in mixer.at_rest_first]
+        if first and not everywhere:
+            # the others are of every state that is set, too: they count, but for half
+            few, every = (sum(self.state[name].numel() for name in some) for some in (first, names))
+            self._set(token, first, 2 * most * few // every, most)
+            self._check()
+        self._rest(token, first)
+        self._set(token, [name for name in names if name not in first], most, most)
+        if everywhere:
+            self._check_places()
+        else:
+            self._check()
+
+    def _rest(self, token: Tensor, names: list[str]) -> None:
+        """Brings these parts to where one more token leaves them as they are."""
+        for name in names:
+            lowest = torch.finfo(self.state[name].dtype).min
+            self.state = self.state | {name: torch.full_like(self.state[name], lowest)}
+        for t in range(REST):
+            _, after = self.mixer.step(token, self.state, self.place + t)
+            if all(torch.equal(after[name], self.state[name]) for name in names):
+                return
+            self.state = self.state | {name: after[name] for name in names}
+        raise LawBroken(f"state['{names[0]}'] does not stand still within {REST} equal tokens")
+
+    def _set(self, token: Tensor, names: list[str], numbers: int, most: int) -> None:
+        """From now on these parts are set, to so many numbers in all."""
+        self.names = names
+        self.ends = torch.tensor([self.state[n].numel() for n in names]).cumsum(0).tolist()
+        every = self.ends[-1]
+        self.watched = torch.linspace(0, every - 1, min(every, WATCHED)).long()
+        fewest = FEWEST if most == MOST else FEWEST // 4
+        values = values_of(self.state[names[0]].dtype, max(fewest, numbers // every))
+        self.rows = min(ROWS, len(values) // 4, max(16, numbers // (4 * every)))
         self.token = token.expand(self.rows, -1)
         self.each = -(-len(values) // self.rows)
         # (each + 1, rows): one column for every row, the last value that of the next column
         which = torch.arange(self.each + 1)[:, None] + self.each * torch.arange(self.rows)
         self.values = values[which.clamp_max(len(values) - 1)]
 
-    def check(self) -> None:
-        """Raises LawBroken where a map falls, depends on more than its number, or loses NaN."""
+    def _check(self) -> None:
+        """That no map falls, depends on more than its number, or loses NaN."""
         alike = torch.zeros(self.ends[-1], dtype=torch.long)
         alone = self._images(alike, self.place)
         self._never_falls(alone)
@@ -169,8 +157,8 @@ class _Maps:
         lost = self._image(torch.full((self.rows, self.ends[-1]), torch.nan), self.place)
         self._demand(lost.isnan().all(0), lambda k: "turns NaN into a number")
 
-    def check_places(self) -> None:
-        """Raises LawBroken where the map of some values is another one at a later place."""
+    def _check_places(self) -> None:
+        """That the map of some values is the same at every later place."""
         numbers = self.values[self.each // 2][:, None].expand(-1, self.ends[-1])
         here = self._image(numbers, self.place)[None]
         for t in range(self.place + 1, PLACES):

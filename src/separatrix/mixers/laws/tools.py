@@ -5,16 +5,14 @@ differs.
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import os
 import pickle
 import random
-import select
-import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import safetensors.torch
 import torch
@@ -25,20 +23,11 @@ from separatrix.mixers import Mixer, State
 
 RELATIVE = 1e-9
 """Of the largest number compared: some 10^6 roundings of float64."""
-_TOLERANCE: ContextVar[float] = ContextVar("tolerance", default=RELATIVE)
-ROUNDING = 1e-12
-"""A change of the future may move earlier outputs by this much of the largest: the rounding of a
-transform over the whole sequence.
-"""
 LENGTHS = (1, 63, 64, 65, 200)
 """Tokens of the sequences on which forms are compared: around a chunk of 64, and three chunks
 and a bit.
 """
-
-
 FORMATS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_FORMATS: ContextVar[tuple[str, ...]] = ContextVar("formats", default=tuple(FORMATS))
-_SEED: ContextVar[int] = ContextVar("seed", default=0)
 
 
 class LawBroken(AssertionError):
@@ -53,59 +42,61 @@ def demand(holds: object, sentence: str) -> None:
         raise LawBroken(sentence)
 
 
-@contextmanager
-def tolerance(relative: float) -> Iterator[None]:
-    """Within it `close` allows that much of the largest number compared: for layers that compute
-    in float32 inside, say 1e-5.
+class Asked(NamedTuple):
+    """What is asked of a run of the laws."""
+
+    tolerance: float = RELATIVE
+    """`close` allows so much of the largest number compared: for layers that compute in float32
+    inside, say 1e-5.
     """
-    token = _TOLERANCE.set(relative)
-    try:
-        yield
-    finally:
-        _TOLERANCE.reset(token)
+    formats: tuple[str, ...] = tuple(FORMATS)
+    """The laws look at these only."""
+    seed: int = 0
+    """What laws draw (tokens, lengths, batches, places) follows from it."""
 
 
-def within() -> float:
-    """What `tolerance` allows now."""
-    return _TOLERANCE.get()
+_USUAL = Asked()
+_ASKED: ContextVar[Asked] = ContextVar("asked", default=_USUAL)
 
 
-@contextmanager
-def in_formats(names: Sequence[str]) -> Iterator[None]:
-    """Within it the laws look at these formats only."""
-    token = _FORMATS.set(tuple(names))
-    try:
-        yield
-    finally:
-        _FORMATS.reset(token)
-
-
-def formats_asked() -> dict[str, torch.dtype]:
-    """The formats that `in_formats` allows now."""
-    return {name: FORMATS[name] for name in _FORMATS.get()}
+def asked() -> Asked:
+    return _ASKED.get()
 
 
 @contextmanager
-def drawing(seed: int) -> Iterator[None]:
-    """Within it what laws draw for a run (tokens, lengths, batches, places) follows from `seed`."""
-    token = _SEED.set(seed)
+def asking(**changes: Any) -> Iterator[None]:
+    """Within it the laws run with these settings of `Asked`."""
+    token = _ASKED.set(asked()._replace(**changes))
     try:
         yield
     finally:
-        _SEED.reset(token)
+        _ASKED.reset(token)
 
 
 def draws(what: str) -> random.Random:
     """The random numbers of one law in this run."""
-    return random.Random(f"{_SEED.get()}/{what}")
+    return random.Random(f"{asked().seed}/{what}")
 
 
-@contextmanager
-def seeded(seed: int = 0) -> Iterator[None]:
-    """PyTorch's random numbers from `seed`, and afterwards as if none had been drawn."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
+def cast(mixer: Mixer, dtype: torch.dtype = torch.float64) -> Mixer:
+    """A copy in a format."""
+    return copy.deepcopy(mixer).to(dtype)
+
+
+def casts(mixer: Mixer) -> Iterator[tuple[str, Mixer]]:
+    """Copies in the formats that are asked for, by their names."""
+    for name in asked().formats:
+        yield name, cast(mixer, FORMATS[name])
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    """Normal numbers in float64."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def inputs(mixer: Mixer, batch: int, tokens: int, seed: int = 1) -> Tensor:
+    """Normal numbers (batch, tokens, width) in float64."""
+    return normal(batch, tokens, mixer.width, seed=seed)
 
 
 def drawn(mixer: Mixer, seed: int = 0) -> Mixer:
@@ -123,17 +114,6 @@ def drawn(mixer: Mixer, seed: int = 0) -> Mixer:
     return mixer
 
 
-def inputs(mixer: Mixer, batch: int, tokens: int, seed: int = 1) -> Tensor:
-    """Normal numbers (batch, tokens, width) in float64."""
-    return torch.randn(
-        batch,
-        tokens,
-        mixer.width,
-        generator=torch.Generator().manual_seed(seed),
-        dtype=torch.float64,
-    )
-
-
 OUTLIER = 10.0
 """Of one number of a token."""
 
@@ -146,12 +126,6 @@ def vocabulary(mixer: Mixer, draw: random.Random) -> dict[str, Tensor]:
     hot = draw.randrange(mixer.width)
     hots = {f"e{i % mixer.width}": axes[i % mixer.width] for i in (hot, hot + 1)}
     return {"a": first, "b": second, "c": third, "A": outlier, "0": 0 * first} | hots
-
-
-def drawn_like(tensor: Tensor, seed: int) -> Tensor:
-    """Normal numbers of a tensor's shape and format."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.dtype)
 
 
 def moved(state: State) -> State:
@@ -182,6 +156,12 @@ def stream_and_keep(
         if t + 1 in cuts:
             states[t + 1] = state
     return torch.stack(outputs, 1), states
+
+
+def streamed(mixer: Mixer, x: Tensor) -> Callable[[Tensor], Tensor]:
+    """The outputs of `step` for the first tokens of x, streamed once."""
+    steps, _ = stream(mixer, x)
+    return lambda part: steps[:, : part.shape[1]]
 
 
 def agree(
@@ -215,35 +195,55 @@ def continues(
         close(rest, steps[:, cut:end], what)
 
 
+ROUNDING = 1e-12
+ULPS = 4
+"""A change of the future may move earlier outputs by so much of the largest, or so many roundings
+of the format: what the rounding of a transform over the whole sequence does.
+"""
+ROWS = 16
+"""Changes that are tried in one call."""
+
+
 def keeps_past(
     forward: Callable[[Tensor], Tensor],
     x: Tensor,
     other: Tensor,
     cuts: Sequence[int],
-    what: str,
+    where: Callable[[int], str],
     *,
-    rounding: float = ROUNDING,
     alone: bool = False,
 ) -> list[tuple[int, Tensor, Tensor]]:
-    """Raises LawBroken where changing the tokens of x from a cut on into those of `other`, or that
-    one `alone`, moves an output of `forward` before it. Gives cuts and outputs before and after.
+    """Raises LawBroken where changing the tokens of x (1, tokens, width) from a cut on into those
+    of `other`, or that one `alone`, moves an output of `forward` before it. Gives cuts and outputs
+    before and after.
     """
-    y = forward(x)
-    found = []
-    for t in (t for t in cuts if t < x.shape[1]):
-        end = t + 1 if alone else x.shape[1]
-        z = forward(torch.cat([x[:, :t], other[:, t:end], x[:, end:]], 1))
-        # infinity may reach earlier outputs as NaN: 0 times it; another law forbids it in formats
-        if x.dtype == torch.float64 or (y.isfinite().all() and z.isfinite().all()):
-            gap = largest([(y[:, :t] - z[:, :t]).double()])
-            change = (
-                f"a change of token {t} moves outputs of forward before it"
-                if alone
-                else f"changing the tokens from {t} on moves outputs of forward before them"
-            )
-            demand(gap <= rounding * largest([y, z]), f"{what}{change}, by {gap:.3g}")
-        found.append((t, y, z))
-    return found
+    eps = torch.finfo(x.dtype).eps
+    cuts = [cut for cut in cuts if cut < x.shape[1]]
+    pairs = []
+    for start in range(0, len(cuts), ROWS):
+        some = cuts[start : start + ROWS]
+        ends = [cut + 1 if alone else x.shape[1] for cut in some]
+        changed = [
+            torch.cat([x[:, :cut], other[:, cut:end], x[:, end:]], 1)
+            for cut, end in zip(some, ends, strict=True)
+        ]
+        # rows of one call are compared: products may round by the batch
+        y, *found = forward(torch.cat([x, *changed])).split(1)
+        pairs += [(cut, y, z) for cut, z in zip(some, found, strict=True)]
+    for cut, y, z in pairs:
+        gap = (y[:, :cut] - z[:, :cut]).double().abs().amax((0, 2))
+        # infinity may reach earlier outputs as NaN: 0 times it; another law forbids infinity
+        fine = not (y.isfinite().all() and z.isfinite().all())
+        if fine or (gap <= max(ROUNDING, ULPS * eps) * largest([y, z])).all():
+            continue
+        # a quotient of two numbers near 0 magnifies what a product rounds otherwise
+        noise = normal(ROWS, *x.shape[1:], seed=cut).to(x.dtype)
+        by_rounding = (forward(x * (1 + eps * noise)) - y).double().abs().amax((0, 2))
+        change = f"changing the tokens from {cut} on moves outputs of forward before them"
+        if alone:
+            change = f"a change of token {cut} moves outputs of forward before it"
+        demand((gap <= ULPS * by_rounding[:cut]).all(), f"{where(cut)}{change}, by {gap.max():.3g}")
+    return pairs
 
 
 def refused(what: str, call: Callable[[], object]) -> None:
@@ -267,7 +267,7 @@ def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
     gap = largest([a.detach() - b.detach()])
     scale = max(scale, largest([a, b]))
     # <= is false for NaN: two tensors with NaN or with infinity at one place differ
-    demand(gap <= _TOLERANCE.get() * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
+    demand(gap <= asked().tolerance * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
 
 
 def all_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor], what: str) -> None:
@@ -285,28 +285,19 @@ def largest(tensors: object) -> float:
     return torch.stack(found).max().item() if found else 0.0
 
 
-def gradients(
-    mixer: Mixer, x: Tensor, outputs: Sequence[Tensor], seed: int = 2
-) -> dict[str, Tensor]:
+def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor]) -> dict[str, Tensor]:
     """Gradients of one random linear function of all `outputs` by the input x and by every
     parameter.
     """
-    wanted = {
-        "the input": x,
-        **{name: p for name, p in mixer.named_parameters() if p.requires_grad},
-    }
-    generator = torch.Generator().manual_seed(seed)
+    wanted = {"the input": x} | {n: p for n, p in mixer.named_parameters() if p.requires_grad}
     total = torch.stack(
-        [
-            (torch.randn(y.shape, generator=generator, dtype=torch.float64).to(y.dtype) * y).sum()
-            for y in outputs
-        ]
+        [(normal(*y.shape, seed=2 + i).to(y.dtype) * y).sum() for i, y in enumerate(outputs)]
     ).sum()
-    if not total.requires_grad:
-        raise LawBroken(
-            "the outputs do not depend on the input or any parameter, as autograd sees it; is"
-            " something detached?"
-        )
+    demand(
+        total.requires_grad,
+        "the outputs do not depend on the input or any parameter, as autograd sees it; is something"
+        " detached?",
+    )
     found = torch.autograd.grad(
         total, list(wanted.values()), allow_unused=True, materialize_grads=True
     )
@@ -318,32 +309,6 @@ PATIENCE = 300.0
 """Seconds after which the other process is given up."""
 POSSIBLE = hasattr(os, "fork")
 """Elsewhere (Windows) the call is made in this process, which sees fewer stores."""
-
-
-def elsewhere(call: Callable[[], Result]) -> Result:
-    """What `call` returns in a copy of this process. Raises LawBroken with the last line of an
-    error of its own. Results are tensors, numbers and dicts of them.
-    """
-    if not POSSIBLE:
-        return call()
-    end, start = os.pipe()
-    # the copy begins with the threads of nobody but the caller
-    process = os.fork()
-    if process == 0:
-        _answer(call, start)
-    os.close(start)
-    try:
-        data = _read(end)
-    finally:
-        os.close(end)
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-    if not data:
-        raise LawBroken("step did not end in a second process; does it need threads of its own?")
-    what, value = pickle.loads(data)
-    if what == "error":
-        raise LawBroken(f"step raises in a second process: {value}")
-    return value
 
 
 def streamed_elsewhere(
@@ -358,30 +323,37 @@ def streamed_elsewhere(
     return elsewhere(call)
 
 
-def _answer(call: Callable[[], object], pipe: int) -> None:
-    """Writes the result and ends the process, whatever happens: nothing of the caller may run
-    twice.
+def elsewhere(call: Callable[[], Result]) -> Result:
+    """What `call` returns in a copy of this process. Raises LawBroken with the last line of an
+    error of its own. Results are tensors, numbers and dicts of them.
     """
+    if not POSSIBLE:
+        return call()
+    context = multiprocessing.get_context("fork")
+    end, start = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(call, start), daemon=True)
+    process.start()
+    start.close()
     try:
-        torch.set_num_threads(1)
-        try:
-            message = ("result", call())
-        except Exception as error:
-            message = ("error", f"{type(error).__name__}: {error}")
-        # lists of numbers instead of the shared memory that torch would hand over
-        with os.fdopen(pipe, "wb") as out:
-            out.write(pickle.dumps(message))
+        data = end.recv_bytes() if end.poll(PATIENCE) else b""
+    except EOFError:
+        data = b""
     finally:
-        os._exit(0)
+        end.close()
+        process.kill()
+        process.join()
+    demand(data, "step did not end in a second process; does it need threads of its own?")
+    what, value = pickle.loads(data)
+    demand(what == "result", f"step raises in a second process: {value}")
+    return value
 
 
-def _read(pipe: int) -> bytes:
-    """Everything until the other end closes; nothing after PATIENCE."""
-    found = []
-    until = time.monotonic() + PATIENCE
-    while select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
-        part = os.read(pipe, 1 << 20)
-        if not part:
-            return b"".join(found)
-        found.append(part)
-    return b""
+def _answer(call: Callable[[], object], pipe: Any) -> None:
+    # the copy begins with the threads of nobody but the caller
+    torch.set_num_threads(1)
+    try:
+        message = ("result", call())
+    except Exception as error:
+        message = ("error", f"{type(error).__name__}: {error}")
+    # bytes instead of the shared memory that torch would hand over
+    pipe.send_bytes(pickle.dumps(message))

@@ -45,6 +45,7 @@ _OWN = (
     # settings of check-mechanism
     "model_width",
     "tolerance",
+    "budget",
 )
 """Parts of every registered mechanism, beside those of `Mechanism`."""
 TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.startswith("_"))}))

@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import secrets
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -16,27 +19,13 @@ import torch
 
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.mixers import Mixer, mixer
-from separatrix.mixers.laws import (
-    CACHE_LENGTHS,
-    FORMATS,
-    LAWS,
-    RELATIVE,
-    Kept,
-    LawBroken,
-    cache_as_declared,
-    drawing,
-    drawn,
-    in_formats,
-    inputs,
-    kept_by,
-    seeded,
-    stream,
-    tolerance,
-)
+from separatrix.mixers.laws import FORMATS, LAWS, LawBroken, asking, drawn, inputs, stream
 from separatrix.mixers.laws.fed import Fed, holds_on_prompts, on_threads
+from separatrix.mixers.laws.memory import Kept, cache_as_declared, kept_by
+from separatrix.mixers.laws.tools import RELATIVE
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
 from separatrix.mixers.plugins.load import load
-from separatrix.mixers.plugins.probe import describe_error
+from separatrix.mixers.plugins.probe import apart, describe_error
 from separatrix.stacks.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -45,12 +34,15 @@ from separatrix.stacks.mechanisms import (
 )
 
 DEFAULT_WIDTH = 16
-PATIENCE = 20
+LATENT = 64
+"""Of a built-in mechanism, if not said: for a model of that width 512 are of no use, and slow."""
+MEANT = 20
 """Seconds of processor time that all laws of a mixer should take."""
+BUDGET = 120
+"""Seconds of processor time after which one law is stopped, if not said otherwise."""
 STEPS = 512
 LONGER = 1024
 """Tokens on which step is timed against forward, and forward against forward of twice as many."""
-Progress = Callable[[int, int], None]
 Found = TypeVar("Found")
 
 
@@ -124,24 +116,27 @@ def find(
         default = next(f.default for f in fields(cls) if f.name == "width")
         chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
     check_size_names(cls, chosen, where=" in --set")
-    if not own and "width" not in chosen and getattr(cls, "width", 0) is None:
-        # RWKV's token shift is as wide as the model
-        chosen["width"] = width or DEFAULT_WIDTH
+    width = chosen["width"] if own else width or DEFAULT_WIDTH
+    if not own:
+        if getattr(cls, "width", 0) is None:
+            # RWKV's token shift is as wide as the model
+            chosen.setdefault("width", width)
+        if hasattr(cls, "latent"):
+            chosen.setdefault("latent", LATENT)
     mechanism = cls(**chosen)
-    model_width = mechanism.inner_width if own else width or DEFAULT_WIDTH
     try:
         made = (
-            OwnMixer(mechanism, width=model_width)
+            OwnMixer(mechanism, width=width)
             if isinstance(mechanism, OwnMechanism)
-            else mixer(mechanism, width=model_width)
+            else mixer(mechanism, width=width)
         )
         return drawn(made), cls.origin if issubclass(cls, OwnMechanism) else "built in"
     except SeparatrixError:
         raise
     except Exception as error:
         raise SizeError(
-            f"{target}: making it at width {model_width} raises {describe_error(error)}; give"
-            " --set model_width=, or another size"
+            f"{target}: making it at width {width} raises {describe_error(error)}; give --set"
+            " model_width=, or another size"
         ) from None
 
 
@@ -165,15 +160,17 @@ def check(
     origin: str = "",
     within: float = RELATIVE,
     formats: Sequence[str] = tuple(FORMATS),
+    budget: float = BUDGET,
     seed: int | None = None,
     layers: Mapping[str, tuple[Mixer, Fed]] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReportCard:
     """Runs every law on a copy of a drawn float64 mixer, measures its cache over 4,096 tokens and
     its speed. Raises SizeError for a mixer that cannot be copied.
 
     Forms are equal that differ by at most `within` of the largest number: float64's rounding,
-    unless a layer computes in float32 inside. Laws on formats look at `formats`. What the laws draw
+    unless a layer computes in float32 inside. Laws on formats look at `formats`. A law that takes
+    more than `budget` seconds of processor time is stopped, and does not hold. What the laws draw
     (tokens, lengths, batches, places, threads) follows from `seed`, another one in each run if not
     given. One law more looks at trained float64 `layers`, by their names, and what each of them
     gets of prompts.
@@ -186,44 +183,36 @@ def check(
             f"{mixer.mechanism.name}: the module cannot be copied, as for every law it is:"
             f" {type(error).__name__}: {error}; hold no file and no lock in it"
         ) from None
-    with on_threads(1), tolerance(within), in_formats(formats), drawing(seed):
-        return _check(mixer, origin, seed, layers or {}, progress)
+    measured: list[Kept] = []
 
+    def cache(mixer: Mixer) -> None:
+        measured.append(kept_by(copy.deepcopy(mixer)))
+        cache_as_declared(mixer, measured[0])
 
-def _check(
-    mixer: Mixer,
-    origin: str,
-    seed: int,
-    layers: Mapping[str, tuple[Mixer, Fed]],
-    progress: Progress | None,
-) -> ReportCard:
-    tell = progress or (lambda done, total: None)
-    total = len(LAWS) + 2
-    tell(0, total)
-    kept, trouble = _tried("the cache was not measured", lambda: kept_by(copy.deepcopy(mixer)))
-    # the law looks at the same 4,096 tokens
-    calls = LAWS | {"cache": lambda mixer: cache_as_declared(mixer, kept)}
+    calls = LAWS | ({"cache": cache} if "cache" in LAWS else {})
     if layers:
-        calls |= {"prompts": lambda mixer: _on_prompts(layers)}
+        calls["prompts"] = lambda mixer: _on_prompts(layers)
     results = []
-    for done, (law, call) in enumerate(calls.items(), 1):
-        tell(done, total)
-        results.append(_result(law, call, mixer))
-    tell(total - 1, total)
-    speed, slow = _tried("the speed was not measured", lambda: _speed(copy.deepcopy(mixer)))
-    training, unseen = _tried("train mode was not looked at", lambda: _in_training(mixer))
+    with on_threads(1), asking(tolerance=within, formats=tuple(formats), seed=seed):
+        for done, (law, call) in enumerate(calls.items()):
+            progress(done, len(calls) + 1)
+            results.append(_result(law, call, mixer, budget))
+        progress(len(calls), len(calls) + 1)
+        speed, slow = _tried("the speed was not measured", lambda: _speed(copy.deepcopy(mixer)))
+        training, unseen = _tried("train mode was not looked at", lambda: _in_training(mixer))
     given = (
         f"{name} gets {len(x):,} prompts of {x.shape[1]:,} tokens"
-        for name, (_, (x, _)) in layers.items()
+        for name, (_, (x, _)) in (layers or {}).items()
     )
-    notes = (training or unseen, trouble, slow, _long(results), *given)
+    notes = (training or unseen, slow, _long(results), *given)
+    kept = measured[0] if measured else None
     return ReportCard(
         mechanism=mixer.mechanism,
         origin=origin,
         width=mixer.width,
         laws=tuple(results),
         cache=kept.sizes if kept else {},
-        growth=_growth(kept) if kept else "unknown",
+        growth=growth_of(kept.most) if kept else "unknown",
         speed=speed,
         seed=seed,
         notes=tuple(note for note in notes if note),
@@ -243,7 +232,7 @@ def _tried(what: str, call: Callable[[], Found]) -> tuple[Found | None, str]:
     try:
         return call(), ""
     except Exception as error:
-        return None, f"{what}: {error if isinstance(error, LawBroken) else describe_error(error)}"
+        return None, f"{what}: {describe_error(error)}"
 
 
 def _long(results: Sequence[LawResult]) -> str:
@@ -251,14 +240,16 @@ def _long(results: Sequence[LawResult]) -> str:
     total = sum(result.seconds for result in results)
     most = max(results, key=lambda result: result.seconds)
     return (
-        f"the laws took {total:.0f} s of processor time, {PATIENCE} are meant; most took"
+        f"the laws took {total:.0f} s of processor time, {MEANT} are meant; most took"
         f" '{most.law}' ({most.seconds:.0f} s)"
-        if total > PATIENCE
+        if total > MEANT
         else ""
     )
 
 
-def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
+def _result(
+    law: str, call: Callable[[Mixer], None], mixer: Mixer, budget: float = BUDGET
+) -> LawResult:
     says = " ".join((LAWS.get(law, holds_on_prompts).__doc__ or "").split("\n\n")[0].split())
     without = {
         "chunks": isinstance(mixer, OwnMixer) and not hasattr(mixer.module, "chunk"),
@@ -267,52 +258,81 @@ def _result(law: str, call: Callable[[Mixer], None], mixer: Mixer) -> LawResult:
     }
     if without.get(law):
         return LawResult(law=law, says=says, holds=True, applies=False)
-    start = time.process_time()
+    start = _spent()
     told = ""
     try:
-        call(copy.deepcopy(mixer))
+        with _stopped_after(budget):
+            call(copy.deepcopy(mixer))
+    except _OutOfTime:
+        told = (
+            f"stopped after {budget:g} s of processor time, undecided; give it more with --set"
+            " budget=, or choose smaller sizes"
+        )
     except (LawBroken, SeparatrixError) as error:
         told = str(error)
     except Exception as error:
         told = describe_error(error)
-    seconds = time.process_time() - start
+    seconds = _spent() - start
     return LawResult(law=law, says=says, holds=not told, broken_by=told, seconds=seconds)
+
+
+def _spent() -> float:
+    """Seconds of processor time, those of other processes that a law has begun among them."""
+    return sum(os.times()[:4])
+
+
+class _OutOfTime(BaseException):
+    """No Exception, which a mixer may catch."""
+
+
+@contextmanager
+def _stopped_after(seconds: float) -> Iterator[None]:
+    """Raises _OutOfTime after so much processor time, where the system and the thread can."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise _OutOfTime
+
+    try:
+        before = signal.signal(signal.SIGPROF, stop)
+    # Windows; and threads other than the first
+    except (AttributeError, ValueError):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @torch.no_grad()
 def _in_training(mixer: Mixer) -> str:
     """What the laws leave out where train mode computes something else than eval mode."""
     x = inputs(mixer, 2, 20, seed=71)
-    y = mixer(x)
     training = copy.deepcopy(mixer).train()
-    with seeded(1):
-        first = training(x)
-    with seeded(2):
-        second = training(x)
-    if not torch.equal(first, second):
+    found = []
+    for seed in (1, 2):
+        with apart(seed):
+            found.append(training(x))
+    if not torch.equal(*found):
         return "in train mode outputs are random, as with dropout: the laws are about eval mode"
-    if not torch.equal(first, y):
+    if not torch.equal(found[0], mixer(x)):
         return "train mode gives other outputs than eval mode: the laws are about eval mode"
     return ""
 
 
-def _growth(kept: Kept) -> str:
-    """How the cache grows over the tokens it was measured on."""
-    longest = max(CACHE_LENGTHS)
-    return growth_class([kept.most[longest // part] for part in (8, 4, 2, 1)])
-
-
-def growth_class(numbers: list[int]) -> str:
-    """How a cache grows, from its largest size within t, 2t, 4t and 8t tokens."""
+def growth_of(most: Sequence[int]) -> str:
+    """How a cache grows, from the most numbers within 0, 1, 2, ... tokens."""
+    longest = len(most) - 1
+    numbers = [most[longest // part] for part in (8, 4, 2, 1)]
     first, second, third = (later - earlier for earlier, later in pairwise(numbers))
     # every step doubles t: steps of linear growth double, those of logarithmic growth are equal
     if third == 0:
         return "constant"
     if abs(third - 2 * second) <= 0.1 * third and abs(second - 2 * first) <= 0.1 * third:
         return "linear"
-    if first == second == third:
-        return "logarithmic"
-    return "other"
+    return "logarithmic" if first == second == third else "other"
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,10 +21,10 @@ from support.quick_laws import shorten
 
 from separatrix.cli.main import app, run
 from separatrix.mixers import MIXERS
-from separatrix.mixers.laws import LAWS, in_formats
+from separatrix.mixers.laws import LAWS, asking
 from separatrix.mixers.plugins import TAKEN, OwnMixer
 from separatrix.mixers.plugins import check as checking
-from separatrix.mixers.plugins.check import find, growth_class
+from separatrix.mixers.plugins.check import find, growth_of
 from separatrix.mixers.plugins.load import import_module
 from separatrix.stacks.mechanisms import MECHANISMS
 
@@ -247,7 +248,6 @@ def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(checking, "_seconds", _seconds_once)
     monkeypatch.setattr(checking, "LONGER", 20)
     monkeypatch.setattr(checking, "STEPS", 20)
-    monkeypatch.setattr(checking, "CACHE_LENGTHS", (1, 2, 3, 64, 128))
     write(broken_variant(*_DROPOUT))
     mixer, _ = find("mine:MyMixer", width=4)
     card = checking.check(mixer)
@@ -256,14 +256,52 @@ def test_dropout_is_off_and_the_card_says_so(monkeypatch: pytest.MonkeyPatch) ->
     assert "train mode" in note
 
 
-def test_a_module_that_cannot_be_copied_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "held",
+    ["__import__('threading').Lock()", "__import__('sys').__stdout__"],
+)
+def test_a_module_that_cannot_be_copied_is_told(
+    held: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(broken_variant(("self.o = nn", f"self.held = {held}\n        self.o = nn")))
+    assert run(["check-mechanism", "mine:MyMixer", "--set", "model_width=4"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "cannot be copied" in said
+    assert "hold no file and no lock" in said
+
+
+def test_random_numbers_of_its_own_are_told() -> None:
+    """NumPy's generators can be copied, and forms then differ."""
+    rng = "__import__('numpy').random.default_rng(0)"
     write(
         broken_variant(
-            ("self.o = nn", "self.lock = __import__('threading').Lock()\n        self.o = nn")
+            ("self.o = nn", f"self.rng = {rng}\n        self.o = nn"),
+            (_END, "return self.o(m) + 1e-3 * self.rng.random()\n"),
         )
     )
-    assert run(["check-mechanism", "mine:MyMixer", "--set", "model_width=4"]) == 2
-    assert "cannot be copied" in " ".join(capsys.readouterr().err.split())
+    mixer, _ = find("mine:MyMixer", width=4)
+    assert (
+        "step and forward differ"
+        in checking._result("step=forward", LAWS["step=forward"], mixer).broken_by
+    )
+
+
+def test_a_mixer_without_gradients_is_told() -> None:
+    write(broken_variant((_END, "return self.o(m).detach()\n")))
+    mixer, _ = find("mine:MyMixer", width=4)
+    for law, said in (("last", "is something detached?"), ("derivatives", "have no gradient")):
+        assert said in checking._result(law, LAWS[law], mixer).broken_by
+
+
+def test_a_law_that_needs_more_than_its_budget_is_stopped() -> None:
+    write(broken_variant((_END, "while True:\n            pass\n")))
+    mixer, _ = find("mine:MyMixer", width=4)
+    result = checking._result("last", LAWS["last"], mixer, budget=0.2)
+    assert not result.holds
+    assert result.broken_by.startswith("stopped after 0.2 s of processor time, undecided")
+    assert result.seconds > 0.1
+    # no alarm is left behind
+    assert signal.getitimer(signal.ITIMER_PROF)[0] == 0
 
 
 def test_laws_that_take_too_long_are_told() -> None:
@@ -297,7 +335,7 @@ def test_formats_that_are_not_asked_for_are_left_alone() -> None:
     write(broken_variant((_END, "return self.o(m) + 0 * (x * x)\n")))
     mixer, _ = find("mine:MyMixer", width=4)
     assert "fp16" in checking._result("finite", LAWS["finite"], mixer).broken_by
-    with in_formats(("fp32", "bf16")):
+    with asking(formats=("fp32", "bf16")):
         assert checking._result("finite", LAWS["finite"], mixer).holds
 
 
@@ -422,6 +460,7 @@ _PICKY = LAWFUL.replace(
         (LAWFUL, ["mine:MyMixer", "--set", "tolerance=wide"], "--set tolerance=wide"),
         (LAWFUL, ["mine:MyMixer", "--set", "tolerance=nan"], "--set tolerance=nan"),
         (LAWFUL, ["mine:MyMixer", "--set", "tolerance=1"], "from 0 to 0.1"),
+        (LAWFUL, ["mine:MyMixer", "--set", "budget=0"], "--set budget=0: write a number from 1"),
         (LAWFUL, ["mine:MyMixer", "--on", "nowhere"], "--on 'nowhere' is no folder"),
         (LAWFUL, ["mine:MyMixer", "--task", "eva:n=8"], "name its folder with --on"),
         (
@@ -452,7 +491,6 @@ def test_bad_input_is_one_line(
 def trained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """A folder with the example in its second layer, after one step; no law but that on prompts."""
     monkeypatch.setattr(checking, "LAWS", {})
-    monkeypatch.setattr(checking, "kept_by", lambda mixer: None)
     monkeypatch.setattr(checking, "_seconds", _seconds_once)
     words = ["full + my_mixer @ width=8, heads=1, head_dim=8", "eva:n=4", "--import", str(EXAMPLE)]
     words += ["--set", "width=8"]
@@ -530,7 +568,8 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     ],
 )
 def test_growth_classes(numbers: list[int], growth: str) -> None:
-    assert growth_class(numbers) == growth
+    a, b, c, d = numbers
+    assert growth_of([0, a, b, b, c, c, c, c, d]) == growth
 
 
 def test_two_files_of_one_name_are_two_modules(

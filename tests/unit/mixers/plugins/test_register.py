@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from support.each import each
-from support.quick_laws import shorten
+from support.quick_laws import broken_laws, shorten
 from torch import Tensor, nn
 
 import separatrix as sx
@@ -588,3 +588,58 @@ def test_an_own_mixer_is_shown_with_the_module_that_it_is() -> None:
         (row,) = (row for row in rows() if row["name"] == name)
         assert row["mixer"] == "yes"
     assert "mixer" not in dict(describe("gdn"))
+
+
+class Gated(sx.MonotoneMixer):
+    def __init__(self, width: int, *, state: int = 5) -> None:
+        super().__init__(width, numbers=state)
+        self.a, self.b = nn.Linear(width, state), nn.Linear(width, state)
+        self.o = nn.Linear(state, width)
+
+    def decay(self, x: Tensor) -> Tensor:
+        return self.a(x)
+
+    def write(self, x: Tensor) -> Tensor:
+        return self.b(x)
+
+    def read(self, x: Tensor, state: Tensor) -> Tensor:
+        return self.o(state)
+
+
+def test_a_monotone_mixer_keeps_the_laws_though_its_decays_are_of_either_sign(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    shorten(monkeypatch)
+    sx.register_mechanism(Gated)
+    made = drawn(mixer(mechanism("gated", width=4), width=4))
+    assert mechanism("gated", width=4).is_monotone
+    assert broken_laws(made) == set()
+    # with the decay as its author gives it, states fall
+    monkeypatch.setattr(Gated, "moved", lambda self, x: (self.decay(x), self.write(x)))
+    assert broken_laws(made, ["monotone"]) == {"monotone"}
+
+
+def test_verdicts_on_a_monotone_mixer_say_that_it_is_a_declaration() -> None:
+    sx.register_mechanism(Gated)
+    stack = sx.Architecture.parse("gated @ bf16, width=4, positions=none")
+    (found,) = sx.judge(stack, sx.parse_task("parity:n=300000"))
+    assert (found.status, found.theorem) == ("FAILS", "P")
+    assert found.statement.startswith("if, as its author declares")
+
+
+@pytest.mark.parametrize("name", ["step", "forward", "init_state", "moved", "monotone"])
+def test_what_a_monotone_mixer_composes_is_not_written_by_its_author(name: str) -> None:
+    with pytest.raises(SpecError, match=f"Mine writes {name} itself"):
+        type("Mine", (Gated,), {name: lambda self, *given: given})
+
+
+def test_decays_of_another_shape_are_told() -> None:
+    class Wide(Gated):
+        def decay(self, x: Tensor) -> Tensor:
+            return x
+
+    with pytest.raises(SizeError, match=r"decay returned a tensor of shape \(2, 4\)"):
+        Wide(4).step(torch.zeros(2, 4), Wide(4).init_state(2), 0)
+    with pytest.raises(SizeError, match="numbers=0"):
+        Gated(4, state=0)
