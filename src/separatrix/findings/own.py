@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from separatrix.cards.measured.table import read
@@ -18,10 +19,11 @@ from separatrix.tasks.questions import Questions
 STUDY = "study"
 NEAR = 10
 """How many times as large a size may be, or as small, that a measured line is still said of."""
-_HEADS = {"heads", "kv_heads", "key_heads", "head_dim", "value_dim", "width", "groups"}
-_ROTATED = {"rope_base", "rope_dim"}
-_COUNTS = {"L"}
-"""Sizes of a task that are its form: with another number it is another task."""
+_LEFT_OUT = {"accumulator", "heads", "kv_heads", "key_heads", "head_dim", "value_dim", "width"}
+_LEFT_OUT |= {"groups", "rope_base", "rope_dim"}
+"""Settings that are sizes (bits of state say how near they are) or of numbers alone."""
+_EXACT = ("conv", "size", "block", "topk")
+"""Numbers of tokens that a layer reads: with others it is another mechanism."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,15 @@ class Measured:
 
     def lines(self) -> list[str]:
         """What there is, or that there is nothing, a sentence each."""
-        if not self.own:
-            said = "not measured for this layout"
-            if self.unfinished:
-                names = ", ".join(cell.name for cell in self.unfinished)
-                return [f"{said} to the end, so that nothing follows from {names}"]
-            if not self.nearest:
-                return [said]
-            differs = "; ".join(self.differs)
-            return [f"{said}; nearest: {self.nearest} of the study (differs in {differs})"]
-        return [told(cell) for cell in self.own]
+        said = "not measured for this layout"
+        if self.own:
+            return [told(cell) for cell in self.own]
+        if self.unfinished:
+            names = ", ".join(cell.name for cell in self.unfinished)
+            return [f"{said} to the end, so that nothing follows from {names}"]
+        differs = "; ".join(self.differs)
+        nearest = f"; nearest: {self.nearest} of the study (differs in {differs})"
+        return [said + nearest if self.nearest else said]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,91 +119,83 @@ def lacks(
 
     It has the same mechanisms with the same settings, as many of them read and at the same places,
     and it lies within `NEAR` times in layers, width, bits of state and tokens; of a task that is
-    asked, it has the name and the form, and is as near in each of its sizes.
+    asked, it has the name and the form, and is as near in each of its sizes. Of a shallower layout
+    nothing is said: with fewer layers it may be unable to do what a deeper one learned.
     """
     trained, of = Architecture.parse(cell.stack), parse_task(cell.task)
+    deep = (len(trained), len(layout))
     sizes = {
-        "layers": (len(trained), len(layout)),
         "width": (cell.width, _width(layout)),
         "bits of state": (_state(trained), _state(layout)),
         "tokens": (of.length, tokens if task is None else task.length),
     }
+    far = {} if deep[0] <= deep[1] <= NEAR * deep[0] else {"layers": deep}
+    far |= {name: two for name, two in sizes.items() if not _near(*two)}
     return (
         *_other_layers(trained, layout),
         *([] if task is None else _other_task(of.task if isinstance(of, Questions) else of, task)),
-        *(f"{name} {a:,}, here {b:,}" for name, (a, b) in sizes.items() if not _near(a, b)),
+        *(f"{name} {there:,}, here {here:,}" for name, (there, here) in far.items()),
     )
 
 
 def _other_task(trained: Task, asked: Task) -> list[str]:
     if trained.name != asked.name:
         return [f"task {trained.name}, here {asked.name}"]
-    there, here = trained.sizes(), asked.sizes()
-    return [
-        f"{name}={there.get(name, 'none')}, here {here.get(name, 'none')}"
-        for name in dict.fromkeys((*there, *here))
-        if not _alike(there.get(name), here.get(name), exact=name in _COUNTS)
-    ]
+    # another number of steps is another task
+    return _others("", trained.sizes(), asked.sizes(), exact=("L",))
 
 
 def _other_layers(trained: Architecture, layout: Architecture) -> list[str]:
-    there, here = _parts(trained), _parts(layout)
+    cycles = [_cycle(trained), _cycle(layout)]
+    there, here = ({part.name: part for part in chain(*one)} for one in cycles)
     if there.keys() != here.keys():
-        return [f"mechanisms {' and '.join(there)}, here {' and '.join(here)}"]
-    found = [said for name, part in there.items() for said in _other_settings(part, here[name])]
-    ratios = [(len(one.reading), len(one)) for one in (trained, layout)]
-    if ratios[0][0] * ratios[1][1] != ratios[1][0] * ratios[0][1]:
-        said = [f"{reads} of {many} layers reading" for reads, many in ratios]
-        return [*found, f"{said[0]}, here {said[1]}"]
-    if _cycle(trained) != _cycle(layout):
-        found.append("where they stand")
-    return found
-
-
-def _parts(one: Architecture) -> dict[str, Mechanism]:
-    """Its mechanisms by name; one that stands there twice with other settings has two names."""
-    found: dict[str, Mechanism] = {}
-    for part in (part for layer, _ in one.counted() for part in layer):
-        first = found.setdefault(part.name, part)
-        if _other_settings(first, part):
-            found[f"another {part.name}"] = part
-    return dict(sorted(found.items()))
+        return [f"mechanisms {' and '.join(sorted(there))}, here {' and '.join(sorted(here))}"]
+    names = [[[part.name for part in layer] for layer in one] for one in cycles]
+    pairs = [(there[name], here[name]) for name in sorted(there)]
+    if names[0] == names[1]:
+        pairs = [*zip(*(chain(*one) for one in cycles), strict=True)]
+    found = [*dict.fromkeys(said for two in pairs for said in _other_settings(*two))]
+    (reads, many), (read, of) = ((len(one.reading), len(one)) for one in (trained, layout))
+    if reads * of != read * many:
+        return [*found, f"{reads} of {many} layers reading, here {read} of {of} layers reading"]
+    return found if names[0] == names[1] else [*found, "where they stand"]
 
 
 def _other_settings(there: Mechanism, here: Mechanism) -> list[str]:
-    """Options that differ, and numbers that are none of its width; number formats are left out."""
-    left_out = {"accumulator", *_HEADS, *_ROTATED}
-    sizes = here.sizes()
-    return [
-        f"{there.name} {name}={_word(value)}, here {_word(sizes[name])}"
-        for name, value in there.sizes().items()
-        if name not in left_out
-        and "format" not in name
-        and not _alike(value, sizes[name], exact=name in ("conv", *there.another_recurrence))
+    sizes = [
+        {
+            name: value
+            for name, value in one.sizes().items()
+            if name not in _LEFT_OUT and "format" not in name
+        }
+        for one in (there, here)
     ]
+    return _others(f"{there.name} ", *sizes, exact=(*_EXACT, *there.another_recurrence))
 
 
-def _word(value: object) -> str:
-    return str(value).lower()
-
-
-def _alike(one: object, other: object, *, exact: bool) -> bool:
-    if exact or type(one) is not int or type(other) is not int:
-        return one == other
-    return _near(one, other)
+def _others(
+    what: str, there: dict[str, Any], here: dict[str, Any], exact: Sequence[str]
+) -> list[str]:
+    """Sizes and options that differ; numbers that are near are alike, but for `exact` ones."""
+    found: list[str] = []
+    for name in dict.fromkeys((*there, *here)):
+        one, other = there.get(name, "none"), here.get(name, "none")
+        numbers = name not in exact and type(one) is int and type(other) is int
+        if one != other and not (numbers and _near(one, other)):
+            words = (str(x).lower() if isinstance(x, bool) else x for x in (one, other))
+            found.append("{}{}={}, here {}".format(what, name, *words))
+    return found
 
 
 def _near(one: int, other: int) -> bool:
     return one <= NEAR * other and other <= NEAR * one
 
 
-def _cycle(one: Architecture) -> tuple[tuple[str, ...], ...]:
-    """The shortest cycle of layers, each by the names of its mechanisms, that gives the stack."""
-    names = [tuple(part.name for part in layer) for layer in one]
-    many = len(names)
-    return next(
-        tuple(names[:p]) for p in range(1, many + 1) if many % p == 0 and names[p:] == names[:-p]
-    )
+def _cycle(one: Architecture) -> list[Layer]:
+    """The shortest cycle of layers that gives the stack."""
+    layers, many = [*one], len(one)
+    period = next(p for p in range(1, many + 1) if many % p == 0 and layers[p:] == layers[:-p])
+    return layers[:period]
 
 
 def _width(layout: Architecture) -> int:
@@ -212,8 +205,6 @@ def _width(layout: Architecture) -> int:
 
 def _state(layout: Architecture) -> int:
     """Bits that one of its layers carries whatever the prompt's length, at most."""
-    return max((_bounded(layer) for layer, _ in layout.counted()), default=0)
-
-
-def _bounded(layer: Layer) -> int:
-    return sum(part.cache_bits(1 << 20) for part in layer if not part.reading)
+    kinds = [layer for layer, _ in layout.counted()]
+    bits = [sum(p.cache_bits(1 << 20) for p in layer if not p.reading) for layer in kinds]
+    return max(bits, default=0)

@@ -51,7 +51,7 @@ def scaled(layouts: Mapping[str, Architecture]) -> dict[str, Architecture]:
     found: dict[str, Architecture] = {}
     for name, layers in small.items():
         one = stack(layers)
-        if layouts[name].positions == "none" and not _rotates(layouts[name]):
+        if unplaced(layouts[name]):
             mark = ", " if "@" in one.spec else " @ "
             one = Architecture.parse(f"{one.spec}{mark}positions=none")
         for other, beside in found.items():
@@ -77,14 +77,16 @@ def left_out(own: Architecture) -> list[str]:
             and (
                 field.name != "positions"
                 or part.sizes().get("positions") != "none"
-                or _rotates(own)
+                or not unplaced(own)
             )
         )
     )
 
 
-def _rotates(own: Architecture) -> bool:
-    return any(getattr(part, "rope", False) for layer in own for part in layer)
+def unplaced(own: Architecture) -> bool:
+    """Whether nothing tells tokens their places, which a trial keeps."""
+    rotated = any(getattr(part, "rope", False) for layer, _ in own.counted() for part in layer)
+    return own.positions == "none" and not rotated
 
 
 def _small(part: Mechanism) -> Mechanism:

@@ -68,6 +68,10 @@ def test_what_is_a_layouts_own(stack: str, tokens: int) -> None:
         (f"{GDN}*7 + {FULL}", TOKENS, "2 of 8 layers reading, here 1 of 8"),
         (f"{FULL}*2 + {GDN}*6", TOKENS, "where they stand"),
         (f"({GDN}*3 + {FULL})*21", TOKENS, "layers 8, here 84"),
+        # what eight layers solved, four may be unable to
+        (f"{GDN}*3 + {FULL}", TOKENS, "layers 8, here 4"),
+        # one layer of the cycle alone is another one
+        (f"({GDN}*2 + {GDN.replace('conv=4', 'conv=2')} + {FULL})*2", TOKENS, "gdn conv=4, here 2"),
         (STACK.replace("head_dim=16", "head_dim=164"), TOKENS, "width 32, here 328"),
         # 16 numbers of 32 bits and 36 of the convolution; 1,024 and 288
         (STACK.replace("head_dim=4", "head_dim=32"), TOKENS, "bits of state 1,664, here 41,984"),
@@ -78,6 +82,18 @@ def test_what_is_a_layouts_own(stack: str, tokens: int) -> None:
 def test_what_is_not(stack: str, tokens: int, differs: str) -> None:
     (said,) = lacks(cell(), layout(stack), tokens)
     assert said.startswith(differs)
+
+
+def test_the_same_mechanisms_in_another_order_are_another_layout() -> None:
+    """Both times four layers of which every other has the convolution; once it comes first."""
+    bare = GDN.replace(",conv=4", "")
+    trained = cell(stack=f"({GDN} + {bare} + {bare} + {GDN})*2")
+    assert lacks(trained, layout(trained.stack), TOKENS) == ()
+    other = layout(f"({bare} + {GDN} + {GDN} + {bare})*2")
+    assert lacks(trained, other, TOKENS) == ("gdn conv=4, here 0", "gdn conv=0, here 4")
+    window = cell(stack="window(heads=2,head_dim=16,size=4)*8")
+    wide = layout("window(heads=2,head_dim=16,size=40)*8")
+    assert lacks(window, wide, TOKENS)[0] == "window size=4, here 40"
 
 
 @each(

@@ -12,6 +12,7 @@ from separatrix.cards.question import failure
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import SeparatrixError
 from separatrix.findings.own import Measured, measured, recorded
+from separatrix.findings.scaling import unplaced
 from separatrix.findings.trial import trial
 from separatrix.stacks.architecture import Architecture, mechanism
 from separatrix.stacks.mechanisms import Mechanism
@@ -37,12 +38,13 @@ def measured_parts(found: Sequence[Measured], small: Tried) -> list[Part]:
     measure it.
     """
     known = Heading(f"Measured: every seed, in steps to solve it (rows until {recorded()})")
+    beside = [one.layout for one in found]
     parts: list[Part] = []
     for heading, said in ((known, True), (Heading("Not measured"), False)):
         of = [one for one in found if bool(one.own) is said]
-        parts += [heading] if of or (small.command and not said) else []
+        parts += [heading] if of else []
         for one in of:
-            name = next(_bared([one.layout]), one.layout).spec
+            name = next(_bared([one.layout], beside), one.layout).spec
             first, *more = one.lines()
             parts += [Line(f"  {name}: {first}"), *(Line(f"  {name}: {line}") for line in more)]
     if small.command:
@@ -63,8 +65,11 @@ def measured_json(layouts: Sequence[Architecture], tokens: int) -> dict[str, obj
 
 
 def _of(layouts: Sequence[Architecture], tokens: int) -> tuple[list[Measured], Tried]:
-    # beside one alone, full attention everywhere
-    every = [*layouts, *(Architecture.parse(f"full*{len(one)}") for one in layouts[:1])]
+    first = layouts[0]
+    full = all(part.name == "full" for layer in first for part in layer)
+    places = " @ positions=none" if unplaced(first) else ""
+    beside = Architecture.parse(f"{'gdn' if full else 'full'}*{len(first)}{places}")
+    every = [*layouts, beside]
     return [measured(one, tokens) for one in layouts], _command(every, TRIED)
 
 
@@ -101,7 +106,8 @@ def _points(result: DesignResult) -> Iterator[Point]:
 
 def _command(layouts: Iterable[Architecture], tasks: Iterable[str]) -> Tried:
     why = ""
-    own = [*_bared(layouts)]
+    given = [*layouts]
+    own = [*_bared(given, given)]
     for task in tasks:
         found: dict[str, Architecture] = {}
         for one in own:
@@ -116,20 +122,24 @@ def _command(layouts: Iterable[Architecture], tasks: Iterable[str]) -> Tried:
     return Tried("", why)
 
 
-def _bared(layouts: Iterable[Architecture]) -> Iterator[Architecture]:
-    """What of layouts a trial keeps: layers in order, their convolutions, and what makes another
-    recurrence.
+def _bared(
+    layouts: Iterable[Architecture], beside: Sequence[Architecture]
+) -> Iterator[Architecture]:
+    """What of layouts a trial keeps: layers in order, their convolutions, what makes another
+    recurrence, and that nothing tells places, where that is so of all that stand beside them.
     """
+    places = {"positions": "none"} if all(map(unplaced, beside)) else {}
     for one in layouts:
         try:
-            yield Architecture(tuple(tuple(map(_bare, layer)) for layer in one))
+            yield Architecture(tuple(tuple(_bare(part, places) for part in layer) for layer in one))
         except SeparatrixError:
             # a size that its mechanism needs: it has no rule by which a trial scales it
             continue
 
 
-def _bare(part: Mechanism) -> Mechanism:
+def _bare(part: Mechanism, places: Mapping[str, str]) -> Mechanism:
     kept = {name: getattr(part, name) for name in part.another_recurrence}
+    kept |= {name: value for name, value in places.items() if hasattr(part, name)}
     if conv := getattr(part, "conv", 0):
         kept["conv"] = conv
     return mechanism(part.name, **kept)
