@@ -26,7 +26,7 @@ from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
 from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
-from separatrix.findings.provenance import commit
+from separatrix.findings.running import commit
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of

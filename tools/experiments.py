@@ -14,21 +14,20 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from separatrix.cards.measured.table import Provenance, Table, read, read_file, result_file
+from separatrix.cards.measured.table import SCALE, Provenance, Table, read, read_file, result_file
 from separatrix.core.document.markdown import table as markdown_table
-from separatrix.core.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS
 from separatrix.findings import experiment as named
-from separatrix.findings.base import SCALE, Experiment
+from separatrix.findings.base import Experiment
 from separatrix.findings.own import STUDY
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_pictures
-from separatrix.findings.provenance import check_clean, check_recordable
 from separatrix.findings.recorded import ASKED
 from separatrix.findings.results import Results, checked_lines, of_lines, of_table
-from separatrix.findings.running import run, tabled_row
+from separatrix.findings.running import UNKNOWN, commit, run, runs_of, tabled_row
 from separatrix.training.run import Run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -160,13 +159,31 @@ def draw() -> list[Path]:
 
 def record(name: str) -> None:
     """Trains an experiment and keeps its table in the package. Raises SpecError where this is no
-    clean checkout, or where runs failed.
+    clean checkout, or where nobody could make the table again.
     """
     wanted = named(name)
-    check_clean()
+    if commit() == UNKNOWN:
+        raise SpecError(
+            "--record keeps results of a commit only: run the command from a clean checkout, such"
+            " as `git worktree add --detach FOLDER` makes"
+        )
     table = run(wanted, store=STORE)
-    check_recordable(table, wanted.cells())
-    write_atomic(result_file(table.experiment, table.scale), table.text())
+    check_recordable(table, len(runs_of(wanted.cells())))
+    write_atomic(result_file(table.experiment), table.text())
+
+
+def check_recordable(table: Table, runs: int) -> None:
+    """Raises SpecError for a table of other code than the checkout's, or with runs that failed."""
+    if table.provenance.commit == UNKNOWN:
+        raise SpecError(
+            "--record keeps results of one commit only, and other code trained some of these runs;"
+            f" take {STORE} away"
+        )
+    if (found := sum(len(row.every) for row in table.rows)) < runs:
+        raise SpecError(
+            f"{runs - found:,} of {runs:,} runs failed, and nothing is recorded; `separatrix"
+            " runs list --status failed` shows them"
+        )
 
 
 def main() -> int:

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from separatrix.cards.measured.table import Label, Row, Scale, read
+from separatrix.cards.measured.table import Label, Row, read
 from separatrix.core.errors import SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.training.run import Run
 
 LEAST_SEEDS = 8
 """With fewer, no contrast of several can be shown."""
-SCALE: Scale = "laptop"
-"""Of all recorded results."""
+BESIDE = ("seed", "learning_rate")
+"""Fields in which the runs of a cell differ."""
 _KEYS = (
     "title",
     "question",

@@ -2,17 +2,14 @@
 
 On the same kind of machine and with the same code a training gives the same counts. Elsewhere
 float32 rounds otherwise, and a long training may end like another seed: then the two accuracies are
-compared as what they are, shares of two independent sets of test prompts at most, by Fisher's exact
-test: at 100 % it leaves room for one point where it leaves ten at 50 %. Bits likewise.
+compared as shares of two independent sets of test prompts, by Fisher's exact test. Bits likewise.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from math import isclose, sqrt
 from statistics import NormalDist
 from typing import Literal
@@ -21,7 +18,6 @@ import numpy as np
 
 from separatrix.cards.measured.table import Row, Table, Trial
 from separatrix.core.errors import SizeError
-from separatrix.core.evidence.code import code_version
 from separatrix.findings.base import recorded_run
 from separatrix.findings.exact import fisher
 from separatrix.findings.running import trial
@@ -30,7 +26,8 @@ RARE = 1e-3
 """In how many of all comparisons of equally good models luck alone says that they differ, at
 most.
 """
-Found = Literal["equal", "agrees", "differs"]
+_DEVIATIONS = sqrt(2) * NormalDist().inv_cdf(1 - RARE / 2)
+"""Standard errors by which two means of one expectation differ at most, but for `RARE`."""
 _ROUNDING = 1e-3
 """By what share of them equal bits may differ: sums are taken in another order elsewhere."""
 
@@ -43,22 +40,6 @@ class Compared:
     learning_rate: float
     recorded: Trial
     again: Trial
-    version: str
-    """Of the code that trained it again."""
-
-    @cached_property
-    def room(self) -> tuple[float, float]:
-        """The least and the most accuracy that luck alone makes of the recorded one."""
-        tested = self.again.tested
-        near = round(self.recorded.accuracy * tested)
-
-        def apart(right: int) -> bool:
-            return not alike(self.recorded, Fraction(right, tested), tested)
-
-        # the farther, the less alike
-        below = bisect_left(range(near), True, key=lambda right: not apart(right))
-        above = near + bisect_left(range(near, tested + 1), True, key=apart)
-        return below / tested, (above - 1) / tested
 
     @property
     def seeds(self) -> tuple[Trial, ...]:
@@ -67,18 +48,12 @@ class Compared:
         return rate.trials
 
     @property
-    def spread(self) -> tuple[float, float]:
-        """The least and the most accuracy of all recorded seeds at this rate."""
-        found = [float(one.accuracy) for one in self.seeds]
-        return min(found), max(found)
-
-    @property
     def unlike_bits(self) -> tuple[str, ...]:
         """Which mean bits lie outside of those of the recorded seeds by more than luck: "bits",
         and formats to which states were rounded.
         """
         kept = [_bits(one) for one in self.seeds if not one.diverged]
-        apart = _rare_deviations() * max(_error(self.recorded), _error(self.again))
+        apart = _DEVIATIONS * max(_error(self.recorded), _error(self.again))
         return tuple(
             name
             for name, value in _bits(self.again).items()
@@ -87,16 +62,17 @@ class Compared:
         )
 
     @property
-    def found(self) -> Found:
-        if self.recorded.parameters != self.again.parameters:
+    def found(self) -> Literal["equal", "agrees", "differs"]:
+        one, other = self.recorded, self.again
+        if _counts(one) == _counts(other):
+            pairs = zip(_bits(one).values(), _bits(other).values(), strict=True)
+            if all(isclose(*two, rel_tol=_ROUNDING, abs_tol=1e-9) for two in pairs):
+                return "equal"
+        if one.parameters != other.parameters or one.diverged or other.diverged:
             return "differs"
-        if _counts(self.recorded) == _counts(self.again) and _alike(self.recorded, self.again):
-            return "equal"
-        if self.recorded.diverged or self.again.diverged or self.unlike_bits:
-            return "differs"
-        low, high = self.spread
-        between = low <= float(self.again.accuracy) <= high
-        return "agrees" if between or any(map(self._like, self.seeds)) else "differs"
+        found = [seed.accuracy for seed in self.seeds]
+        near = min(found) <= other.accuracy <= max(found) or any(map(self._like, self.seeds))
+        return "agrees" if near and not self.unlike_bits else "differs"
 
     @property
     def by_luck(self) -> bool:
@@ -133,13 +109,8 @@ def check(
     if not choices:
         raise SizeError(f"the recorded results of {table.experiment} hold no run")
     row, rate, recorded = choices[int(np.random.default_rng(seed).integers(len(choices)))]
-    return Compared(
-        row=row,
-        learning_rate=rate.learning_rate,
-        recorded=recorded,
-        again=_again(row, rate.learning_rate, recorded.seed, device, told),
-        version=code_version(),
-    )
+    again = _again(row, rate.learning_rate, recorded.seed, device, told)
+    return Compared(row=row, learning_rate=rate.learning_rate, recorded=recorded, again=again)
 
 
 def _again(
@@ -158,19 +129,10 @@ def _again(
     return trial(run, outcome)
 
 
-def _counts(one: Trial) -> tuple[object, ...]:
+def _counts(one: Trial) -> Trial:
     """What two equal trainings have in common."""
-    rounded = [(each.format, each.correct, each.right, each.due) for each in one.formats]
-    return (
-        one.stopped,
-        one.steps,
-        one.correct,
-        one.tested,
-        one.right,
-        one.due,
-        one.longer,
-        rounded,
-    )
+    formats = tuple(each._replace(bits=0.0) for each in one.formats)
+    return replace(one, seconds=0.0, bits=0.0, bits_squares=0.0, formats=formats)
 
 
 def _bits(one: Trial) -> dict[str, float]:
@@ -178,22 +140,9 @@ def _bits(one: Trial) -> dict[str, float]:
     return {"bits": one.bits} | {each.format: each.bits for each in one.formats}
 
 
-def _alike(one: Trial, other: Trial) -> bool:
-    """Whether bits are equal but for the order of sums."""
-    first, second = _bits(one), _bits(other)
-    return first.keys() == second.keys() and all(
-        isclose(first[name], second[name], rel_tol=_ROUNDING, abs_tol=1e-9) for name in first
-    )
-
-
 def _error(one: Trial) -> float:
     """The standard error of the mean bits, over prompts."""
     return sqrt(max(0.0, one.bits_squares - one.bits**2) / one.tested)
-
-
-def _rare_deviations() -> float:
-    """How many standard errors two means of one expectation differ at most, but for `RARE`."""
-    return sqrt(2) * NormalDist().inv_cdf(1 - RARE / 2)
 
 
 def said(compared: Compared) -> str:
@@ -209,14 +158,8 @@ def said(compared: Compared) -> str:
         return f"{head}."
     if not (one.diverged or other.diverged) and compared.unlike_bits:
         head += f"; bits per answer {other.bits:.4g}, recorded: {one.bits:.4g}"
-    low, high = compared.spread
-    beside = f" Recorded seeds lie from {100 * low:.1f} to {100 * high:.1f} %"
-    if one.tested and other.tested:
-        least, most = compared.room
-        beside += (
-            f"; luck alone makes {100 * least:.1f} to {100 * most:.1f} % of the recorded"
-            f" {100 * float(one.accuracy):.1f} % over {other.tested:,} prompts, in all but one of"
-            f" {round(1 / RARE):,} cases"
-        )
-    inside = "as the same model would" if compared.by_luck else "as another seed would"
-    return f"{head}.{beside}.{f' It agrees {inside}.' if compared.found == 'agrees' else ''}"
+    found = [100 * float(seed.accuracy) for seed in compared.seeds]
+    beside = f"Recorded seeds lie from {min(found):.1f} to {max(found):.1f} %."
+    inside = "the same model" if compared.by_luck else "another seed"
+    agrees = f" It agrees as {inside} would." if compared.found == "agrees" else ""
+    return f"{head}. {beside}{agrees}"

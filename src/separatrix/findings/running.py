@@ -1,94 +1,85 @@
-"""Runs an experiment: its cells as one sweep, and a table of what came of them."""
+"""Runs an experiment: its cells as one sweep, and a table of what came of them and what made it."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from separatrix.cards.measured.table import Label, Longer, Rate, Rounded, Row, Table, Trial
+from separatrix.cards.measured.table import (
+    RESULTS,
+    SCALE,
+    Label,
+    Longer,
+    Provenance,
+    Rate,
+    Rounded,
+    Row,
+    Table,
+    Trial,
+)
 from separatrix.core.errors import SpecError
+from separatrix.core.evidence.code import code_version
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.findings.base import SCALE, Experiment, Planned
-from separatrix.findings.results import Cell, Results
+from separatrix.findings.base import BESIDE, Experiment, Planned
+from separatrix.findings.results import Results
 from separatrix.training.flops import forward_flops
 from separatrix.training.run import Run
-from separatrix.training.sweeps.engines.base import Engine
 from separatrix.training.sweeps.engines.pool import cores
 from separatrix.training.sweeps.planning import Plan
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
 from separatrix.training.sweeps.sweep import planned, sweep
 
-BESIDE = ("seed", "learning_rate")
-"""Fields in which the runs of a row differ."""
-
-
-def sweep_name(experiment: Experiment) -> str:
-    """What the runs of an experiment are called in a store."""
-    return f"{experiment.name}-{SCALE}"
+UNKNOWN = "unknown"
+PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def runs_of(cells: Iterable[Planned]) -> list[Run]:
     return [run for cell in cells for run in cell.runs]
 
 
-def plan(
-    experiment: Experiment,
-    *,
-    store: Path,
-    workers: int | None = None,
-    device: str = "cpu",
-) -> Plan:
-    """What it would take on this machine, with the store as it is. Raises what `sweep` raises."""
-    return planned(
-        runs_of(experiment.cells()),
-        name=sweep_name(experiment),
-        store=store,
-        workers=workers,
-        device=device,
-    )
+def plan(experiment: Experiment, **where: Any) -> Plan:
+    """What it would take on this machine, with the store as it is. Takes and raises what `planned`
+    does.
+    """
+    return planned(runs_of(experiment.cells()), name=_sweep(experiment), **where)
 
 
 def run(
     experiment: Experiment,
     *,
     store: Path | str,
-    engine: str | Engine = "local",
     workers: int | None = None,
     device: str = "cpu",
-    address: str = "",
-    show: bool = True,
+    **where: Any,
 ) -> Table:
     """Trains what the store does not have yet of an experiment, and returns the table of all of it.
     Interrupted, the same call goes on. A run that failed is missing in the table.
 
-    Raises what `sweep` raises.
+    Takes and raises what `sweep` does.
     """
-    cells = experiment.cells()
-    runs = runs_of(cells)
-    sweep(
-        runs,
-        store=store,
-        name=sweep_name(experiment),
-        engine=engine,
-        workers=workers,
-        device=device,
-        address=address,
-        show=show,
-    )
+    cells, name = experiment.cells(), _sweep(experiment)
+    sweep(runs_of(cells), store=store, name=name, workers=workers, device=device, **where)
     with Store.read(store) as kept:
-        rows = {row.key: row for row in kept.rows(sweep_name(experiment))}
+        rows = {row.key: row for row in kept.rows(name)}
     return tabled(experiment, cells, rows, cores=workers or cores(), device=device)
+
+
+def _sweep(experiment: Experiment) -> str:
+    """What its runs are called in a store."""
+    return f"{experiment.name}-{SCALE}"
 
 
 def with_curves(experiment: Experiment, results: Results, store: Path) -> Results:
     """The cells with the running accuracies of every seed, as a store keeps them."""
-    found: list[Cell] = []
+    found = dict(results.cells)
     with Store.read(store) as kept:
         for planned in experiment.cells():
-            cell = results.cells.get(str(planned.labels["cell"]))
-            if cell is None:
+            if (cell := found.get(str(planned.labels["cell"]))) is None:
                 continue
             keys = {run.seed: run.key for run in planned.runs if run.learning_rate == cell.rate}
             curves = {
@@ -96,8 +87,8 @@ def with_curves(experiment: Experiment, results: Results, store: Path) -> Result
                 for seed, key in keys.items()
             }
             seeds = tuple(one._replace(curve=curves[one.seed]) for one in cell.seeds)
-            found.append(replace(cell, seeds=seeds))
-    return Results.of(found)
+            found[cell.name] = replace(cell, seeds=seeds)
+    return Results(found)
 
 
 def tabled(
@@ -111,31 +102,19 @@ def tabled(
     """The table of what a store has of some cells. A cell of which nothing has ended is left
     out.
     """
-    from separatrix.findings.provenance import provenance
-
-    rows = [row for cell in cells if (row := _row(cell, stored)) is not None]
-    trials = [trial for row in rows for trial in row.every]
-    return Table(
-        experiment=experiment.name,
-        scale=SCALE,
-        provenance=provenance(
-            f"separatrix train {experiment.name}",
-            versions={row.version for row in stored.values() if row.version},
-            seconds=sum(trial.seconds for trial in trials),
-            cores=cores,
-            device=device,
-        ),
-        rows=tuple(rows),
+    rows: list[Row] = []
+    for cell in cells:
+        kept = [(run, stored[run.key].outcome) for run in cell.runs if run.key in stored]
+        if pairs := [(run, outcome) for run, outcome in kept if outcome is not None]:
+            rows.append(tabled_row(cell.labels, pairs))
+    made = provenance(
+        f"separatrix train {experiment.name}",
+        versions={row.version for row in stored.values() if row.version},
+        seconds=sum(trial.seconds for row in rows for trial in row.every),
+        cores=cores,
+        device=device,
     )
-
-
-def _row(cell: Planned, stored: Mapping[str, Stored]) -> Row | None:
-    pairs = [
-        (run, outcome)
-        for run in cell.runs
-        if run.key in stored and (outcome := stored[run.key].outcome) is not None
-    ]
-    return tabled_row(cell.labels, pairs) if pairs else None
+    return Table(experiment=experiment.name, scale=SCALE, provenance=made, rows=tuple(rows))
 
 
 def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]) -> Row:
@@ -150,10 +129,7 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
         labels=dict(labels),
         run={name: value for name, value in first.to_json().items() if name not in BESIDE},
         rates=tuple(
-            Rate(
-                learning_rate=rate,
-                trials=tuple(sorted(rates[rate], key=lambda one: one.seed)),
-            )
+            Rate(learning_rate=rate, trials=tuple(sorted(rates[rate], key=lambda one: one.seed)))
             for rate in sorted(rates)
         ),
         flops_per_token=forward_flops(first, pairs[0][1].parameters).total // tokens,
@@ -171,21 +147,56 @@ def trial(run: Run, outcome: Outcome) -> Trial:
             " counts of single answers, of an earlier version; train it again in another --store"
         )
     counts = zip(run.longer, outcome.longer, outcome.longer_right, outcome.longer_due, strict=False)
+    alike = "seed stopped correct tested right due bits bits_squares parameters"
     return Trial(
-        seed=outcome.seed,
-        stopped=outcome.stopped,
+        **{name: getattr(outcome, name) for name in alike.split()},
         steps=outcome.steps_done,
-        correct=outcome.correct,
-        tested=outcome.tested,
-        right=outcome.right,
-        due=outcome.due,
-        bits=outcome.bits,
-        bits_squares=outcome.bits_squares,
         longer=tuple(Longer(*one) for one in counts),
         formats=tuple(
             Rounded(one.format, one.correct, one.right, one.due, one.bits)
             for one in outcome.formats
         ),
-        parameters=outcome.parameters,
         seconds=round(outcome.seconds, 3),
     )
+
+
+def provenance(
+    command: str, *, versions: Iterable[str], seconds: float, cores: int, device: str
+) -> Provenance:
+    """`versions` are those of the code that trained: where it was other code than this, the commit
+    is unknown.
+    """
+    own, trained = code_version(), sorted(versions)
+    return Provenance(
+        commit=commit() if {*trained} <= {own} else UNKNOWN,
+        version=", ".join(trained) or own,
+        command=command,
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        seconds=round(seconds, 1),
+        cores=cores,
+        device=device,
+    )
+
+
+def commit(package: Path = PACKAGE) -> str:
+    """The commit of the checkout that the package is run from; "unknown" where it is run from none,
+    or its sources differ from the commit. Recorded results may have changed.
+    """
+    root = package.parent.parent
+    top = _git(root, "rev-parse", "--show-toplevel")
+    # a package installed inside of another project's checkout is none of its commits
+    if top is None or Path(top).resolve() != root or package.parent.name != "src":
+        return UNKNOWN
+    results = package / "cards" / "measured" / RESULTS.name
+    changed = _git(root, "status", "--porcelain", "--", "src", f":(exclude){results}")
+    return UNKNOWN if changed != "" else _git(root, "rev-parse", "HEAD") or UNKNOWN
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git says; None where it is not installed or refuses."""
+    command = ["git", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

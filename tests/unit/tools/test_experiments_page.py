@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
 from support.console import ROOT
+from support.practice_tables import row, table, trial
 from support.tools import loaded
 
 from separatrix.cards.measured.table import read
+from separatrix.core.errors import SpecError
 from separatrix.findings.recorded import ASKED
 
 SCRIPT = ROOT / "tools" / "experiments.py"
@@ -48,6 +51,16 @@ def test_every_figure_is_there_and_told_in_words() -> None:
         picture = folder / file
         assert picture.read_text(encoding="utf-8").startswith("<svg")
         assert picture.stat().st_size < LARGEST
+
+
+def test_what_nobody_could_make_again_is_not_recorded(tool: ModuleType) -> None:
+    kept = table("toy", row({"n": 1}, {1e-3: [trial(0, 500)]}))
+    tool.check_recordable(kept, 1)
+    with pytest.raises(SpecError, match="3 of 4 runs failed"):
+        tool.check_recordable(kept, 4)
+    other = replace(kept, provenance=replace(kept.provenance, commit="unknown"))
+    with pytest.raises(SpecError, match="other code trained"):
+        tool.check_recordable(other, 1)
 
 
 def test_a_page_without_its_mark_is_refused(tool: ModuleType) -> None:

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from separatrix.core.errors import EvidenceError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object
@@ -27,7 +27,9 @@ from separatrix.tasks import parse_task
 RESULTS = Path(__file__).parent / "results"
 """A file for each experiment of which the package holds results."""
 KIND = "practice"
-Scale = Literal["smoke", "laptop", "gpu"]
+Scale = Literal["laptop"]
+SCALE: Scale = "laptop"
+"""Of all recorded results."""
 Label = str | int
 
 
@@ -163,7 +165,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What an experiment found at one scale."""
+    """What an experiment found."""
 
     experiment: str
     scale: Scale
@@ -193,36 +195,28 @@ def share(right: int, due: int) -> Fraction:
     return Fraction(right, due) if due else Fraction(0)
 
 
-def scale_named(text: str) -> Scale | None:
-    """The scale of that name; None for no scale."""
-    return next((scale for scale in get_args(Scale) if scale == text), None)
-
-
-def result_file(name: str, scale: Scale = "laptop") -> Path:
+def result_file(name: str) -> Path:
     """Where the package keeps an experiment's results."""
-    return RESULTS / f"{name}{'' if scale == 'laptop' else f'.{scale}'}.json"
+    return RESULTS / f"{name}.json"
 
 
 def names() -> tuple[str, ...]:
-    """Experiments of which the package holds results at laptop scale."""
-    return tuple(sorted(path.stem for path in RESULTS.glob("*.json") if "." not in path.stem))
+    """Experiments of which the package holds results."""
+    return tuple(sorted(path.stem for path in RESULTS.glob("*.json")))
 
 
 @cache
-def read(name: str, scale: Scale = "laptop") -> Table | None:
+def read(name: str) -> Table | None:
     """The recorded table of an experiment; None where the package holds none. Raises SpecError for
     a damaged file.
     """
-    path = result_file(name, scale)
+    path = result_file(name)
     # a name is no path
     if path.parent != RESULTS or not path.exists():
         return None
     table = read_file(path)
-    if (table.experiment, table.scale) != (name, scale):
-        raise SpecError(
-            f"{path}: holds results of '{table.experiment}' at scale {table.scale}, not of '{name}'"
-            f" at {scale}"
-        )
+    if table.experiment != name:
+        raise SpecError(f"{path}: holds results of '{table.experiment}', not of '{name}'")
     return table
 
 

@@ -134,7 +134,6 @@ def test_check_fails_where_counts_differ(
         learning_rate=3e-3,
         recorded=row.trials[0],
         again=replace(row.trials[0], right=right),
-        version="1",
     )
     monkeypatch.setattr(checking, "check", lambda *_, **__: again)
     told = said(capsys, "toy", "--check", code=code)
