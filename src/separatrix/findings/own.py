@@ -13,8 +13,7 @@ from separatrix.findings.base import LEAST_SEEDS
 from separatrix.findings.results import Cell, Results, of_table
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.tasks import Task, parse_task
-from separatrix.tasks.questions import Questions
+from separatrix.tasks import Questions, Task, parse_task
 
 STUDY = "study"
 NEAR = 10

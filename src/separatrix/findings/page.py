@@ -17,7 +17,7 @@ from separatrix.findings.claims import CLAIM, Claims
 from separatrix.findings.exact import fisher, holm, interval, sign_flips
 from separatrix.findings.results import Cell, Results, middle, shown
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import parse_task
+from separatrix.tasks import Questions, Task, parse_task
 from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
@@ -208,7 +208,7 @@ def notes(results: Results) -> list[str]:
             f"Grey, {grey} of {len(told)}: not trained to the end, so that nothing"
             " follows. Not solved is a finding about training, never about weights."
         )
-    return [*found, *_commits(results), _proved(results)]
+    return [*found, *_commits(results), *filter(None, [_proved(results)])]
 
 
 def _commits(results: Results) -> list[str]:
@@ -224,16 +224,20 @@ def _commits(results: Results) -> list[str]:
     return said
 
 
+def proved(stack: Architecture, task: Task) -> str:
+    """The strongest verdict on a task of which one question is asked."""
+    found = judge(stack, task.task if isinstance(task, Questions) else task)[0]
+    return found.status if found.status == "OPEN" else f"{found.status} ({found.theorem})"
+
+
 def _proved(results: Results) -> str:
     """What theorems say of these stacks on these tasks, beside what training found."""
-    by_status: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for cell in _kept(results):
-        first = judge(Architecture.parse(cell.stack), parse_task(cell.task))[0]
-        by_status.setdefault(first.status, []).append(cell.name)
-    if [*by_status] == ["OPEN"]:
-        return "Proved of every stack here on its task: OPEN, at these sizes nothing excludes it."
-    told = (f"{status}: {', '.join(names)}" for status, names in by_status.items())
-    return f"Proved of these stacks on these tasks. {'; '.join(told)}."
+        said = proved(Architecture.parse(cell.stack), parse_task(cell.task))
+        found.setdefault(said, []).append(cell.name)
+    told = [f"{said} for {', '.join(names)}" for said, names in found.items()]
+    return f"Proved of these stacks, one question asked: {'; '.join(told)}." if told else ""
 
 
 def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:

@@ -17,13 +17,12 @@ from typing import Any
 from separatrix.cards.measured.table import Row, Table
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
+from separatrix.findings.page import proved
 from separatrix.findings.results import Results, of_rates
 from separatrix.findings.running import run, runs_of
 from separatrix.findings.scaling import WIDTH, left_out, scaled
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
-from separatrix.tasks.questions import Questions
-from separatrix.theory import judge
 from separatrix.training.sweeps.planning import Plan
 from separatrix.training.sweeps.sweep import planned
 
@@ -83,11 +82,12 @@ class Trial:
             without = left_out(own)
             dropped = f"; without {', '.join(without)}" if without else ""
             said.append(f"{name}: {len(own)} layers as {len(self.small[name])}: {small}{dropped}")
-            before, after = _verdict(own, self.asked), _verdict(self.small[name], self.task)
+            before, after = proved(own, self.asked), proved(self.small[name], self.task)
             said.append(
-                f"{name}, proved: {before} at both sizes"
+                f"{name}, proved of one question: {before} at both sizes"
                 if before == after
-                else f"{name}, lost by scaling: proved {before} at its own size, {after} here"
+                else f"{name}, lost by scaling: proved of one question {before} at its own size,"
+                f" {after} here"
             )
         return said
 
@@ -186,8 +186,8 @@ class Trial:
         )
 
     def train(self, *, store: Path, show: bool = True, **where: Any) -> tuple[Experiment, Table]:
-        """Chooses rates and trains all; what the store has is not trained again. `where`: engine,
-        workers, device and address. Raises what `sweep` raises, and SpecError where no run of a
+        """Chooses rates and trains all; what the store has is not trained again. `where`:
+        what else `sweep` takes. Raises what `sweep` raises, and SpecError where no run of a
         layout ended.
         """
         rows = run(self.search(), store=store, show=show, **where).rows
@@ -242,9 +242,3 @@ def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: 
     # what cannot be trained is told before anything is
     found.search().cells()
     return found
-
-
-def _verdict(architecture: Architecture, task: Task) -> str:
-    """The strongest verdict on the task, asked once."""
-    found = judge(architecture, task.task if isinstance(task, Questions) else task)[0]
-    return found.status if found.theorem == "none" else f"{found.status} ({found.theorem})"

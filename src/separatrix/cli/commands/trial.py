@@ -52,7 +52,8 @@ def trial(asked: Asked) -> None:
     if short:
         raise SizeError(short)
     try:
-        experiment, table = found.train(show=not as_json, **where.engine_options())
+        options = where.engine_options()
+        experiment, table = found.train(show=not as_json, imports=asked.imports or (), **options)
     except KeyboardInterrupt:
         raise stopped(where.store) from None
     results = of_table(table)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from separatrix.cli.main import run
+from separatrix.findings.scaling import SIZES
 
+MINE = str(Path(__file__).parents[4] / "examples" / "my_mixer.py")
 WORDS = ["trial", "gdn", "full", "--task", "eva:n=2,V=2", "--steps", "8", "--workers", "1"]
 
 
@@ -36,6 +38,9 @@ def test_a_dry_run_says_rules_runs_hours_and_memory(
         (["gdn", "ful", "--task", "recall"], "Did you mean 'full'?"),
         (["gdn*47 + full", "full*48", "--task", "recall"], "layers: those of gdn*47 + full"),
         (["gdn", "full", "--task", "recall", "--out", "."], "exists already"),
+        (["my_mixer", "full", "--task", "recall", "--import", MINE], "my_mixer has no rule"),
+        (["my_mixer", "full", "--task", "recall", "--import", "none.py"], "none.py"),
+        (["gdn", "full", "--task", "mqar"], "mqar: the size vocab_size is missing"),
         ([*WORDS[1:], "--hours", "0"], "--hours 0 do not suffice for one seed each"),
     ],
 )
@@ -46,6 +51,23 @@ def test_what_makes_no_sense(
     out = capsys.readouterr()
     assert told in out.err
     assert "Traceback" not in out.err
+
+
+def test_no_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "store.sqlite"
+    store.write_text("no database")
+    assert run([*WORDS, "--store", str(store)]) == 2
+    assert "store.sqlite" in capsys.readouterr().err
+
+
+def test_a_mechanism_of_ones_own_says_its_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(SIZES, "my_mixer", "width=32,averages=2")
+    words = ["my_mixer", *WORDS[2:], "--import", MINE, "--store", str(tmp_path / "s.sqlite")]
+    assert run(["trial", *words, "--dry-run", "--json"]) == 0
+    rules = " ".join(json.loads(capsys.readouterr().out)["rules"])
+    assert "my_mixer: 1 layers as 1: my_mixer @ " in rules
 
 
 @pytest.mark.slow
