@@ -10,6 +10,7 @@ import typer
 from separatrix.cli.options import Asked, Where, stopped
 from separatrix.cli.printing import print_json, print_rows, print_text
 from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
+from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -26,21 +27,15 @@ def show(name: str, asked: Asked) -> None:
     from separatrix.findings.results import of_lines
 
     wanted = experiment(name)
-    rows, check, seed, out, as_json = (
-        asked.rows,
-        asked.check,
-        asked.seed,
-        asked.out,
-        asked.as_json,
-    )
-    if sum((rows is not None, check, out is not None)) > 1:
+    rows, out, as_json = asked.rows, asked.out, asked.as_json
+    if sum((rows is not None, asked.check, out is not None)) > 1:
         raise SpecError("--rows, --check and --out ask for different things; give one")
-    if seed is not None and not check:
+    if asked.seed is not None and not asked.check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
     if rows is None:
         table = _recorded(wanted)
         if asked.check:
-            _check(wanted, table, seed, as_json)
+            _check(wanted, table, asked.seed, as_json)
         else:
             _told(wanted, table, out, as_json)
         return
@@ -68,20 +63,14 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
             found = plan(wanted, store=where.store, workers=where.workers, device=where.device)
         where.say_plan(wanted.question, found, as_json)
         return
-    _check_out(out)
+    if out is not None:
+        # told before hours of training
+        check_new(out)
     try:
         table = run(wanted, show=not as_json, **where.engine_options())
     except KeyboardInterrupt:
         raise stopped(where.store) from None
     _told(wanted, table, out, as_json)
-
-
-def _check_out(out: Path | None) -> None:
-    """Both are told before hours of training."""
-    from separatrix.core.evidence.folder import check_new
-
-    if out is not None:
-        check_new(out)
 
 
 def _check(wanted: Experiment, table: Table, seed: int | None, as_json: bool) -> None:
@@ -117,7 +106,6 @@ def _told(wanted: Experiment, table: Table, out: Path | None, as_json: bool) -> 
 
     results = of_table(table)
     if out is not None:
-        _check_out(out)
         write_out(wanted, table, results, out)
     if as_json:
         print_json(data(wanted, table, results))
