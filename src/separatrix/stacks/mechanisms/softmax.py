@@ -401,34 +401,35 @@ class Fox(GatedSoftmax, row="fox"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reused(GatedSoftmax, row="reused"):
-    """Full softmax attention over the keys and values of an earlier layer: queries are its own,
-    and it keeps nothing.
-    """
+class Reusing(GatedSoftmax):
+    """Queries of its own over the keys and values of an earlier layer: it keeps nothing."""
 
     sink: bool = flag(False, SINK, alters=True)
 
     def stores(self) -> Stores:
         return {}
-
-    def seen(self) -> Growth:
-        return tokens()
 
     def fetched(self) -> Growth:
         return self.opened() * (self.kv_numbers * self.p)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReusedWindow(GatedSoftmax, row="reused_window"):
+class Reused(Reusing, row="reused"):
+    """Full softmax attention over the keys and values of an earlier layer: queries are its own,
+    and it keeps nothing.
+    """
+
+    def seen(self) -> Growth:
+        return tokens()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReusedWindow(Reusing, row="reused_window"):
     """Sliding-window attention over the keys and values that an earlier window keeps: whatever it
     sees of a prefix is in that layer's cache.
     """
 
     size: int = integer(128, "tokens seen, the token itself included")
-    sink: bool = flag(False, SINK, alters=True)
-
-    def stores(self) -> Stores:
-        return {}
 
     @property
     def reach(self) -> Reach:
@@ -441,6 +442,3 @@ class ReusedWindow(GatedSoftmax, row="reused_window"):
 
     def seen(self) -> Growth:
         return tokens(self.size)
-
-    def fetched(self) -> Growth:
-        return self.opened() * (self.kv_numbers * self.p)

@@ -120,12 +120,10 @@ _USUAL_KINDS = "layer_types=softmax; plain"
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What is known of a model type."""
+    """What is known of a model type: keys that no line explains are those of `models.toml`."""
 
     family: str
-    """Whose kin it is: a file whose class is of another family is refused."""
     mixers: Mapping[str, tuple[Maker, ...]]
-    """Kind of layer -> what stands in it, side by side where there are several."""
     lists: Mapping[str, str]
     """What lists the kind of every layer; where several are there they must agree."""
     otherwise: Sequence[str]
@@ -139,11 +137,9 @@ class Row:
     before: Sequence[list[Any]] = ()
     """What is looked at first: fields that are refused, sections that are opened."""
     silent: Sequence[str] = ()
-    """Fields that change nothing in this model type."""
     defaults: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the model class takes where released files leave a field out."""
     own: Sequence[str] = ()
-    """Fields of single layers that are read here, and refused elsewhere."""
     after: str = ""
     """What is done to the layers, such as copies and shared keys; and what is said of it."""
     state: str = ""
@@ -153,13 +149,8 @@ class Row:
     read: str = ""
     """A reader of its own, where the row alone cannot tell."""
     way: Way = USUAL
-    """Where its layers know places from."""
     norm: Norm | None = None
-    """The norm of queries and keys; None where flags alone say it."""
     mlps: str = ""
-    """How many maps its MLPs have, and what else its class does (weights.py); "" where that is not
-    known.
-    """
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
     bare: bool = False
