@@ -143,6 +143,10 @@ class Engine:
 
     def _kept(self, part: Mechanism, *, assumed: bool) -> Kept:
         p = min(part.p, self.widest)
+        sizes = part.sizes()
+        shared = "heads" if "heads" in sizes else "width"
+        if sizes.get(shared, 0) % self.cards:
+            raise SizeError(f"tp={self.cards} does not divide {part.name}.{shared}={sizes[shared]}")
         match part:
             case DSA():
                 # a latent of 8 bits has scales, and what turns in it has 16; the indexer's key
@@ -154,10 +158,9 @@ class Engine:
             case Latent():
                 return Kept(Fraction(part.kv_numbers * p))
             case Softmax() if part.stores():
-                self._share(part.name, "heads", part.heads)
                 numbers = self._kv_heads(part.kv) * (part.head_dim + part.dv)
                 more = part.index_dim if isinstance(part, Indexed) else 0
-                return Kept(Fraction((numbers + more) * p), part.sizes().get("size"))
+                return Kept(Fraction((numbers + more) * p), sizes.get("size"))
             case Stateful() | ShortConvolution():
                 conv = sum(item.bits.numbers for item in part.cache(_FAR) if item.kind == _CONV)
                 if isinstance(part, Mamba2) and part.groups % self.cards:
@@ -169,8 +172,6 @@ class Engine:
                     state, own = part.state_numbers, min(part.state_p, 2 * self.widest)
                     # a format that nobody states is the model's own, but for KDA's
                     width = own if not assumed or isinstance(part, KDA) else p
-                what = "heads" if "heads" in part.sizes() else "width"
-                self._share(part.name, what, part.sizes()[what])
                 return Kept(state=-(-(state * width + conv * p) // self.cards))
             case _:
                 return Kept()
@@ -184,10 +185,6 @@ class Engine:
                 " another tp"
             )
         return max(1, kv // self.cards)
-
-    def _share(self, name: str, what: str, number: int) -> None:
-        if number % self.cards:
-            raise SizeError(f"tp={self.cards} does not divide {name}.{what}={number}")
 
     def said(self, architecture: Architecture) -> str:
         """What was taken of the table, in words."""

@@ -176,6 +176,7 @@ def test_settings_that_the_table_does_not_have(
         ("full(heads=6, kv_heads=3, head_dim=8)", 2, "3 key-value heads"),
         ("mamba(width=7, state=2)", 2, "width=7"),
         ("gdn(heads=3, head_dim=8)", 2, "heads=3"),
+        ("mla(heads=6, head_dim=8)", 4, "heads=6"),
         ("retnet", 1, "retnet"),
         ("rwkv", 1, "rwkv"),
     ],
