@@ -125,7 +125,7 @@ def nodes() -> Iterator[str]:
 
 def engine(address: str, work: Work | None = None) -> RayEngine:
     made = RayEngine(address, work=work)
-    until(lambda: made.workers == 4, 60)
+    until(lambda: made.workers == 4)
     return made
 
 

@@ -124,8 +124,8 @@ class Watch:
         lines = [Line(label=label, total=0) for label in self._labels]
         steps = -self._before
         self._left_to_do = 0.0
-        standing = self._store.standing(self._owner)
-        for number, status, count, step, furthest, to_do in standing.counts:
+        standing, training, best = self._store.standing(self._owner)
+        for number, status, count, step, furthest, to_do in standing:
             line = lines[number]
             counts[status] += count
             line.total += count
@@ -136,9 +136,9 @@ class Watch:
                 line.step = max(line.step, furthest)
             elif status != "waiting":
                 line.ended += count
-        for number, share in standing.training:
+        for number, share in training:
             lines[number].accuracy = share
-        for number, right, due, rate in standing.best:
+        for number, right, due, rate in best:
             line = lines[number]
             line.right, line.due, line.rate = right, due, rate
         said = tuple(self._said)

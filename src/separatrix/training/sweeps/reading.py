@@ -76,19 +76,6 @@ class Listed(NamedTuple):
     seconds: float
 
 
-class Standing(NamedTuple):
-    """What a store says of the runs that are watched (`Store.watch`), by the number of their cell.
-    A run that another owner has claimed is "elsewhere".
-    """
-
-    counts: list[tuple[int, str, int, int, int, float]]
-    """Cell, status, runs, their steps, the most steps of one, and what their rest costs."""
-    training: list[tuple[int, float]]
-    """Cell, and the best accuracy of those being trained, by their newest metrics."""
-    best: list[tuple[int, int, int, float]]
-    """Cell, right and due of the best ended run that is not damaged, and its learning rate."""
-
-
 class Reading:
     """The half of a store that tells what is there."""
 
@@ -239,8 +226,12 @@ class Reading:
             found = begun_packs(connection, keys, self.version)
         return [pack for pack, _, _ in found]
 
-    def standing(self, owner: str) -> Standing:
-        """How the watched runs stand, seen by an owner."""
+    def standing(self, owner: str) -> tuple[list[Any], list[Any], list[Any]]:
+        """How the watched runs (`Store.watch`) stand, by the number of their cell: cell, status,
+        runs, their steps, the most steps of one and what their rest costs, where a run that another
+        owner has claimed is "elsewhere"; cell and best accuracy of those being trained, by their
+        newest metrics; cell, right, due and learning rate of the best that is done and not damaged.
+        """
         watched = "FROM watched JOIN runs ON runs.id = watched.run"
         with self._database.reading() as connection:
             counts = connection.execute(
@@ -259,7 +250,7 @@ class Reading:
                 f"SELECT line, {_RIGHT}, {_DUE}, learning_rate, max(1.0 * {_RIGHT} / {_DUE})"
                 f" {watched} WHERE status = 'done' AND NOT ({BROKEN}) GROUP BY line"
             )
-            return Standing(counts.fetchall(), training.fetchall(), [row[:4] for row in best])
+            return counts.fetchall(), training.fetchall(), [row[:4] for row in best]
 
     def shown(
         self, sweep: str, keys: Sequence[str] | None = None
