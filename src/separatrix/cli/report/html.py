@@ -19,7 +19,7 @@ from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.code import package_version
-from separatrix.core.evidence.records import SOLVED, Construction, Evidence, Verdict
+from separatrix.core.evidence.records import SOLVED, Certificate, Construction, Verdict
 from separatrix.stacks.architecture.spec import fold
 
 _POLICY = (
@@ -224,21 +224,19 @@ def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
         f" {column['training']}. {cell.training[:1].upper()}{cell.training[1:]}. {cell.reach}"
     )
     paper = f" Paper: {_text(cell.paper)}." if cell.paper else ""
-    kinds = {
-        "Theorems": [
-            _record(one, cell, evidence.verdict_parts(one), links) for one in cell.verdicts
-        ],
-        "Constructions": [
-            _record(one, cell, evidence.construction_parts(one), links)
-            for one in cell.constructions
-        ],
-        "Witnesses": [
-            _record(one, cell, evidence.certificate_parts(one), links) for one in cell.certificates
-        ],
-        "Measurements": [_scrolled(evidence.measurement_parts(cell.measurements))]
-        if cell.measurements
-        else [],
+    kinds: dict[str, Sequence[Verdict | Construction | Certificate]] = {
+        "Theorems": cell.verdicts,
+        "Constructions": cell.of(Construction),
+        "Witnesses": cell.of(Certificate),
     }
+    told = [
+        f"<h3>{kind}</h3>\n{''.join(_record(one, cell, links, one is found[0]) for one in found)}"
+        for kind, found in kinds.items()
+        if found
+    ]
+    if cell.measurements:
+        measured = _scrolled(evidence.measurement_parts(cell.measurements))
+        told.append(f"<h3>Measurements</h3>\n{measured}")
     return "\n".join(
         [
             f'<section class="panel {face.css}" id="cell-{cell.key}" tabindex="-1"'
@@ -249,7 +247,7 @@ def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
             f'<p class="headline">{_text(cell.headline)}</p>',
             _html(Line(cell.story), Line(about)),
             f'<div class="charts">{"".join(_charts(cell))}</div>',
-            *(f"<h3>{kind}</h3>\n{''.join(found)}" for kind, found in kinds.items() if found),
+            *told,
             "</section>",
         ]
     )
@@ -275,23 +273,26 @@ def _charts(cell: Cell) -> Iterator[str]:
         yield _figure(drawn, charts.accuracy_words(cell), head)
 
 
-def _record(record: Evidence, cell: Cell, parts: Iterable[Part], links: Mapping[str, str]) -> str:
+def _record(
+    record: Verdict | Construction | Certificate, cell: Cell, links: Mapping[str, str], first: bool
+) -> str:
     """A record: what it says in a line, and the rest behind it, open where it is the first."""
-    status = record.status if isinstance(record, Verdict) else None
-    named = ""
-    if isinstance(record, Verdict):
-        named = _linked(f"theorems/{record.theorem}", _text(theorem_name(record.theorem)), links)
-    elif isinstance(record, Construction) and f"constructions/{record.name}" in links:
-        named = _linked(f"constructions/{record.name}", _text(record.name), links)
-    sentence = getattr(record, "statement", "") or evidence.FORMS.get(
-        getattr(record, "form", ""), ""
-    )
+    head = ""
+    match record:
+        case Verdict(theorem=key, status=status):
+            parts, said = evidence.verdict_parts(record), record.statement
+            named = _linked(f"theorems/{key}", _text(theorem_name(key)), links)
+            head = f'<b class="{FACES[status].css}">{status}</b> {f"{named}. " if named else ""}'
+        case Construction(name=name):
+            parts, said = evidence.construction_parts(record), record.statement
+            if f"constructions/{name}" in links:
+                head = f"{_linked(f'constructions/{name}', _text(name), links)}. "
+        case Certificate():
+            parts, said = evidence.certificate_parts(record), evidence.FORMS.get(record.form, "")
     other = f" Another stack: {record.architecture}." if record.architecture != cell.stack else ""
-    mark = f'<b class="{FACES[status].css}">{status}</b> ' if status else ""
-    first = record in (*cell.verdicts[:1], *cell.constructions[:1], *cell.certificates[:1])
-    said = f"{mark}{f'{named}. ' if named else ''}{_text(sentence + other)}"
-    is_open = " open" if first else ""
-    return f"<details{is_open}><summary>{said}</summary>{_scrolled(parts)}</details>"
+    opened = " open" if first else ""
+    summary = f"<summary>{head}{_text(said + other)}</summary>"
+    return f"<details{opened}>{summary}{_scrolled(parts)}</details>"
 
 
 def _scrolled(parts: Iterable[Part]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from separatrix.cli.report.statuses import FACES
@@ -98,14 +98,6 @@ class Cell:
         )
 
     @property
-    def constructions(self) -> list[Construction]:
-        return self.of(Construction)
-
-    @property
-    def certificates(self) -> list[Certificate]:
-        return self.of(Certificate)
-
-    @property
     def marks(self) -> dict[str, bool]:
         """Which of the three kinds of evidence the cell has: proved is what is shown of its own
         stack, not of one beside it.
@@ -185,39 +177,23 @@ def view(body: Mapping[str, Any]) -> View:
         cells: dict[tuple[str, str], Cell] = {}
         for cell in body["cells"]:
             place = (cell["row"], cell["column"])
+            name = f"cell {place[0]} x {place[1]}"
             if place in cells or not set(place) <= set(by_key):
                 raise EvidenceError(
-                    f"cell {place[0]} x {place[1]} is in no row and column of the table, or there"
-                    " twice; write the bundle again"
+                    f"{name} is in no row and column of the table, or there twice; write the bundle"
+                    " again"
                 )
-            if cell["status"] not in FACES:
-                raise EvidenceError(
-                    f"cell {place[0]} x {place[1]} has the status {cell['status']!r}; it is one of"
-                    f" {', '.join(FACES)}"
-                )
-            found = tuple(
-                _record(records, digest, f"cell {place[0]} x {place[1]}")
-                for digest in cell["records"]
-            )
-            texts = {
-                name: cell[name]
-                for name in (
-                    *("status", "paper", "number", "headline", "story", "stack", "trained"),
-                    *("reach", "bound"),
-                )
-            }
-            cells[place] = Cell(
-                row=by_key[place[0]], column=by_key[place[1]], records=found, **texts
-            )
-        missing = [
-            f"{r['key']} x {c['key']}"
-            for r in rows
-            for c in columns
-            if (r["key"], c["key"]) not in cells
-        ]
-        if missing:
+            if (status := cell["status"]) not in FACES:
+                raise EvidenceError(f"{name} has the status {status!r}; it is {' or '.join(FACES)}")
+            found = tuple(_record(records, digest, name) for digest in cell["records"])
+            ends = {"row": by_key[place[0]], "column": by_key[place[1]], "records": found}
+            told = {one.name: cell[one.name] for one in fields(Cell) if one.name not in ends}
+            cells[place] = Cell(**ends, **told)
+        wanted = ((row["key"], column["key"]) for row in rows for column in columns)
+        if missing := next((place for place in wanted if place not in cells), None):
             raise EvidenceError(
-                f"the bundle has no cell {missing[0]}; `separatrix reproduce` writes all of them"
+                f"the bundle has no cell {missing[0]} x {missing[1]}; `separatrix reproduce` writes"
+                " all of them"
             )
         models = [_model(model, records) for model in body["models"]]
         settings = dict(body["settings"])
