@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.errors import SizeError, SpecError, StoreError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.training.packs import Pack, packed, remaining
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine
@@ -24,7 +24,6 @@ from separatrix.training.sweeps.schema import DAMAGED
 from separatrix.training.sweeps.schema import ENDED as OVER
 from separatrix.training.sweeps.statistics import Summary, summary
 from separatrix.training.sweeps.store import Store
-from separatrix.training.sweeps.stored import Stored
 
 Source = Path | str | Mapping[str, Any] | Sequence[Run]
 """A sweep's file, the same as a mapping, or runs."""
@@ -75,7 +74,8 @@ def sweep(
             kept.retry(keys)
         if fresh:
             kept.renew(keys)
-        ended = {row.key for row in rows_of(kept, wanted) if row.status in ENDED}
+        # an earlier version of its file may have put others under its name
+        ended = {row.key for row in kept.rows(wanted.name) if row.status in ENDED} & {*keys}
         if show:
             _say(kept, wanted, len(ended))
         if len(ended) < len(keys):
@@ -145,20 +145,6 @@ def imported(modules: Sequence[str]) -> tuple[str, ...]:
     for name in found:
         import_module(name)
     return found
-
-
-def rows_of(store: Store, wanted: Sweep) -> list[Stored]:
-    """The sweep's runs as the store has them, in the sweep's order. An earlier version of its file
-    may have put others under its name, which are left out.
-    """
-    found = {row.key: row for row in store.rows(wanted.name)}
-    lost = [run.key for run in wanted.runs if run.key not in found]
-    if lost:
-        raise StoreError(
-            f"{store.path}: the run {lost[0][:12]} of {wanted.name} was there, and is gone: the"
-            " store is damaged; restore a copy of it"
-        )
-    return [found[run.key] for run in wanted.runs]
 
 
 def to_do(store: Store, wanted: Sweep, ended: set[str], *, device: str, least: int) -> list[Pack]:
