@@ -52,24 +52,27 @@ TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.start
 """Names that no size may have: parts of every mechanism (docs/own-mixer.md lists them)."""
 
 
-def snake(name: str) -> str:
-    # the second border ends a run of capitals: RWKVMixer is rwkv_mixer
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+def refuse(wrong: object, why: str) -> None:
+    if wrong:
+        raise SpecError(f"register_mechanism: {why}")
 
 
-def check_name(name: str, origin: str) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise SpecError(
-            f"register_mechanism: name={name!r} is no identifier; use letters, digits and _, such"
-            " as 'my_mixer'"
-        )
+def name_of(name: str | None, label: str, origin: str) -> str:
+    """The name given, or the class's in snake case."""
+    if name is None:
+        # the second border ends a run of capitals: RWKVMixer is rwkv_mixer
+        borders = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+        name = re.sub(borders, "_", label).lower()
+    refuse(
+        not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name),
+        f"name={name!r} is no identifier; use letters, digits and _, such as 'my_mixer'",
+    )
     there = MECHANISMS.get(name)
-    if there is not None and there.origin != origin:
-        whose = there.origin or "built in"
-        raise SpecError(
-            f"register_mechanism: name='{name}' is taken ({whose}); give another, as in"
-            f" @register_mechanism(name='my_{name}')"
-        )
+    refuse(
+        there is not None and there.origin != origin,
+        f"name='{name}' is taken ({(there and there.origin) or 'built in'}); give another, as in"
+        f" @register_mechanism(name='my_{name}')",
+    )
     return name
 
 
@@ -77,101 +80,79 @@ def free_symbol(symbol: str | None, name: str, origin: str) -> str:
     """The letter that draws a layer: the one given, else the first free one of the name or the
     alphabet.
     """
-    taken = {
-        cls.symbol: cls.name
-        for cls in MECHANISMS.values()
-        if getattr(cls, "origin", None) != origin
-    } | {"h": "head-wise layers"}
+    taken = {cls.symbol: cls.name for cls in MECHANISMS.values() if cls.origin != origin}
+    taken["h"] = "head-wise layers"
     if symbol is None:
         letters = re.sub(r"[^a-z0-9]", "", name.lower())
-        return next(
-            (
-                letter
-                for letter in letters + letters.upper() + ascii_letters + digits
-                if letter not in taken
-            ),
-            "*",
-        )
-    if not isinstance(symbol, str) or len(symbol) != 1 or not symbol.isalnum():
-        raise SpecError(f"register_mechanism: symbol={symbol!r} must be one letter or digit")
-    if symbol in taken:
-        raise SpecError(
-            f"register_mechanism: symbol={symbol!r} is taken by {taken[symbol]}; leave it out for a"
-            " free one"
-        )
+        every = letters + letters.upper() + ascii_letters + digits
+        return next((letter for letter in every if letter not in taken), "*")
+    refuse(
+        not isinstance(symbol, str) or len(symbol) != 1 or not symbol.isalnum(),
+        f"symbol={symbol!r} must be one letter or digit",
+    )
+    refuse(
+        symbol in taken,
+        f"symbol={symbol!r} is taken by {taken.get(symbol)}; leave it out for a free one",
+    )
     return symbol
 
 
+METHODS = {"forward": ("x",), "init_state": ("batch",), "step": ("x", "state", "t")}
+
+
 def check_methods(cls: type[nn.Module]) -> None:
-    if missing := lacks(cls):
-        raise SpecError(
-            f"register_mechanism: {cls.__name__} lacks {' and '.join(missing)}; a mixer has"
-            " forward(x), init_state(batch) and step(x, state, t)"
-        )
-    for method, arguments in (
-        ("forward", ("x",)),
-        ("init_state", ("batch",)),
-        ("step", ("x", "state", "t")),
-    ):
+    missing = lacks(cls)
+    refuse(
+        missing,
+        f"{cls.__name__} lacks {' and '.join(missing)}; a mixer has forward(x), init_state(batch)"
+        " and step(x, state, t)",
+    )
+    for method, arguments in METHODS.items():
+        signature = inspect.signature(getattr(cls, method))
         try:
-            inspect.signature(getattr(cls, method)).bind(None, *arguments)
+            signature.bind(None, *arguments)
         except TypeError:
             # a static method has no self to leave out
             static = isinstance(inspect.getattr_static(cls, method), staticmethod)
-            found = ", ".join(
-                list(inspect.signature(getattr(cls, method)).parameters)[0 if static else 1 :]
+            found = ", ".join(list(signature.parameters)[0 if static else 1 :])
+            refuse(
+                True,
+                f"{cls.__name__}.{method} takes ({found}); it must take ({', '.join(arguments)})"
+                " and nothing else",
             )
-            raise SpecError(
-                f"register_mechanism: {cls.__name__}.{method} takes ({found}); it must take"
-                f" ({', '.join(arguments)}) and nothing else"
-            ) from None
 
 
 def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
     """Sizes and their defaults, from the signature: everything after the width."""
     every = list(inspect.signature(maker).parameters.values())
-    if not every or every[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
-        raise SpecError(
-            f"register_mechanism: {label} takes no width; its first parameter is the model width,"
-            " as in __init__(self, width, ...)"
+    first = every.pop(0) if every else None
+    refuse(
+        first is None or first.kind not in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD),
+        f"{label} takes no width; its first parameter is the model width, as in"
+        " __init__(self, width, ...)",
+    )
+    for size in every:
+        name, default = size.name, size.default
+        of = f"size '{name}' of {label}"
+        refuse(
+            size.kind in (size.VAR_KEYWORD, size.VAR_POSITIONAL, size.POSITIONAL_ONLY),
+            f"{label} takes '{str(size).partition(':')[0]}'; name every size, as in (width, *,"
+            " state=16)",
         )
-    found = {}
-    for parameter in every[1:]:
-        size = parameter.name
-        default = parameter.default
-        of = f"size '{size}' of {label}"
-        for wrong, why in (
-            (
-                parameter.kind
-                in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY),
-                f"{label} takes '{str(parameter).partition(':')[0]}'; name every size, as in"
-                " (width, *, state=16)",
-            ),
-            (
-                default is parameter.empty,
-                f"{of} has no default; give it one, an integer or a boolean",
-            ),
-            (
-                type(default) not in (int, bool),
-                f"{of} is {default!r} by default; sizes are integers or booleans",
-            ),
-            (
-                type(default) is int and not 0 <= default <= LARGEST_SIZE,
-                f"{of} is {default} by default; sizes go from 0 to 10^12",
-            ),
-            (
-                hasattr(Mechanism, size) or size in TAKEN,
-                f"{of} has the name of a part of every mechanism; rename it. Taken:"
-                f" {', '.join(TAKEN)}",
-            ),
-        ):
-            if wrong:
-                raise SpecError(f"register_mechanism: {why}")
-        found[size] = default
-    return found
+        refuse(default is size.empty, f"{of} has no default; give it one, an integer or a boolean")
+        refuse(
+            type(default) not in (int, bool),
+            f"{of} is {default!r} by default; sizes are integers or booleans",
+        )
+        refuse(
+            not 0 <= default <= LARGEST_SIZE,
+            f"{of} is {default} by default; sizes go from 0 to 10^12",
+        )
+        refuse(
+            hasattr(Mechanism, name) or name in TAKEN,
+            f"{of} has the name of a part of every mechanism; rename it. Taken: {', '.join(TAKEN)}",
+        )
+    return {size.name: size.default for size in every}
 
 
 def check_function(what: str, function: Any, sizes: set[str], label: str) -> None:
@@ -180,21 +161,20 @@ def check_function(what: str, function: Any, sizes: set[str], label: str) -> Non
         first, *rest = inspect.signature(function).parameters.values()
     # what cannot be called, and builtins without a signature
     except (TypeError, ValueError):
+        every = ", ".join(sorted(sizes))
         raise SpecError(
-            f"register_mechanism: {what} of {label} is no function of (t, *,"
-            f" {', '.join(sorted(sizes))})"
+            f"register_mechanism: {what} of {label} is no function of (t, *, {every})"
         ) from None
-    if first.name == "self":
-        raise SpecError(
-            f"register_mechanism: {what} of {label} must be a static method: sizes are known before"
-            " a module is made"
-        )
+    refuse(
+        first.name == "self",
+        f"{what} of {label} must be a static method: sizes are known before a module is made",
+    )
     for parameter in rest:
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in sizes:
-            raise SpecError(
-                f"register_mechanism: {what} of {label} asks for '{parameter.name}', which is no"
-                f" size; sizes: {', '.join(sorted(sizes))}"
-            )
+        refuse(
+            parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in sizes,
+            f"{what} of {label} asks for '{parameter.name}', which is no size; sizes:"
+            f" {', '.join(sorted(sizes))}",
+        )
 
 
 @overload
@@ -209,37 +189,21 @@ def register_mechanism(
     cache_numbers: Callable[..., int] | None = None,
     monotone: bool | None = None,
 ) -> Callable[[Maker], Maker]: ...
-def register_mechanism(
-    maker: Any = None,
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    symbol: str | None = None,
-    source: str | None = None,
-    cache_numbers: Callable[..., int] | None = None,
-    monotone: bool | None = None,
-) -> Any:
+def register_mechanism(maker: Any = None, **said: Any) -> Any:
     """Makes an `nn.Module` a mechanism of this process, and gives it back unchanged. Also takes a
     function that makes one.
 
     The first parameter of the constructor is the model width, the others are sizes: integers or
     booleans with defaults. The module has `forward(x)`, `init_state(batch)` and `step(x, state, t)`
-    (see docs/own-mixer.md). `name` is the class's in snake case if not given. `cache_numbers(t, *,
-    width, ...)`, here or as a static method, declares the numbers carried after t tokens, and is
-    measured against the state. Without it they are measured, and must stay bounded. A static method
+    (see docs/own-mixer.md). `name` is the class's in snake case if not given; `title`, `symbol` (a
+    letter) and `source` say how a layer is called, drawn and cited. `cache_numbers(t, *, width,
+    ...)`, here or as a static method, declares the numbers carried after t tokens, and is measured
+    against the state. Without it they are measured, and must stay bounded. A static method
     `flops(t, *, width, ...)` is optional. `monotone`, here or as an attribute of the class, says
     that each number of the state moves by a non-decreasing map of itself, which the token alone
     determines; Theorem P then speaks of stacks of it with `positions=none`. Registering the same
     class again replaces it. Raises SpecError that names the argument.
     """
-    said = {
-        "name": name,
-        "title": title,
-        "symbol": symbol,
-        "source": source,
-        "cache_numbers": cache_numbers,
-        "monotone": monotone,
-    }
     if maker is None:
         return partial(register_mechanism, **said)
     cls = own_mechanism(maker, **said)
@@ -260,32 +224,28 @@ def own_mechanism(
 ) -> type[OwnMechanism]:
     """The mechanism that `register_mechanism` registers, not registered. Raises SpecError."""
     label = getattr(maker, "__name__", repr(maker)[:60])
-    for wrong, why in (
-        (
-            isinstance(maker, nn.Module),
-            f"{type(maker).__name__} is a made module; give the class, or a function that makes"
-            " one",
-        ),
-        (
-            isinstance(maker, type) and not issubclass(maker, nn.Module),
-            f"{label} is no nn.Module; derive it from torch.nn.Module",
-        ),
-        (
-            not callable(maker),
-            f"{label} is neither an nn.Module class nor a function that makes one",
-        ),
-    ):
-        if wrong:
-            raise SpecError(f"register_mechanism: {why}")
+    refuse(
+        isinstance(maker, nn.Module),
+        f"{type(maker).__name__} is a made module; give the class, or a function that makes one",
+    )
+    refuse(
+        isinstance(maker, type) and not issubclass(maker, nn.Module),
+        f"{label} is no nn.Module; derive it from torch.nn.Module",
+    )
+    refuse(
+        not callable(maker), f"{label} is neither an nn.Module class nor a function that makes one"
+    )
     if isinstance(maker, type):
         check_methods(maker)
     # what is made again, as in a notebook cell, has the same origin and may replace itself
     origin = f"{maker.__module__}:{maker.__qualname__}"
-    name = check_name(snake(label) if name is None else name, origin)
+    name = name_of(name, label, origin)
     sizes = sizes_of(maker, label)
-    declaration = cache_numbers or getattr(maker, "cache_numbers", None)
-    operations = getattr(maker, "flops", None)
-    for what, function in (("cache_numbers", declaration), ("flops", operations)):
+    functions = {
+        "cache_numbers": cache_numbers or getattr(maker, "cache_numbers", None),
+        "flops": getattr(maker, "flops", None),
+    }
+    for what, function in functions.items():
         if function is not None:
             check_function(what, function, {"width", *sizes}, label)
     # a class that says nothing of itself would inherit what torch says of all modules
@@ -293,29 +253,29 @@ def own_mechanism(
     if doc is None or doc == inspect.getdoc(nn.Module):
         doc = f"{label}, which says nothing of itself."
     one_way = getattr(maker, "monotone", False) if monotone is None else monotone
-    if not isinstance(one_way, bool):
-        raise SpecError(f"register_mechanism: monotone={one_way!r}; it must be True or False")
+    refuse(not isinstance(one_way, bool), f"monotone={one_way!r}; it must be True or False")
+    # as plain functions they would become methods and take self
+    held = {what: function and staticmethod(function) for what, function in functions.items()}
     namespace = {
         "name": name,
         "title": title or label,
         "symbol": free_symbol(symbol, name, origin),
         "source": source or f"registered from {origin}",
-        # as plain functions they would become methods and take self
         "maker": staticmethod(maker),
         "origin": origin,
-        "declaration": None if declaration is None else staticmethod(declaration),
-        "operations": None if operations is None else staticmethod(operations),
+        "declaration": held["cache_numbers"],
+        "operations": held["flops"],
         "monotone": one_way,
         "__doc__": doc,
     }
     first = next(iter(inspect.signature(maker).parameters.values()))
     width = first.default if type(first.default) is int else DEFAULT_WIDTH
-    fields: list[tuple[str, type, Any]] = [("width", int, integer(width, "model width"))]
+    declared: list[tuple[str, type, Any]] = [("width", int, integer(width, "model width"))]
     for size, default in sizes.items():
-        declared = flag if isinstance(default, bool) else integer
-        fields.append((size, type(default), declared(default, f"`{size}` of {label}")))
+        field = flag if isinstance(default, bool) else integer
+        declared.append((size, type(default), field(default, f"`{size}` of {label}")))
     if one_way:
-        fields.append(("positions", str, positions_field()))
+        declared.append(("positions", str, positions_field()))
     return make_dataclass(
-        label, fields, bases=(OwnMechanism,), namespace=namespace, frozen=True, kw_only=True
+        label, declared, bases=(OwnMechanism,), namespace=namespace, frozen=True, kw_only=True
     )

@@ -106,36 +106,36 @@ def find(
     not take.
     """
     cls = _mechanism(target)
-    chosen = dict(sizes or {})
+    chosen: dict[str, Any] = dict(sizes or {})
     own = issubclass(cls, OwnMechanism)
     if own:
         if "width" in chosen:
             raise SpecError(
                 f"--set width={chosen['width']}: the model width is given with --set model_width"
             )
-        default = next(f.default for f in fields(cls) if f.name == "width")
+        default: Any = next(f.default for f in fields(cls) if f.name == "width")
         chosen["width"] = width or (DEFAULT_WIDTH if default == OwnMechanism.width else default)
     check_size_names(cls, chosen, where=" in --set")
-    width = chosen["width"] if own else width or DEFAULT_WIDTH
+    at: int = chosen["width"] if own else width or DEFAULT_WIDTH
     if not own:
         if getattr(cls, "width", 0) is None:
             # RWKV's token shift is as wide as the model
-            chosen.setdefault("width", width)
+            chosen.setdefault("width", at)
         if hasattr(cls, "latent"):
             chosen.setdefault("latent", LATENT)
     mechanism = cls(**chosen)
     try:
         made = (
-            OwnMixer(mechanism, width=width)
+            OwnMixer(mechanism, width=at)
             if isinstance(mechanism, OwnMechanism)
-            else mixer(mechanism, width=width)
+            else mixer(mechanism, width=at)
         )
         return drawn(made), cls.origin if issubclass(cls, OwnMechanism) else "built in"
     except SeparatrixError:
         raise
     except Exception as error:
         raise SizeError(
-            f"{target}: making it at width {width} raises {describe_error(error)}; give --set"
+            f"{target}: making it at width {at} raises {describe_error(error)}; give --set"
             " model_width=, or another size"
         ) from None
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from math import prod
 from typing import Any, ClassVar
 
@@ -208,26 +207,40 @@ class Probe:
 
     def __init__(self, mechanism: OwnMechanism) -> None:
         self.mechanism = mechanism
-        # tensors on meta have shapes and no memory; some modules need real ones
+        self._error: SeparatrixError | None = None
         self._start("meta")
-        if self._error is not None:
-            self._start("cpu")
+
+    def _start(self, device: str) -> None:
+        self._measured: list[Shapes] = []
+        self._device = device
+        self._source = _shapes(self.mechanism, device)
 
     def shapes(self, t: int) -> Shapes:
         """Shapes after t tokens, the batch left out. Raises SizeError where the module's own
         code fails, or keeps more than it declares.
         """
-        while len(self._measured) <= min(t, HORIZON):
-            self._advance()
-        if t <= HORIZON or self._settled(t):
-            return self._measured[min(t, HORIZON)]
-        while len(self._measured) <= t:
-            self._advance()
+        self._measure(min(t, HORIZON))
+        if t > HORIZON and self._settled(t):
+            t = HORIZON
+        self._measure(t)
         return self._measured[t]
 
     def numbers(self, t: int) -> int:
         """Numbers of the state after t tokens."""
-        return sum(prod(shape) for shape in self.shapes(t).values())
+        return _numbers(self.shapes(t))
+
+    def _measure(self, t: int) -> None:
+        while len(self._measured) <= t:
+            if self._error is not None:
+                raise self._error
+            try:
+                self._measured.append(next(self._source))
+            except SeparatrixError as error:
+                # modules that look at values begin again with memory: on meta there are none
+                if self._device == "meta":
+                    self._start("cpu")
+                else:
+                    self._error = error
 
     def _settled(self, t: int) -> bool:
         """Whether the shapes no longer change from HORIZON / 2 on, and the declaration, if there
@@ -240,56 +253,37 @@ class Probe:
             or self.mechanism.declared(t) == self.mechanism.declared(HORIZON)
         )
 
-    def _start(self, device: str) -> None:
-        """The module and its first state; an error is kept for the first question."""
-        self._measured: list[Shapes] = []
-        self._error: SeparatrixError | None = None
-        self._device = device
-        try:
-            with self._running():
-                self._module = self.mechanism.build()
-                self._keep(self._module.init_state(2), "init_state")  # type: ignore[operator]
-        except Exception as error:
-            self._error = self._told(error, "init_state")
 
-    def _advance(self) -> None:
-        if self._error is not None:
-            raise self._error
-        t = len(self._measured) - 1
-        x = torch.zeros(2, self.mechanism.width, device=self._device)
+def _shapes(mechanism: OwnMechanism, device: str) -> Iterator[Shapes]:
+    name = mechanism.name
+    module: Any = None
+    state: Any = None
+    for t in count():
+        method = "step" if t else "init_state"
         try:
-            with self._running():
-                self._keep(stepped(self._module, self.mechanism.name, x, self._state, t)[1], "step")
+            with apart(0), torch.device(device), torch.no_grad():
+                if t == 0:
+                    module = mechanism.build()
+                    state = module.init_state(2)
+                else:
+                    _, state = stepped(module, name, torch.zeros(2, mechanism.width), state, t - 1)
+            check_state(name, state, 2, method)
+        except SeparatrixError:
+            raise
         except Exception as error:
-            # modules that look at values begin again with memory: on meta there are none
-            if self._device == "meta":
-                return self._start("cpu")
-            self._error = self._told(error, "step")
-            raise self._error from None
-
-    def _keep(self, state: Any, method: str) -> None:
-        self._state = state
-        check_state(self.mechanism.name, state, 2, method)
-        shapes = {name: tuple(tensor.shape[1:]) for name, tensor in state.items()}
-        numbers = sum(prod(shape) for shape in shapes.values())
-        t = len(self._measured)
-        if self.mechanism.declares and numbers > (declared := self.mechanism.declared(t)):
+            raise SizeError(f"{name}: {method} raises {describe_error(error)}") from None
+        shapes = {part: tuple(tensor.shape[1:]) for part, tensor in state.items()}
+        if mechanism.declares and _numbers(shapes) > (declared := mechanism.declared(t)):
             raise SizeError(
-                f"{self.mechanism.name}: its state holds {numbers:,} numbers after {t} tokens, but"
+                f"{name}: its state holds {_numbers(shapes):,} numbers after {t} tokens, but"
                 f" cache_numbers declares {declared:,}; verdicts would be wrong: correct"
                 " cache_numbers"
             )
-        self._measured.append(shapes)
+        yield shapes
 
-    def _told(self, error: Exception, method: str) -> SeparatrixError:
-        if isinstance(error, SeparatrixError):
-            return error
-        return SizeError(f"{self.mechanism.name}: {method} raises {describe_error(error)}")
 
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        with apart(0), torch.device(self._device), torch.no_grad():
-            yield
+def _numbers(shapes: Shapes) -> int:
+    return sum(prod(shape) for shape in shapes.values())
 
 
 @lru_cache(maxsize=256)
@@ -322,7 +316,6 @@ class OwnMixer(Mixer):
                 f" write {mechanism.name}(width={width})"
             )
         self.module = mechanism.build()
-        self.probe = probe(mechanism)
         if not any(
             tensor.is_floating_point()
             for tensor in chain(self.module.parameters(), self.module.buffers())
@@ -331,7 +324,7 @@ class OwnMixer(Mixer):
             self.register_buffer("like", torch.zeros(()), persistent=False)
 
     def shapes(self, t: int) -> Shapes:
-        return self.probe.shapes(t)
+        return probe(self.mechanism).shapes(t)  # type: ignore[arg-type]
 
     def init_state(self, batch: int) -> State:
         return self._stored(self.module.init_state(batch), batch, 0, "init_state")  # type: ignore[operator]
