@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 
@@ -28,18 +29,11 @@ def interval(solved: int, seeds: int) -> tuple[Fraction, Fraction]:
         return 40 * found <= _STEPS**seeds
 
     above, below = range(solved, seeds + 1), range(solved + 1)
-    low = _last(lambda part: tail(part, above)) if solved else 0
-    high = _STEPS - _last(lambda part: tail(_STEPS - part, below)) if solved < seeds else _STEPS
-    return Fraction(low, _STEPS), Fraction(high, _STEPS)
-
-
-def _last(holds: Callable[[int], bool]) -> int:
-    """The last part at which something holds that holds at 0 and, once it does not, never again."""
-    low, high = 0, _STEPS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    parts = range(_STEPS + 1)
+    # the first part that is no longer rare, from either end
+    low = bisect_left(parts, True, key=lambda part: not tail(part, above)) - 1
+    high = bisect_left(parts, True, key=lambda part: not tail(_STEPS - part, below)) - 1
+    return Fraction(max(low, 0), _STEPS), Fraction(_STEPS - max(high, 0), _STEPS)
 
 
 def sign_flips(pairs: Sequence[tuple[float, float]]) -> Fraction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from separatrix.cards.measured.table import Rate, Row, Table, share
+from separatrix.cards.measured.table import Rate, Row, Table, Trial, share
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed, solved
@@ -153,12 +153,12 @@ def of_table(table: Table) -> Results:
         for name in dict.fromkeys(name for row in table.rows for name in row.labels)
         if name != "stack" and len(table.values(name)) > 1
     ]
-    return Results.of(_of_row(row, names) for row in table.rows if row.trials)
+    return Results.of(_of_row(row, names) for row in table.rows if row.best is not None)
 
 
 def of_rates(row: Row) -> list[Cell]:
     """A row's cells, one for each learning rate."""
-    return [_cell(f"{rate.learning_rate:g}", row, rate) for rate in row.rates if rate.trials]
+    return [_of_rate(f"{rate.learning_rate:g}", row, rate) for rate in row.rates if rate.trials]
 
 
 def _of_row(row: Row, names: list[str]) -> Cell:
@@ -168,36 +168,30 @@ def _of_row(row: Row, names: list[str]) -> Cell:
         if name in row.labels
     )
     assert row.best is not None
-    return _cell(str(said or row.run["architecture"]), row, row.best)
+    return _of_rate(str(said or row.run["architecture"]), row, row.best)
 
 
-def _cell(name: str, row: Row, rate: Rate) -> Cell:
+def _of_rate(name: str, row: Row, rate: Rate) -> Cell:
+    return _cell(name, row.run, rate.learning_rate, map(_seed, rate.trials))
+
+
+def _seed(one: Trial) -> Seed:
+    ended = solved(one.stopped, one.accuracy)
+    return Seed(one.seed, ended, one.steps, one.accuracy, one.stopped)
+
+
+def _cell(name: str, run: Mapping[str, Any], rate: float, seeds: Iterable[Seed]) -> Cell:
     return Cell(
         name=name,
-        **_common(row.run),
-        rate=rate.learning_rate,
-        seeds=tuple(
-            Seed(
-                one.seed,
-                solved(one.stopped, one.accuracy),
-                one.steps,
-                one.accuracy,
-                one.stopped,
-            )
-            for one in rate.trials
-        ),
+        stack=run["architecture"],
+        task=run["task"],
+        comparison=comparison(run),
+        width=run.get("width", 0),
+        steps=run["steps"],
+        stop_at=run.get("stop_at", 0.0),
+        rate=rate,
+        seeds=tuple(seeds),
     )
-
-
-def _common(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "stack": run["architecture"],
-        "task": run["task"],
-        "comparison": comparison(run),
-        "width": run.get("width", 0),
-        "steps": run["steps"],
-        "stop_at": run.get("stop_at", 0.0),
-    }
 
 
 def of_lines(path: Path, most: int | None = None) -> Results:
@@ -213,6 +207,26 @@ def of_lines(path: Path, most: int | None = None) -> Results:
         for name, rates in found.items()
         for rate, rows in sorted(rates.items())
     )
+
+
+def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
+    rows = sorted(rows, key=lambda row: row["run"]["seed"])
+    first, *others = (_cell(name, row["run"], rate, [_of_line(row)]) for row in rows)
+    seeds = [first.seeds[0], *(one.seeds[0] for one in others)]
+    if len({seed.seed for seed in seeds}) < len(rows):
+        raise SpecError(f"the cell '{name}' has a seed twice")
+    if any(replace(one, seeds=first.seeds) != first for one in others):
+        raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
+    commits = sorted({row.get("commit", "") for row in rows} - {""})
+    return replace(first, seeds=tuple(seeds), commits=tuple(commits))
+
+
+def _of_line(row: Mapping[str, Any]) -> Seed:
+    came = row["outcome"]
+    accuracy, stopped = share(came["right"], came["due"]), came["stopped"]
+    curve = tuple((step, share) for step, share in row.get("curve", ()))
+    ended = solved(stopped, accuracy)
+    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, stopped, curve)
 
 
 def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
@@ -233,36 +247,13 @@ def _checked(line: str, where: str) -> dict[str, Any]:
         raise SpecError(f"{where}: {error}") from None
     if row is None or not {"cell", "run", "outcome", "sha256"} <= row.keys():
         raise SpecError(f"{where}: no row of a run: it lacks cell, run, outcome or sha256")
-    rest = {name: value for name, value in row.items() if name != "sha256"}
-    if hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest() != row["sha256"]:
+    kept = row.pop("sha256")
+    if hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest() != kept:
         raise SpecError(
             f"{where}: the hash is not that of the row: it was edited or cut; take the line out,"
             " and its run is trained again"
         )
     return row
-
-
-def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
-    if len({row["run"]["seed"] for row in rows}) < len(rows):
-        raise SpecError(f"the cell '{name}' has a seed twice")
-    common = _common(rows[0]["run"])
-    if any(_common(row["run"]) != common for row in rows):
-        raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
-    return Cell(
-        name=name,
-        **common,
-        rate=rate,
-        seeds=tuple(_seed(row) for row in sorted(rows, key=lambda row: row["run"]["seed"])),
-        commits=tuple(sorted({row.get("commit", "") for row in rows} - {""})),
-    )
-
-
-def _seed(row: Mapping[str, Any]) -> Seed:
-    came = row["outcome"]
-    accuracy = share(came["right"], came["due"])
-    curve = tuple((step, share) for step, share in row.get("curve", ()))
-    ended = solved(came["stopped"], accuracy)
-    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, came["stopped"], curve)
 
 
 def middle(values: Iterable[float]) -> float:
