@@ -25,17 +25,8 @@ LEAST_SEEDS = 8
 """With fewer, no contrast of several can be shown."""
 BESIDE = ("seed", "learning_rate")
 """Fields in which the runs of a cell differ."""
-_KEYS = (
-    "title",
-    "question",
-    "baseline",
-    "grid",
-    "seeds",
-    "layouts",
-    "contrasts",
-    "lines",
-    "pictures",
-)
+_SWEEP = ("baseline", "grid", "seeds")
+_KEYS = ("title", "question", *_SWEEP, "layouts", "contrasts", "lines", "pictures")
 _TESTS = ("steps", "solved")
 
 
@@ -115,16 +106,10 @@ class Experiment:
         source = {**self.sweep, "baseline": {**self.sweep.get("baseline", {}), **fields}}
         found = cells(python_sweep(source, name=f"{self.name}: {name}").runs)
         differ = varied(found)
+        said = [f"{name}, {label(cell, differ)}" if differ else name for cell in found]
         return [
-            Planned(
-                {
-                    "layout": name,
-                    "cell": f"{name}, {label(cell, differ)}" if differ else name,
-                    "stack": cell.architecture,
-                },
-                tuple(runs),
-            )
-            for cell, runs in found.items()
+            Planned({"layout": name, "cell": each, "stack": cell.architecture}, tuple(runs))
+            for each, (cell, runs) in zip(said, found.items(), strict=True)
         ]
 
 
@@ -151,37 +136,39 @@ def read_page(path: Path) -> Experiment:
     for key in head:
         if key not in _KEYS:
             raise UnknownNameError.of("key", str(key)[:60], _KEYS, where=f" of {path.name}")
-    missing = [key for key in ("title", "question") if not isinstance(head.get(key), str)]
-    layouts = json_object(head.get("layouts", {}))
-    if missing or layouts is None or (head.get("lines") is True) == bool(layouts):
+    text = all(isinstance(head.get(key), str) for key in ("title", "question"))
+    layouts, lines = json_object(head.get("layouts", {})), head.get("lines") is True
+    if not text or layouts is None or lines == bool(layouts):
         raise SpecError(
             f"{path.name}: needs a title, a question, and either layouts by name or `lines: true`"
         )
+    pictures = json_object(head.get("pictures")) or {}
     return Experiment(
         name=path.stem,
         title=head["title"],
         question=head["question"],
         layouts=layouts,
-        sweep={name: head[name] for name in ("baseline", "grid", "seeds") if name in head},
+        sweep={name: head[name] for name in _SWEEP if name in head},
         contrasts=tuple(_contrast(x, path.name) for x in json_list(head.get("contrasts")) or ()),
         pictures={
             name: _picture(one, f"{path.name}: the picture {name}")
-            for name, one in (json_object(head.get("pictures")) or {}).items()
+            for name, one in pictures.items()
         },
-        lines=head.get("lines") is True,
+        lines=lines,
         text=rest[1].strip("\n"),
         first=rest[0].count("\n") + 3 + len(rest[1]) - len(rest[1].lstrip("\n")),
     )
 
 
 def _contrast(one: object, where: str) -> Contrast:
-    words = json_list(one) or []
-    if len(words) not in (2, 3) or (len(words) == 3 and words[2] not in _TESTS):
-        raise SpecError(
-            f"{where}: a contrast is a list of two cells, and of what is compared:"
-            f" {' or '.join(_TESTS)}"
-        )
-    return Contrast(*map(str, words))
+    match json_list(one):
+        case [cell, other, *test] if test in ([], *([x] for x in _TESTS)):
+            return Contrast(str(cell), str(other), *map(str, test))
+        case _:
+            raise SpecError(
+                f"{where}: a contrast is a list of two cells, and of what is compared:"
+                f" {' or '.join(_TESTS)}"
+            )
 
 
 def _picture(said: object, where: str) -> Picture:

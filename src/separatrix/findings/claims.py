@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -109,36 +110,26 @@ class _Claim:
             case ast.Constant(value=int() | float() as number):
                 # decimals as they are written
                 return Fraction(str(number)) if isinstance(number, float) else number
-            case ast.BoolOp(op=ast.And()):
-                return all(self._truths(node))
-            case ast.BoolOp():
-                return any(self._truths(node))
+            case ast.BoolOp(op=joint):
+                # of every part: no short way, for each must make sense
+                truths = [self._truth(part) for part in node.values]
+                return all(truths) if isinstance(joint, ast.And) else any(truths)
             case ast.UnaryOp(op=ast.Not()):
                 return not self._truth(node.operand)
-            case ast.Compare():
+            case ast.Compare() if all(type(sign) in _COMPARE for sign in node.ops):
                 values = [self.value(part) for part in (node.left, *node.comparators)]
-                signs = [_COMPARE.get(type(sign)) for sign in node.ops]
-                if None not in signs:
-                    return all(
-                        sign(values[place], values[place + 1])
-                        for place, sign in enumerate(signs)
-                        if sign is not None
-                    )
+                signs = [_COMPARE[type(sign)] for sign in node.ops]
+                return all(sign(*two) for sign, two in zip(signs, pairwise(values), strict=True))
             case ast.Name(id="apart"):
                 return self._apart()
-            case ast.Call(func=ast.Name(id=name), keywords=[]):
-                return self._call(name, node.args)
+            case ast.Call(func=ast.Name(id=name), args=given, keywords=[]):
+                return self._call(name, [x.value for x in given if isinstance(x, ast.Constant)])
             case _:
-                pass
-        raise SpecError(
-            f"{self._said}: `{ast.unparse(node)}` says nothing; a claim has"
-            f" {', '.join(_OF_CELL)} of a cell in quotes, p(one, other), apart, numbers and"
-            " comparisons"
-        )
-
-    def _truths(self, node: ast.BoolOp) -> list[bool]:
-        """Of every part: no short way, for each must make sense."""
-        return [self._truth(part) for part in node.values]
+                raise SpecError(
+                    f"{self._said}: `{ast.unparse(node)}` says nothing; a claim has"
+                    f" {', '.join(_OF_CELL)} of a cell in quotes, p(one, other), apart, numbers"
+                    " and comparisons"
+                )
 
     def _truth(self, node: ast.expr) -> bool:
         found = self.value(node)
@@ -146,31 +137,28 @@ class _Claim:
             raise SpecError(f"{self._said}: `{ast.unparse(node)}` is a number and no claim")
         return found
 
-    def _call(self, name: str, given: list[ast.expr]) -> Any:
-        names = [one.value for one in given if isinstance(one, ast.Constant)]
+    def _call(self, name: str, names: list[object]) -> Any:
         cells = [self._cell(one, paired=name == "p") for one in names]
-        if name == "p" and len(cells) == len(given) == 2:
+        if name == "p" and len(cells) == 2:
             key = (cells[0].name, cells[1].name)
             if key not in self._page.contrasts:
                 raise SpecError(f"{self._said}: the contrast was not named before the first run")
-            p = self._page.contrasts[key]
-            if p is None:
+            if (p := self._page.contrasts[key]) is None:
                 raise SpecError(f"{self._said}: the contrast is open, so nothing follows from it")
             return p
-        if name not in _OF_CELL or len(cells) != 1 or len(given) != 1:
+        if name not in _OF_CELL or len(cells) != 1:
             raise SpecError(f"{self._said}: `{name}` takes one cell in quotes, or is no function")
         self._timed |= name in ("steps", "solved")
         return _OF_CELL[name](cells[0])
 
-    def _cell(self, name: object, *, paired: bool = False) -> Cell:
-        found = self._page.results.cells.get(str(name))
+    def _cell(self, name: object, *, paired: bool) -> Cell:
+        results = self._page.results
+        found = results.cells.get(str(name))
         if found is None:
-            raise UnknownNameError.of(
-                "cell", str(name)[:80], self._page.results.cells, where=f" in {self._said}"
-            )
+            where = f" in {self._said}"
+            raise UnknownNameError.of("cell", str(name)[:80], results.cells, where=where)
         # a contrast that is not open was trained to the end, of its two cells
-        reason = "" if paired else self._page.results.grey(found)
-        if reason:
+        if not paired and (reason := results.grey(found)):
             raise SpecError(f"{self._said}: '{name}' is grey and feeds no sentence: {reason}")
         self.cells[found.name] = found
         return found
