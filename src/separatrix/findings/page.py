@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from separatrix.cards.measured.table import Table
 from separatrix.core.document.cells import duration
@@ -26,8 +25,7 @@ COLUMNS: tuple[str, ...] = ("cell", "solved by", "in steps", "every seed", "accu
 _GREY = '<span style="color:gray">'
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """What came of a contrast."""
 
     contrast: Contrast
@@ -71,31 +69,28 @@ def _kept(results: Results) -> list[Cell]:
 
 def markdown(results: Results) -> str:
     """The table, what is grey in grey."""
-    rows = [f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}"]
+    rows: list[tuple[str, ...]] = [COLUMNS, ("---",) * len(COLUMNS)]
     for cells, grey in lines(results):
-        said = [plain(one) for one in cells]
-        if grey:
-            said = [f"{_GREY}{one}</span>" if one else "" for one in said]
-        rows.append(f"| {' | '.join(said)} |")
-    return "\n".join(rows)
+        said = map(plain, cells)
+        rows.append(tuple(f"{_GREY}{one}</span>" if grey and one else one for one in said))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def contrasts(named: Sequence[Contrast], results: Results) -> list[Found]:
     """What came of contrasts: an exact test each, Holm over all that are named."""
     tested = [_tested(one, results) for one in named]
-    known = [p for p in tested if isinstance(p, Fraction)]
-    adjusted = iter(holm(known, len(named)))
+    adjusted = iter(holm([p for p in tested if isinstance(p, Fraction)], len(named)))
     found: list[Found] = []
     for one, p in zip(named, tested, strict=True):
         if isinstance(p, str):
-            found.append(Found(contrast=one, p=None, said=f"open: {p}"))
+            found.append(Found(one, None, f"open: {p}"))
             continue
-        after = next(adjusted)
-        first, second = results.cells[one.one], results.cells[one.other]
-        told = "no difference shown"
+        after, told = next(adjusted), "no difference shown"
         if after <= SHOWN:
-            told = f"shown: {_ahead(first, second).name} is ahead"
-        found.append(Found(contrast=one, p=after, said=f"{told} (p = {probability(after)})"))
+            two = (results.cells[one.one], results.cells[one.other])
+            ahead = min(two, key=lambda cell: (-cell.solved, middle(cell.to_solve)))
+            told = f"shown: {ahead.name} is ahead"
+        found.append(Found(one, after, f"{told} (p = {probability(after)})"))
     return found
 
 
@@ -103,30 +98,25 @@ def _tested(one: Contrast, results: Results) -> Fraction | str:
     """The p of one contrast alone, or why it is open."""
     cells: list[Cell] = []
     for name in (one.one, one.other):
-        cell = results.cells.get(name)
-        if cell is None:
+        if name not in results.cells:
             return f"{name} is not trained yet"
-        cells.append(cell)
-    first, second = cells
-    if first.comparison != second.comparison:
+        cells.append(results.cells[name])
+    if cells[0].comparison != cells[1].comparison:
         return "the two were trained under different settings"
     # what a contrast compares is its two cells
     pair = Results.of(cells)
     if reasons := [f"{cell.name}: {why}" for cell in cells if (why := pair.grey(cell))]:
         return reasons[0]
-    if min(len(first.seeds), len(second.seeds)) < LEAST_SEEDS:
+    first, second = (
+        dict(zip((seed.seed for seed in cell.seeds), cell.to_solve, strict=True)) for cell in cells
+    )
+    if min(len(first), len(second)) < LEAST_SEEDS:
         return f"fewer than {LEAST_SEEDS} seeds"
     if one.test == "solved":
-        return fisher(first.solved, len(first.seeds), second.solved, len(second.seeds))
-    by_seed = {seed.seed: steps for seed, steps in zip(second.seeds, second.to_solve, strict=True)}
-    if by_seed.keys() != {seed.seed for seed in first.seeds}:
+        return fisher(cells[0].solved, len(first), cells[1].solved, len(second))
+    if first.keys() != second.keys():
         return "the two have different seeds"
-    pairs = zip(first.seeds, first.to_solve, strict=True)
-    return sign_flips([(steps, by_seed[seed.seed]) for seed, steps in pairs])
-
-
-def _ahead(one: Cell, other: Cell) -> Cell:
-    return min(one, other, key=lambda cell: (-cell.solved, middle(cell.to_solve)))
+    return sign_flips([(steps, second[seed]) for seed, steps in first.items()])
 
 
 def probability(p: Fraction) -> str:
@@ -138,8 +128,7 @@ def text(experiment: Experiment, results: Results, parts: Mapping[str, str]) -> 
     """The page's text, its claims computed. Raises what `Claims.fill` raises."""
     found = contrasts(experiment.contrasts, results)
     said = "\n".join(
-        f"- {plain(one.contrast.one)} against {plain(one.contrast.other)}: {plain(one.said)}"
-        for one in found
+        f"- {plain(two.one)} against {plain(two.other)}: {plain(told)}" for two, _, told in found
     )
     tested = {(one.contrast.one, one.contrast.other): one.p for one in found}
     claims = Claims(results, tested, f"{experiment.name}.md")
@@ -243,12 +232,11 @@ def _proved(results: Results) -> str:
 def data(experiment: Experiment, table: Table, results: Results) -> dict[str, Any]:
     """A table as its file holds it, and what is derived from it."""
     found = [
-        {**one.contrast._asdict(), "p": None if one.p is None else float(one.p), "said": one.said}
-        for one in contrasts(experiment.contrasts, results)
+        {**one._asdict(), "p": None if p is None else float(p), "said": said}
+        for one, p, said in contrasts(experiment.contrasts, results)
     ]
-    kept = table.to_json()["body"]
-    said = {"question": experiment.question, "contrasts": found, "cells": cells_data(results)}
-    return {**kept, **said}
+    more = {"question": experiment.question, "contrasts": found, "cells": cells_data(results)}
+    return {**table.to_json()["body"], **more}
 
 
 def cells_data(results: Results) -> list[dict[str, Any]]:
