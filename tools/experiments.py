@@ -43,7 +43,7 @@ ENOUGH = Fraction(99, 100)
 
 def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | None:
     """What is recorded of an experiment with a page, and where it is from; None for nothing."""
-    if experiment.lines:
+    if experiment.name == STUDY:
         if not ROWS.exists():
             return None
         many = len(ROWS.read_text(encoding="utf-8").splitlines()) if most is None else most

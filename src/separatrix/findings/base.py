@@ -3,10 +3,9 @@
 Its page is a Markdown file. Between two lines `---` at its head stand, as YAML: `title` and
 `question`; `baseline`, `grid` and `seeds` as in the file of a sweep; `layouts`, the axis, by name
 (a stack, or a mapping with `architecture` and what else is the layout's own, such as its
-`learning_rate`); and `contrasts`, pairs of cells named before the first run. Instead of a grid,
-`lines: true` says that its runs are kept as lines of text. `pictures` are named, each with a
-`title` and either `cells` or `curves`, names of cells. Below stands the text, with claims
-(`claims.py`).
+`learning_rate`); and `contrasts`, pairs of cells named before the first run. Without `layouts` the
+recorded results name its runs. `pictures` are named, each with a `title` and either `cells` or
+`curves`, names of cells. Below stands the text, with claims (`claims.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LEAST_SEEDS = 8
 BESIDE = ("seed", "learning_rate")
 """Fields in which the runs of a cell differ."""
 _SWEEP = ("baseline", "grid", "seeds")
-_KEYS = ("title", "question", *_SWEEP, "layouts", "contrasts", "lines", "pictures")
+_KEYS = ("title", "question", *_SWEEP, "layouts", "contrasts", "pictures")
 _TESTS = ("steps", "solved")
 
 
@@ -69,8 +68,6 @@ class Experiment:
     contrasts: tuple[Contrast, ...] = ()
     pictures: Mapping[str, Picture] = field(default_factory=dict[str, Picture])
     """By name; where there are none, one of all cells."""
-    lines: bool = False
-    """Whether its runs are kept as lines of text."""
     text: str = ""
     """With claims; "" where nothing is said."""
     first: int = 1
@@ -137,11 +134,9 @@ def read_page(path: Path) -> Experiment:
         if key not in _KEYS:
             raise UnknownNameError.of("key", str(key)[:60], _KEYS, where=f" of {path.name}")
     text = all(isinstance(head.get(key), str) for key in ("title", "question"))
-    layouts, lines = json_object(head.get("layouts", {})), head.get("lines") is True
-    if not text or layouts is None or lines == bool(layouts):
-        raise SpecError(
-            f"{path.name}: needs a title, a question, and either layouts by name or `lines: true`"
-        )
+    layouts = json_object(head.get("layouts", {}))
+    if not text or layouts is None or (not layouts and any(key in head for key in _SWEEP)):
+        raise SpecError(f"{path.name}: needs a title, a question, and with a grid layouts by name")
     pictures = json_object(head.get("pictures")) or {}
     return Experiment(
         name=path.stem,
@@ -154,7 +149,6 @@ def read_page(path: Path) -> Experiment:
             name: _picture(one, f"{path.name}: the picture {name}")
             for name, one in pictures.items()
         },
-        lines=lines,
         text=rest[1].strip("\n"),
         first=rest[0].count("\n") + 3 + len(rest[1]) - len(rest[1].lstrip("\n")),
     )

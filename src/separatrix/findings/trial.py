@@ -18,7 +18,7 @@ from separatrix.cards.measured.table import Row, Table
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.findings.base import LEAST_SEEDS, Contrast, Experiment, Picture
 from separatrix.findings.page import proved
-from separatrix.findings.results import Results, of_rates
+from separatrix.findings.results import Cell, Results, of_rates
 from separatrix.findings.running import run, runs_of
 from separatrix.findings.scaling import WIDTH, left_out, scaled
 from separatrix.stacks.architecture import Architecture
@@ -206,13 +206,12 @@ def chosen(name: str, rows: Sequence[Row]) -> float:
     if not found:
         raise SpecError(f"no run of {name} ended; `separatrix runs list --status failed` says why")
 
-    def merit(place: int) -> tuple[int, float, float]:
-        cell = found[place]
+    def merit(cell: Cell) -> tuple[int, float, float]:
         steps = [seed.steps for seed in cell.seeds if seed.solved]
         answers = sum(cell.accuracies) / len(cell.seeds)
         return cell.solved, -sum(steps) / len(steps) if steps else 0.0, float(answers)
 
-    return found[max(range(len(found)), key=merit)].rate
+    return max(found, key=merit).rate
 
 
 def trial(layouts: Mapping[str, Architecture], task: str, *, seeds: int, steps: int = 0) -> Trial:

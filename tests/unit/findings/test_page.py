@@ -36,9 +36,9 @@ def test_a_grid_and_an_axis_are_cells(tmp_path: Path) -> None:
     [
         ("---\ntitle", "title", "a page begins with"),
         ("title: F", "titel: F", "Did you mean 'title'?"),
-        ("question: H", "lines: true\nquestion: H", "either layouts by name or"),
+        ("question: H", "lines: true\nquestion: H", "unknown key 'lines'"),
         ("layouts:", "layouts: 3 #", "toy.md"),
-        ("layouts:", "baseline:", "either layouts by name or"),
+        ("layouts:", "baseline:", "with a grid layouts by name"),
         ("seeds: 1", "seeds: [", "toy.md"),
         ("contrasts:\n", "contrasts: [[full]]\n", "a contrast is a list of two cells"),
         ("contrasts:\n", "contrasts: [[full, linear, luck]]\n", "steps or solved"),
