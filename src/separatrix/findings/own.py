@@ -11,7 +11,8 @@ from typing import Any
 from separatrix.cards.measured.table import read
 from separatrix.findings.base import LEAST_SEEDS
 from separatrix.findings.results import Cell, Results, of_table
-from separatrix.stacks.architecture import Architecture, Layer
+from separatrix.findings.scaling import period
+from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Questions, Task, parse_task
 
@@ -145,7 +146,7 @@ def _other_task(trained: Task, asked: Task) -> list[str]:
 
 
 def _other_layers(trained: Architecture, layout: Architecture) -> list[str]:
-    cycles = [_cycle(trained), _cycle(layout)]
+    cycles = [[*one][: period([*one])] for one in (trained, layout)]
     there, here = ({part.name: part for part in chain(*one)} for one in cycles)
     if there.keys() != here.keys():
         return [f"mechanisms {' and '.join(sorted(there))}, here {' and '.join(sorted(here))}"]
@@ -188,13 +189,6 @@ def _others(
 
 def _near(one: int, other: int) -> bool:
     return one <= NEAR * other and other <= NEAR * one
-
-
-def _cycle(one: Architecture) -> list[Layer]:
-    """The shortest cycle of layers that gives the stack."""
-    layers, many = [*one], len(one)
-    period = next(p for p in range(1, many + 1) if many % p == 0 and layers[p:] == layers[:-p])
-    return layers[:period]
 
 
 def _width(layout: Architecture) -> int:

@@ -103,19 +103,20 @@ def _small(part: Mechanism) -> Mechanism:
     return Architecture.parse(f"{part.name}({text})").layers[0][0]
 
 
+def period(layers: Sequence[Layer]) -> int:
+    """After how many layers they repeat, whole periods alone."""
+    many = len(layers)
+    every = (p for p in range(1, many + 1) if many % p == 0)
+    return next(p for p in every if layers[p:] == layers[:-p])
+
+
 def _depth(stacks: Mapping[str, Sequence[Layer]]) -> int:
     """Layers to which all are cut: whole periods of each."""
-    periods: dict[str, int] = {}
-    for name, layers in stacks.items():
-        many = len(layers)
-        periods[name] = period = next(
-            p
-            for p in range(1, many + 1)
-            if many % p == 0 and all(layers[i] == layers[i % p] for i in range(many))
-        )
-        if period > LAYERS:
+    periods = {name: period(layers) for name, layers in stacks.items()}
+    for name, many in periods.items():
+        if many > LAYERS:
             raise SizeError(
-                f"layers: those of {name} repeat after {period} only; a trial has {LAYERS} at most,"
+                f"layers: those of {name} repeat after {many} only; a trial has {LAYERS} at most,"
                 " and keeps ratio and placement by keeping whole periods"
             )
     common = lcm(*periods.values())
