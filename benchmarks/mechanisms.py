@@ -274,7 +274,7 @@ def in_turn(runs: dict[str, Run], times: Sequence[list[float]], rounds: int) -> 
 
 
 def one_step(case: str, t: int) -> Run:
-    """A step after t tokens, without gradients."""
+    """A step after t tokens and those of the steps before it, without gradients."""
     m = built(case).requires_grad_(False)
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(1, WIDTH, generator=generator)
@@ -282,7 +282,14 @@ def one_step(case: str, t: int) -> Run:
         name: torch.randn(y.shape, generator=generator).to(y.dtype)
         for name, y in empty_after(m, t).items()
     }
-    return lambda: m.step(x, state, t)
+    stream = [(state, t)]
+
+    def run() -> None:
+        state, t = stream.pop()
+        with torch.no_grad():
+            stream.append((m.step(x, state, t)[1], t + 1))
+
+    return run
 
 
 def empty_after(m: Mixer, t: int) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import DTYPES, Shapes, State, wide
+from separatrix.mixers.base.mixer import DTYPES, Shapes, State, appended, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     GroupKeys,
@@ -93,7 +93,7 @@ class FoxMixer(SoftmaxMixer):
 
     def _extended(self, state: State, new: State, t: int) -> State:
         # tokens are the last axis of gates
-        gates = torch.cat([state["gates"], new.pop("gates")], 2)
+        gates = appended(state["gates"], new.pop("gates"), axis=2)
         return super()._extended(state, new, t) | {"gates": gates}
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.heads import merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, appended, fan_in_normal, linear, wide
 from separatrix.mixers.base.tensors import Channels, Keys, OneQuery, OneToken, Token, Tokens, Values
 from separatrix.mixers.ops.convolution import Convolution
 from separatrix.mixers.ops.rope import rotate
@@ -101,7 +101,7 @@ class LatentMixer(Mixer):
         q, c, r = self._split(parts[:, None], t)
         new = {"latents": c} | ({"rotated": r} if self.rope_dim else {})
         new |= self._beside(x[:, None], t)
-        kept = {name: torch.cat([state[name], y], 1) for name, y in new.items()}
+        kept = {name: appended(state[name], y) for name, y in new.items()}
         return self._read(q, self._picked(x[:, None], kept, t)), kept | conv
 
     def _written_out(
@@ -139,16 +139,14 @@ class LatentMixer(Mixer):
         )
         q = wide(q)
         # <W^K c_j, q> = <c_j, W^K' q>: no keys are written out
-        asked = torch.einsum("bhid,hdl->bhil", q[..., : self.head_dim], up_k)
-        scores = asked @ wide(c)[:, None].transpose(-1, -2)
+        asked = torch.einsum("bhd,hdl->bhl", q[:, :, 0, : self.head_dim], up_k)
+        # all heads read the same latents: one product for them
+        scores = asked @ wide(c).mT
         if self.rope_dim:
-            scores = scores + q[..., self.head_dim :] @ wide(kept["rotated"])[:, None].transpose(
-                -1, -2
-            )
+            scores = scores + q[:, :, 0, self.head_dim :] @ wide(kept["rotated"]).mT
         # W^V is linear: it maps the mean of the latents instead of every latent
-        mean = softmax(scores, wide(c)[:, None].expand(-1, self.heads, -1, -1))
-        y = torch.einsum("bhil,hel->bhie", mean, up_v)
-        return self.o(merge_heads(y.to(c.dtype)))[:, 0]
+        y = torch.einsum("bhl,hel->bhe", softmax(scores, wide(c)), up_v)
+        return self.o(y.flatten(1).to(c.dtype))
 
 
 class MLAMixer(LatentMixer):

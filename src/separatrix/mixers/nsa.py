@@ -38,8 +38,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import Shapes, State, linear, wide
-from separatrix.mixers.base.softmax import latest
+from separatrix.mixers.base.mixer import Shapes, State, appended, linear, wide
 from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneQuery, OneToken, Tokens
 from separatrix.mixers.ops.block_choice import among_largest, largest
 from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
@@ -73,9 +72,13 @@ class Pool(nn.Module):
             means = x.mean(3)
             return means.unfold(2, per_block, 1).mean(-1)
         weight = wide(self.inner.weight)
-        # stretch n as the j-th of a block
-        parts = torch.einsum("bgnx,ojx->bgnjo", x.flatten(3), weight.unflatten(1, (per_block, -1)))
-        rows = sum(parts[:, :, j : j + blocks, j] for j in range(per_block))
+        if blocks == 1:
+            rows = F.linear(x.flatten(2)[:, :, None], weight)
+        else:
+            # stretch n as the j-th of a block
+            by_place = weight.unflatten(1, (per_block, -1))
+            parts = torch.einsum("bgnx,ojx->bgnjo", x.flatten(3), by_place)
+            rows = sum(parts[:, :, j : j + blocks, j] for j in range(per_block))
         rows = rows + F.linear(wide(self.places).flatten(), weight)
         return F.linear(F.silu(rows), wide(self.outer.weight))
 
@@ -119,7 +122,7 @@ class NSAMixer(BlockMixer):
 
     def _extended(self, state: State, new: State, t: int) -> State:
         near = {
-            name: latest(state[name], new.pop(name), self.window)
+            name: appended(state[name], new.pop(name), self.window)
             for name in ("near_keys", "near_values")
             if name in new
         }
@@ -160,12 +163,15 @@ class NSAMixer(BlockMixer):
         q = wide(q)
         keys, values = (wide(kept[f"compressed_{y}"]) for y in ("keys", "values"))
         weights = (q @ self._shared(keys).mT).softmax(-1)
-        # few blocks are read all: nothing to choose or to copy
-        few = place // self.selected < self.topk
+        own = place // self.selected
         chosen = None
-        if not few:
-            rank = self._rank(weights, place)[:, :, 0, :-1]
-            # the own block, the last one, is read beside them
+        # few blocks are read all: nothing to choose or to copy
+        if own >= self.topk:
+            with torch.no_grad():
+                rank = self._scores_of_blocks(weights, own + 1)[:, :, 0, :own]
+                rank[..., : self.first] = math.inf
+                rank[..., own + 1 - self.near :] = math.inf
+            # the own block is read beside them
             chosen = largest(rank, self.topk - 1)
         near_k, near_v = self._near(kept, -self.window)
         branches = [
@@ -182,24 +188,22 @@ class NSAMixer(BlockMixer):
         """The blocks that the queries from token `first` on read, by the shares of compressed
         blocks.
         """
-        rank = self._rank(shares, first)
-        return among_largest(rank, self.topk) & (rank > -math.inf)
-
-    def _rank(self, shares: Float[Tensor, "b h i m"], first: int) -> Float[Tensor, "b g i n"]:
-        """P of every block up to the last query's own, and above it those that are always read; of
-        later blocks minus infinity.
-        """
         last = first + shares.shape[2]
         block = torch.arange((last - 1) // self.selected + 1, device=shares.device)
         own = torch.arange(first, last, device=shares.device)[:, None] // self.selected
+        rank = self._scores_of_blocks(shares, len(block))
+        always = (block < self.first) | (block > own - self.near)
+        rank = rank.masked_fill_(always, math.inf).masked_fill_(block > own, -math.inf)
+        return among_largest(rank, self.topk) & (block <= own)
+
+    def _scores_of_blocks(
+        self, shares: Float[Tensor, "b h i m"], blocks: int
+    ) -> Float[Tensor, "b g i n"]:
+        """P of so many blocks."""
         grouped = shares.unflatten(1, (self.kv, -1)).sum(2)
         # of a stretch of `stride` tokens: those of the compressed blocks that hold it
         held = self.block // self.stride
         stretches = self.selected // self.stride
-        more = len(block) * stretches - grouped.shape[3]
+        more = blocks * stretches - grouped.shape[3]
         scores = F.pad(grouped, (held - 1, max(0, more))).unfold(3, held, 1).sum(4)
-        scores = scores[..., : len(block) * stretches].unflatten(3, (-1, stretches)).sum(4)
-        # the own one before all others
-        always = ((block < self.first) | (block > own - self.near)).to(shares.dtype)
-        rank = scores + torch.finfo(shares.dtype).max / 4 * (always + (block == own))
-        return torch.where(block > own, -math.inf, torch.where(scores.isnan(), math.inf, rank))
+        return scores[..., : blocks * stretches].unflatten(3, (-1, stretches)).sum(4)

@@ -48,7 +48,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.mixer import Shapes, State, appended, linear, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     BlockKeys,
@@ -116,7 +116,7 @@ class BlockMixer(SoftmaxMixer):
         if self._complete(t + 1) > self._complete(t):
             latest = {name: wide(y[:, :, -self.block :]) for name, y in kept.items()}
             for name, y in self._pooled(latest).items():
-                pooled[name] = torch.cat([pooled[name], y.to(pooled[name].dtype)], 2)
+                pooled[name] = appended(pooled[name], y.to(pooled[name].dtype))
         return kept | pooled
 
     def _near(self, kept: State, since: int = 0) -> tuple[Keys, Values]:
@@ -166,22 +166,22 @@ class BlockMixer(SoftmaxMixer):
         none are chosen.
         """
         k, v = (kept[name] for name in ("keys", "values"))
-        if chosen is not None:
-            batch, heads = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
-            at = (batch[:, None, None], (heads * self.kv // chosen.shape[1])[:, None], chosen)
-            own = place // block * block
-            k, v = (
-                torch.cat(
-                    [
-                        y[:, :, :own].unflatten(2, (-1, block))[at].flatten(2, 3),
-                        y[:, :, own:] if len(heads) == self.kv else self._shared(y[:, :, own:]),
-                    ],
-                    2,
-                )
-                for y in (k, v)
+        if chosen is None:
+            return self._attend(q, k, v)
+        batch, heads = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
+        at = (batch[:, None, None], (heads * self.kv // len(heads))[:, None], chosen)
+        own = place // block * block
+        # two parts of one softmax, so that what is gathered is not copied again
+        (k_far, k_own), (v_far, v_own) = (
+            (
+                wide(self._shared(y[:, :, :own].unflatten(2, (-1, block))[at].flatten(2, 3))),
+                wide(self._shared(y[:, :, own:])),
             )
-        k, v = (wide(y if y.shape[1] == self.heads else self._shared(y)) for y in (k, v))
-        return softmax(q @ k.mT, v)
+            for y in (k, v)
+        )
+        weights = torch.cat([q @ k_far.mT, q @ k_own.mT], -1).softmax(-1)
+        far, own_ = weights.split([k_far.shape[2], k_own.shape[2]], -1)
+        return far @ v_far + own_ @ v_own
 
     def _gated(
         self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None

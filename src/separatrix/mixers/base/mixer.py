@@ -7,7 +7,7 @@ Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dime
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any, ClassVar
 
 import torch
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Places, Token, Tokens, TokensAt
@@ -114,7 +115,8 @@ class Mixer(nn.Module, ABC):
 
     def step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
         """One token of the recurrence; t counts the tokens before it. Raises SizeError for a
-        state that t tokens cannot have left.
+        state that t tokens cannot have left. The state given stays as it is; from half a MiB on the
+        new one may share its memory (`appended`), so neither is to be written to.
         """
         self._check_input(x, 2)
         self._check_state(state, len(x), t)
@@ -184,12 +186,14 @@ class Mixer(nn.Module, ABC):
         `state_dtype`.
         """
         ours = self._like.dtype
-        sizes = self.mechanism.sizes()
-        if self.state_dtype is not None and "state_format" in sizes and name not in BUFFERS:
+        if name in BUFFERS:
+            return ours
+        # "" where that is no size of the mechanism
+        declared: str | None = getattr(self.mechanism, "state_format", "")
+        if self.state_dtype is not None and declared != "":
             return self.state_dtype
-        declared = sizes.get("state_format")
         # a mixer cast to another format than its own keeps its states in that one, too
-        if declared is None or name in BUFFERS or DTYPES.get(self.mechanism.format) != ours:
+        if not declared or DTYPES.get(self.mechanism.format) != ours:
             return ours
         return DTYPES.get(declared, ours)
 
@@ -306,6 +310,62 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 def wide(x: Tensor) -> Tensor:
     """x in float32, if it is in a half format."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+ROOM_FROM = 1 << 17
+"""Numbers from which on what is kept has room for later tokens: copying fewer costs nothing."""
+ROOM = 8
+"""The part of them that is room: one in so many."""
+_rooms: MutableMapping[Tensor, tuple[Tensor, set[int], int]] = WeakTensorKeyDictionary()
+"""What `appended` gave -> the memory that it is a view of, the place from which on that is free,
+if it still is, and the view's end.
+"""
+
+
+def appended(kept: Tensor, new: Tensor, size: int | None = None, axis: int = -2) -> Tensor:
+    """Both in a row along an axis, the last `size` of them (all if None), for states of tokens.
+
+    A stream that keeps much copies it once in a while: the result is then a view of memory with
+    room for tokens to come, an eighth. No view of it is ever written to: what is appended to twice
+    is copied the second time, and so is all of it under autograd and torch.func transforms.
+    """
+    count = new.shape[axis]
+    length = kept.shape[axis] + count
+    found = length if size is None else min(length, size)
+    old = kept.narrow(axis, length - found, found - count)
+    if (
+        kept.numel() < ROOM_FROM
+        or kept.dtype != new.dtype
+        or torch.is_grad_enabled()
+        or torch._C._are_functorch_transforms_active()
+    ):
+        return torch.cat([old, new], axis)
+    memory, free, end = _rooms.get(kept, (kept, set(), 0))
+    fits = (
+        end + count <= memory.shape[axis]
+        and memory.is_inference() <= torch.is_inference_mode_enabled()
+    )
+    if not fits or not _removed(free, end):
+        shape = [*kept.shape]
+        end = found - count
+        shape[axis] = found + found // ROOM
+        memory, free = kept.new_empty(shape), set[int]()
+        memory.narrow(axis, 0, end).copy_(old)
+    memory.narrow(axis, end, count).copy_(new)
+    end += count
+    free.add(end)
+    result = memory.narrow(axis, end - found, found)
+    _rooms[result] = (memory, free, end)
+    return result
+
+
+def _removed(places: set[int], place: int) -> bool:
+    # in one operation, since threads may append to one tensor
+    try:
+        places.remove(place)
+    except KeyError:
+        return False
+    return True
 
 
 def last_place(x: Tokens) -> Places:

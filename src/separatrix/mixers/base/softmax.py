@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, last_place, linear, taken, wide
+from separatrix.mixers.base.mixer import Shapes, State, appended, last_place, linear, taken, wide
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
@@ -168,7 +168,7 @@ class SoftmaxMixer(Projections):
 
     def _extended(self, state: State, new: State, t: int) -> State:
         """What is kept of t tokens and one more."""
-        return {name: latest(state[name], y, self.kept) for name, y in new.items()}
+        return {name: appended(state[name], y, self.kept) for name, y in new.items()}
 
     def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
         """The output of the token x at a place, from what is kept of all up to it."""
@@ -213,9 +213,9 @@ class SoftmaxMixer(Projections):
 
     def _shared(self, x: Shaped[Tensor, "b g ..."]) -> Shaped[Tensor, "b h ..."]:
         """Every key-value head copied to the query heads that share it."""
-        if self.kv == self.heads:
+        if x.shape[1] == self.heads:
             return x
-        return repeat(x, "b g ... -> b (g r) ...", r=self.heads // self.kv)
+        return repeat(x, "b g ... -> b (g r) ...", r=self.heads // x.shape[1])
 
     def _attend(self, q: OneQuery, k: GroupKeys, v: GroupValues) -> OneRead:
         """The output of one token that sees all the keys and values given."""
@@ -231,11 +231,3 @@ class SoftmaxMixer(Projections):
             shares = rearrange(self.gate(x).sigmoid(), "b t (h n) -> b h t n", h=self.heads)
             y = shares * y
         return self.o(merge_heads(y.to(x.dtype)))
-
-
-def latest(kept: Tensor, new: Tensor, size: int | None) -> Tensor:
-    """The last `size` tokens of both (all if None), as no view of what is forgotten. Tokens are the
-    last axis but one.
-    """
-    forgotten = 0 if size is None else max(0, kept.shape[-2] + 1 - size)
-    return torch.cat([kept[..., forgotten:, :], new], -2)

@@ -41,13 +41,17 @@ def largest(scores: Float[Tensor, "*b m"], k: int) -> Int[Tensor, "*b j"]:
     places = scores.shape[-1]
     if k >= places:
         return torch.arange(places, device=scores.device).expand(scores.shape)
-    # NaN is largest for topk, too, but equals nothing: ties would not be found below
-    scores = torch.where(scores.isnan(), math.inf, scores.detach())
+    scores = _numbers(scores)
     if places <= SORTED:
         return scores.sort(descending=True, stable=True).indices[..., :k]
-    values, found = scores.topk(k)
-    # topk takes any of several equal to the k-th largest: those that are not larger are taken
-    # again, earliest first
+    values, found = scores.topk(k + 1)
+    values, next_ = values.split([k, 1], -1)
+    found = found[..., :k]
+    # topk takes any of several equal to the k-th largest: where there are more of them, those that
+    # are not larger are taken again, earliest first. A look is free on a CPU
+    looks = not (scores.is_cuda or torch._C._are_functorch_transforms_active())
+    if looks and not torch.compiler.is_compiling() and bool((values[..., -1:] > next_).all()):
+        return found
     backwards = torch.arange(places, 0, -1, dtype=torch.int32, device=scores.device)
     earliest = torch.where(scores == values[..., -1:], backwards, 0).topk(k).indices
     larger = values > values[..., -1:]
@@ -61,7 +65,7 @@ def among_largest(scores: Float[Tensor, "*b m"], k: int) -> Bool[Tensor, "*b m"]
     places = scores.shape[-1]
     if k >= places:
         return torch.ones_like(scores, dtype=torch.bool)
-    scores = torch.where(scores.isnan(), math.inf, scores.detach())
+    scores = _numbers(scores)
     if scores.is_cuda:
         least = scores.topk(k).values[..., -1:]
     else:
@@ -75,6 +79,11 @@ def among_largest(scores: Float[Tensor, "*b m"], k: int) -> Bool[Tensor, "*b m"]
     )
 
 
+def _numbers(scores: Tensor) -> Tensor:
+    # NaN is largest for topk, too, but equals nothing: ties would not be found
+    return scores.detach().nan_to_num(math.inf, math.inf, -math.inf)
+
+
 def best_blocks(
     q: Keys, keys: Float[Tensor, "b h m d"], *, first: int, k: int, block: int
 ) -> Bool[Tensor, "b h t n"]:
@@ -86,8 +95,7 @@ def best_blocks(
     own = torch.arange(first, last, device=q.device)[:, None] // block
     # NaN first: where the block is not complete, NaN is hidden like any other score
     scores = q @ keys[:, :, : len(every) - 1].mT
-    scores = torch.where(scores.isnan(), math.inf, scores)
-    scores = scores.masked_fill(every[:-1] >= own, -math.inf)
+    scores = _numbers(scores).masked_fill(every[:-1] >= own, -math.inf)
     # early queries have fewer complete blocks than choices
     best = among_largest(scores, k) & (every[:-1] < own)
     return F.pad(best, (0, 1)) | (every == own)
