@@ -12,7 +12,7 @@ flash-linear-attention's function is ours as it is. transformers' layer is match
   choice.
 `dsa` is compared with transformers' layer as it is: its norms, its rotations, its latents. Weights
 of the norms of both latents become a part of the maps after them. That layer turns neighbouring
-numbers of queries and keys, ours halves (ops/rope.py): rows of the maps are sorted so. Its indexer
+numbers of queries and keys, ours halves (ops/maps.py): rows of the maps are sorted so. Its indexer
 turns halves.
 Of equal scores ours takes the earlier token, torch.topk any. All scores are 0 where no index head
 is positive, so there are enough heads that this is rare, and `decided` asserts that no choice rests

@@ -14,8 +14,7 @@ from separatrix.mixers.decayed import (
     RetNetMixer,
 )
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
-from separatrix.mixers.fox import FoxMixer
-from separatrix.mixers.full import FullMixer
+from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.indexed import DSAMixer, IndexedMixer
 from separatrix.mixers.kernels import backend
 from separatrix.mixers.linear import LinearMixer

@@ -12,17 +12,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, wide
+from separatrix.mixers.base.mixer import Mixer, Shapes, State, fan_in_normal, linear, normed, wide
 from separatrix.mixers.base.tensors import SomeTokens, Token, Tokens
 from separatrix.mixers.kernels import chosen
-from separatrix.mixers.ops.convolution import Convolution
-from separatrix.mixers.ops.gates import LowRank, draw_steps
+from separatrix.mixers.ops.maps import Convolution, LowRank, draw_steps
 from separatrix.mixers.ops.scan import final_state, scan, selective_scan
 from separatrix.stacks.mechanisms import RGLRU, Mamba, ShortConvolution
 
 PER_RANK = 16
 """Numbers of the model width for each of the step size's rank, where no rank is given."""
-EPSILON = 1e-6
 
 
 class MambaMixer(Mixer):
@@ -106,19 +104,14 @@ class MambaMixer(Mixer):
         c = wide(self.c(u))
         low = self.dt.down(u)
         if self.read is not None:
-            b = _normed(b)
-            c = _normed(c) * self.read
-            low = _normed(wide(low)).to(u.dtype)
+            b = normed(b)
+            c = normed(c) * self.read
+            low = normed(wide(low)).to(u.dtype)
         return F.softplus(wide(self.dt.up(low))), b, c
 
     def _out(self, y: Float[Tensor, "*b c"], u: Float[Tensor, "*b c"], x: Tensor) -> SomeTokens:
         """The output map, after the skip; in the format of x."""
         return self.o((y + self.skip * u).to(x.dtype))
-
-
-def _normed(x: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
-    """x / rms(x)."""
-    return x * (x.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
 
 
 SCALE = 8.0

@@ -19,8 +19,7 @@ from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.recurrent import Decayed, RecurrentMixer, Terms, per_head
 from separatrix.mixers.base.tensors import Places, Reads, Tokens
-from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps
-from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.maps import LowRank, draw_rates, draw_steps, rotate
 from separatrix.stacks.mechanisms import GLA, HGRN2, Lightning, Mamba2
 
 
@@ -127,7 +126,7 @@ class LightningMixer(RecurrentMixer):
 
 class RetNetMixer(RecurrentMixer):
     """Retention: a = 1 - 2^(-5-h) in head h = 0, 1, ..., q_i and k_i rotated by their places, as in
-    ops/rope.py: only differences of places enter, as e^{i n theta} does in the paper.
+    ops/maps.py: only differences of places enter, as e^{i n theta} does in the paper.
 
     Source: Sun et al. 2023, arXiv 2307.08621, section 2.
     """

@@ -36,7 +36,7 @@ from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import linear
 from separatrix.mixers.base.recurrent import Delta, RecurrentMixer, Terms, per_head, unit
 from separatrix.mixers.base.tensors import Tokens
-from separatrix.mixers.ops.gates import LowRank, draw_rates, draw_steps, log_decay
+from separatrix.mixers.ops.maps import LowRank, draw_rates, draw_steps, log_decay
 from separatrix.stacks.mechanisms import MatrixState
 
 
@@ -104,37 +104,25 @@ class DeltaMixer(RecurrentMixer):
 
 
 class DeltaNetMixer(DeltaMixer):
-    """DeltaNet.
-
-    S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
-    """
+    """DeltaNet: no decay."""
 
     decay = "none"
 
 
 class GDNMixer(DeltaMixer):
-    """Gated DeltaNet.
-
-    S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i,   a_i per head
-    """
+    """Gated DeltaNet: a decay per head."""
 
     decay = "head"
 
 
 class DeltaProductMixer(DeltaMixer):
-    """Gated DeltaProduct: n updates per token, the decay a_i per head before them.
-
-    S_i = a_i S_{i-1} prod_j (I - b_ij k_ij k_ij^T) + ...,   y_i = S_i q_i
-    """
+    """Gated DeltaProduct: n updates per token, the decay per head before them."""
 
     decay = "head"
 
 
 class KDAMixer(DeltaMixer):
-    """Kimi Delta Attention: a decay per key dimension.
-
-    S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
-    """
+    """Kimi Delta Attention: a decay per key dimension."""
 
     recurrence = Delta()
     decay = "channel"

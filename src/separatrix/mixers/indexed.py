@@ -41,7 +41,7 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.heads import merge_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, wide
+from separatrix.mixers.base.mixer import EPSILON, Shapes, State, linear, normed, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     Channels,
@@ -53,11 +53,11 @@ from separatrix.mixers.base.tensors import (
     Tokens,
     Values,
 )
-from separatrix.mixers.mla import EPS, LatentMixer, scaled
+from separatrix.mixers.mla import LatentMixer
 from separatrix.mixers.ops import block_choice
 from separatrix.mixers.ops.block_choice import among_largest, largest, spans
+from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.recompute import recomputed
-from separatrix.mixers.ops.rope import rotate
 from separatrix.mixers.ops.softmax import chosen_softmax
 from separatrix.stacks.mechanisms import DSA, Indexed
 
@@ -77,7 +77,10 @@ class Indexer(nn.Module):
         self.index_q = linear(inputs, self.index_heads * self.index_dim)
         self.index_k = linear(width, self.index_dim)
         self.index_w = linear(width, self.index_heads)
-        self.index_norm = nn.LayerNorm(self.index_dim, eps=EPS) if norm else None
+        self.index_norm = nn.LayerNorm(self.index_dim, eps=EPSILON) if norm else None
+
+    def _more(self, t: int) -> Shapes:
+        return {"index_keys": (t, self.index_dim)}
 
     def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
         return x
@@ -119,9 +122,6 @@ class IndexedMixer(Indexer, SoftmaxMixer):
         super().__init__(mechanism, width=width)
         self._add_index(mechanism, width, width)
 
-    def _more(self, t: int) -> Shapes:
-        return {"index_keys": (t, self.index_dim)}
-
     def _forward(self, x: Tokens) -> Tokens:
         q, k, v = (wide(y) for y in self._qkv(self._project(x)))
         index = (*self._index(x, 0), self._index_keys(x, 0))
@@ -152,11 +152,8 @@ class DSAMixer(Indexer, LatentMixer):
         assert self.index_norm is not None
         self.index_norm.reset_parameters()
 
-    def _more(self, t: int) -> Shapes:
-        return {"index_keys": (t, self.index_dim)}
-
     def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
-        return x if self.a is None else scaled(self.a(x))
+        return x if self.a is None else normed(self.a(x))
 
     def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._latents(x)

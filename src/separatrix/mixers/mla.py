@@ -11,7 +11,7 @@ latent per token.
     y_i = sum_{j<=i} a_ij v_j,   a_ij = exp(<q_i, k_j>) / sum_{j'<=i} exp(<q_i, k_j'>)
 
 The latent's norm has no weights of its own: they are a part of W^K and W^V. Queries have no latent
-of their own (DeepSeek's may have). rope_dim = 0: no rotated part. Rotation as in ops/rope.py; no
+of their own (DeepSeek's may have). rope_dim = 0: no rotated part. Rotation as in ops/maps.py; no
 1/sqrt(d), as in full.py. `conv` runs on q, C x and R x, in this order.
 Source: DeepSeek-AI 2024 (DeepSeek-V2), arXiv 2405.04434, section 2.1.
 State after t tokens: latents (t, latent) and rotated keys (t, rope_dim).
@@ -27,14 +27,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mixers.base.heads import merge_heads, split_heads
-from separatrix.mixers.base.mixer import Mixer, Shapes, State, appended, fan_in_normal, linear, wide
+from separatrix.mixers.base.mixer import (
+    Mixer,
+    Shapes,
+    State,
+    appended,
+    fan_in_normal,
+    linear,
+    normed,
+    wide,
+)
 from separatrix.mixers.base.tensors import Channels, Keys, OneQuery, OneToken, Token, Tokens, Values
-from separatrix.mixers.ops.convolution import Convolution
-from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.maps import Convolution, rotate
 from separatrix.mixers.ops.softmax import causal_softmax, softmax
 from separatrix.stacks.mechanisms import Latent, LatentCache
-
-EPS = 1e-6
 
 
 class LatentMixer(Mixer):
@@ -123,7 +129,7 @@ class LatentMixer(Mixer):
         `start`, ...
         """
         q, c, r = parts.split(self.channels, -1)
-        c = scaled(c)
+        c = normed(c)
         q = split_heads(q, self.heads)
         if self.rotation is not None:
             turned = rotate(q[..., self.head_dim :], self.rotation, start=start)
@@ -158,8 +164,3 @@ class MLAMixer(LatentMixer):
     def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._latents(x)
         return self.o(merge_heads(causal_softmax(q, *self._written_out(c, r))))
-
-
-def scaled(c: Float[Tensor, "b t l"]) -> Float[Tensor, "b t l"]:
-    """A latent by its root mean square."""
-    return (wide(c) * (wide(c).square().mean(-1, keepdim=True) + EPS).rsqrt()).to(c.dtype)

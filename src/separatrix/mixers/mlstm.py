@@ -77,22 +77,18 @@ class MLSTMMixer(RecurrentMixer):
         return sums | self._conv_shapes(t)
 
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
-        return *qkv, *self._gates(x)
+        # log f and log g in float32 at least: an error in log g is a factor in the output
+        log_f, log_g = (
+            per_head(F.linear(wide(x), wide(gate.weight), wide(gate.bias)))
+            for gate in (self.f, self.i)
+        )
+        return *qkv, F.logsigmoid(log_f), log_g
 
     def _summed(self, state: State) -> State:
         summed = super()._summed(state)
         # the step rounds m to the format it is stored in
         narrow = torch.finfo(state["m"].dtype).bits < torch.finfo(summed["m"].dtype).bits
         return summed | {"m": state["m"]} if narrow else summed
-
-    def _gates(self, x: Tokens) -> tuple[PerToken, PerToken]:
-        """log f and log g."""
-        # in float32 at least: an error in log g is a factor in the output
-        log_f, log_g = (
-            per_head(F.linear(wide(x), wide(gate.weight), wide(gate.bias)))
-            for gate in (self.f, self.i)
-        )
-        return F.logsigmoid(log_f), log_g
 
 
 def divided(

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, taken, wide
+from separatrix.mixers.base.mixer import Shapes, State, linear, normed, taken, wide
 from separatrix.mixers.base.recurrent import Decayed, Recurrence, RecurrentMixer, Terms, unit
 from separatrix.mixers.base.tensors import (
     Places,
@@ -31,15 +31,13 @@ from separatrix.mixers.base.tensors import (
 )
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.delta_rule import low_rank
-from separatrix.mixers.ops.gates import LowRank
+from separatrix.mixers.ops.maps import LowRank
 from separatrix.stacks.mechanisms import RWKV
 
 RANK = 32
 DECAY_RANK = 64
 DECAY = -exp(-0.5)
 """-e^{-1/2}: no decay of RWKV-7 is stronger than exp of it."""
-EPSILON = 1e-6
-"""Added to the mean square under the root of the norm before channel mixing."""
 
 
 class ChannelMixing(nn.Module):
@@ -119,7 +117,7 @@ class ShiftedMixer(RecurrentMixer):
         y = self._out(y, x, self._own(terms))
         if self.mixing is None:
             return y
-        s = _normed(x + y)
+        s = normed(x + y)
         return y + self.mixing(s, _shifted(s))
 
     def _at(self, x: Tokens, places: Places) -> TokensAt:
@@ -136,7 +134,7 @@ class ShiftedMixer(RecurrentMixer):
         after = self._store(**new) | conv | self._store(shift=x[:, None].clone())
         if self.mixing is None:
             return y, after
-        s = _normed(x + y)
+        s = normed(x + y)
         after |= self._store(channel_shift=s[:, None])
         return y + self.mixing(s, state["channel_shift"].sum(1)), after
 
@@ -150,12 +148,6 @@ def mixes(x: SomeTokens, before: SomeTokens, mu: Float[Tensor, "n w"]) -> list[S
 def _shifted(x: Tokens) -> Tokens:
     """The token before each; 0 before the first."""
     return F.pad(x[:, :-1], (0, 0, 1, 0))
-
-
-def _normed(x: SomeTokens) -> SomeTokens:
-    """x / rms(x)."""
-    scale = (wide(x).square().mean(-1, keepdim=True) + EPSILON).rsqrt()
-    return (wide(x) * scale).to(x.dtype)
 
 
 class DiagonalPlusRankOne(Recurrence):

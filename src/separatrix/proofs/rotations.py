@@ -1,4 +1,4 @@
-"""Cosines and sines of rotary embeddings as programs compute them (mixers/ops/rope.py), in float32,
+"""Cosines and sines of rotary embeddings as programs compute them (mixers/ops/maps.py), in float32,
 also where queries and keys are in half formats, or in float64.
 
     frequency   the float32 next to the rotation's own

@@ -365,7 +365,7 @@ def test_capped_scores_of_fox_are_ours() -> None:
 
 
 def test_on_a_cpu_nothing_is_asked(installed: pytest.MonkeyPatch) -> None:
-    installed.setattr(kernels, "why_not", lambda *_: pytest.fail("asked"))
+    installed.setattr(backends, "why_not", lambda *_: pytest.fail("asked"))
     made("gdn")(torch.randn(2, 5, WIDTH))
 
 

@@ -12,7 +12,7 @@ from support.each import each
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.maps import rotate
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.rotations import MOST_PLACES, single_angles, trig_off, turned
 

@@ -37,7 +37,7 @@ from separatrix.constructions.parts.placement import (
 from separatrix.constructions.parts.spaces import pick, put
 from separatrix.core.numbers.rotary import Rotation
 from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
-from separatrix.mixers.fox import FoxMixer
+from separatrix.mixers.full import FoxMixer
 from separatrix.mixers.mla import LatentMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic

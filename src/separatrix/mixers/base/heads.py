@@ -11,7 +11,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.mixer import Mixer, State, fan_in_normal, linear, taken
 from separatrix.mixers.base.tensors import Channels, Keys, Places, Token, Tokens, Values
-from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.ops.maps import Convolution
 
 Projected = tuple[Tensor, Tensor, Tensor]
 """Queries, keys and values (b, t, channels), heads side by side."""

@@ -18,7 +18,16 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Places, Token, Tokens, TokensAt
+from separatrix.mixers.base.tensors import (
+    Channels,
+    Keys,
+    OneToken,
+    Places,
+    SomeTokens,
+    Token,
+    Tokens,
+    TokensAt,
+)
 from separatrix.stacks.mechanisms import Mechanism
 
 State = dict[str, Tensor]
@@ -45,7 +54,7 @@ class Mixer(nn.Module, ABC):
     """
 
     conv: Any
-    """A short convolution (ops/convolution.py), or None."""
+    """A short convolution (ops/maps.py), or None."""
     chunk: int = 64
     """Tokens per chunk of the parallel form, where it has chunks; any positive value gives the
     same outputs.
@@ -202,56 +211,47 @@ class Mixer(nn.Module, ABC):
         return {name: x.to(wide(self._like).dtype) for name, x in state.items()}
 
     def _check_input(self, x: Tensor, axes: int) -> None:
-        name = self.mechanism.name
+        wrong = None
         if x.dim() != axes:
             wanted = "(batch, tokens, width)" if axes == 3 else "(batch, width)"
-            raise SizeError(f"{name}: x has shape {tuple(x.shape)}; it must be {wanted}")
-        if 0 in x.shape[:-1]:
+            wrong = f"x has shape {tuple(x.shape)}; it must be {wanted}"
+        elif 0 in x.shape[:-1]:
             tokens = f" of {x.shape[1]} tokens" if axes == 3 else ""
-            raise SizeError(
-                f"{name}: x has {x.shape[0]} sequences{tokens}; it needs at least 1 of each"
-            )
-        if x.shape[-1] != self.width:
-            raise SizeError(
-                f"{name}: x has {x.shape[-1]} numbers per token; this mixer was made for"
-                f" width={self.width}"
-            )
+            wrong = f"x has {x.shape[0]} sequences{tokens}; it needs at least 1 of each"
+        elif x.shape[-1] != self.width:
+            made = f"this mixer was made for width={self.width}"
+            wrong = f"x has {x.shape[-1]} numbers per token; {made}"
         # autocast converts at every product by itself
-        if x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise SizeError(
-                f"{name}: x is {x.dtype}, the parameters are {self._like.dtype}; convert one of"
-                " them"
-            )
+        elif x.dtype != self._like.dtype and not torch.is_autocast_enabled(x.device.type):
+            wrong = f"x is {x.dtype}, the parameters are {self._like.dtype}; convert one of them"
+        if wrong:
+            raise SizeError(f"{self.mechanism.name}: {wrong}")
 
     def _check_state(self, state: State, batch: int, t: int) -> None:
+        wrong = None
         if type(t) is not int or t < 0:
-            raise SizeError(
-                f"{self.mechanism.name}: t is {t!r}; it counts the tokens before, an integer of at"
-                " least 0"
-            )
-        if not isinstance(state, dict):
-            raise SizeError(
-                f"{self.mechanism.name}: state is {state!r}; it must be a dict of tensors, as"
-                " init_state or step gives"
-            )
-        shapes = self.shapes(t)
-        if state.keys() != shapes.keys():
-            raise SizeError(
-                f"{self.mechanism.name}: state holds {', '.join(state) or 'nothing'}; it must hold"
-                f" {', '.join(shapes) or 'nothing'}"
-            )
-        for name, shape in shapes.items():
-            found = state[name]
-            wanted = self._dtype(name)
-            if found.shape != (batch, *shape):
-                raise SizeError(
-                    f"{self.mechanism.name}: state['{name}'] has shape {tuple(found.shape)}; after"
-                    f" t={t} tokens it must be {(batch, *shape)}"
+            wrong = f"t is {t!r}; it counts the tokens before, an integer of at least 0"
+        elif not isinstance(state, dict):
+            wrong = f"state is {state!r}; it must be a dict of tensors, as init_state or step gives"
+        else:
+            shapes = self.shapes(t)
+            if state.keys() != shapes.keys():
+                wrong = (
+                    f"state holds {', '.join(state) or 'nothing'}; it must hold"
+                    f" {', '.join(shapes) or 'nothing'}"
                 )
-            if found.dtype != wanted:
-                raise SizeError(
-                    f"{self.mechanism.name}: state['{name}'] is {found.dtype}; it must be {wanted}"
-                )
+                shapes = {}
+            for name, shape in shapes.items():
+                found = state[name]
+                if found.shape != (batch, *shape):
+                    wrong = (
+                        f"state['{name}'] has shape {tuple(found.shape)}; after t={t} tokens it"
+                        f" must be {(batch, *shape)}"
+                    )
+                elif found.dtype != self._dtype(name):
+                    wrong = f"state['{name}'] is {found.dtype}; it must be {self._dtype(name)}"
+        if wrong:
+            raise SizeError(f"{self.mechanism.name}: {wrong}")
 
     def _convolved(self, x: Channels) -> Channels:
         """Behind the short convolution, where there is one."""
@@ -273,21 +273,8 @@ class Mixer(nn.Module, ABC):
 
 
 BUFFERS = frozenset(
-    {
-        "conv",
-        "shift",
-        "channel_shift",
-        "keys",
-        "values",
-        "latents",
-        "rotated",
-        "index_keys",
-        "near_keys",
-        "near_values",
-        "raw_keys",
-        "raw_values",
-        "gates",
-    }
+    {"conv", "shift", "channel_shift", "latents", "rotated", "index_keys", "gates"}
+    | {f"{prefix}{name}" for prefix in ("", "near_", "raw_") for name in ("keys", "values")}
 )
 """Parts of a state that are stored inputs, in the mechanism's `format`; the others are recurrent
 states.
@@ -366,6 +353,16 @@ def _removed(places: set[int], place: int) -> bool:
     except KeyError:
         return False
     return True
+
+
+EPSILON = 1e-6
+"""Added to mean squares under the root of a norm."""
+
+
+def normed(x: SomeTokens, epsilon: float = EPSILON) -> SomeTokens:
+    """x / rms(x), formed in float32 at least."""
+    y = wide(x)
+    return (y * (y.square().mean(-1, keepdim=True) + epsilon).rsqrt()).to(x.dtype)
 
 
 def last_place(x: Tokens) -> Places:

@@ -20,7 +20,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, linear, taken, taken_heads, wide
+from separatrix.mixers.base.mixer import (
+    EPSILON,
+    Shapes,
+    State,
+    linear,
+    normed,
+    taken,
+    taken_heads,
+    wide,
+)
 from separatrix.mixers.base.tensors import (
     Keys,
     PerToken,
@@ -130,11 +139,6 @@ class Delta(Recurrence):
 
 SHORTEST_LENGTH = 1e-6
 """Vectors shorter than this are divided by it instead of by their length, so that 0 stays 0."""
-EPSILON = 1e-6
-"""Added to the mean square under the root of an output norm. Behind queries of unit length it is
-times d: released layers divide those by sqrt(d), and the norm takes that factor out again, but not
-from its epsilon.
-"""
 ACTIVATIONS = {"silu": F.silu, "sigmoid": torch.sigmoid}
 
 
@@ -177,6 +181,8 @@ class RecurrentMixer(Projections):
         self.norm = None if tail == "none" else nn.Parameter(torch.ones(dv))
         self.gate = linear(width, heads * dv) if tail in ACTIVATIONS else None
         self.activation = ACTIVATIONS.get(tail)
+        # behind queries of unit length: released layers divide those by sqrt(d), and the norm takes
+        # that factor out again, but not from its epsilon
         self.epsilon = EPSILON * head_dim if unit_queries else EPSILON
 
     def reset(self, generator: torch.Generator) -> None:
@@ -251,7 +257,7 @@ class RecurrentMixer(Projections):
         """
         if self.norm is not None:
             # of each head by itself: y / rms(y), then scaled
-            y = y * (y.square().mean(-1, keepdim=True) + self.epsilon).rsqrt() * self.norm
+            y = normed(y, self.epsilon) * self.norm
         merged = merge_heads(y if beside is None else y + beside).to(x.dtype)
         if self.gate is not None and self.activation is not None:
             merged = merged * self.activation(self.gate(x))

@@ -21,7 +21,16 @@ from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected, Projections, merge_heads, split_heads
-from separatrix.mixers.base.mixer import Shapes, State, appended, last_place, linear, taken, wide
+from separatrix.mixers.base.mixer import (
+    EPSILON,
+    Shapes,
+    State,
+    appended,
+    last_place,
+    linear,
+    taken,
+    wide,
+)
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
@@ -37,12 +46,9 @@ from separatrix.mixers.base.tensors import (
     TokensAt,
     Values,
 )
-from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.softmax import KEPT, capped, masked_softmax, softmax
 from separatrix.stacks.mechanisms import Softmax
-
-EPSILON = 1e-6
-"""Added to the mean square under the root of QK-norm."""
 
 
 class HeadNorm(nn.Module):
@@ -81,23 +87,20 @@ class SoftmaxMixer(Projections):
         kv = mechanism.kv
         head_dim = mechanism.head_dim
         dv = mechanism.dv
-        if mechanism.softcap and not self.caps:
-            raise SizeError(
-                f"{mechanism.name}: softcap={mechanism.softcap}: no mixer here caps scores of"
-                f" '{mechanism.name}'; such layers can be judged, but not built"
-            )
-        if mechanism.bounded:
-            raise SizeError(
-                f"{mechanism.name}: bounded=true: no mixer here bounds scores; such layers can be"
-                " judged, but not built"
-            )
         sizes = mechanism.sizes()
         norm = sizes.get("qk_norm", "none")
-        if norm == "other":
-            raise SizeError(
-                f"{mechanism.name}: qk_norm=other: no mixer here has that norm; such layers can be"
-                " judged, but not built"
-            )
+        missing = {
+            f"softcap={mechanism.softcap}: no mixer here caps scores of '{mechanism.name}'": (
+                mechanism.softcap and not self.caps
+            ),
+            "bounded=true: no mixer here bounds scores": mechanism.bounded,
+            "qk_norm=other: no mixer here has that norm": norm == "other",
+        }
+        for said, asked in missing.items():
+            if asked:
+                raise SizeError(
+                    f"{mechanism.name}: {said}; such layers can be judged, but not built"
+                )
         super().__init__(mechanism, width=width)
         self._add_maps(
             width,

@@ -30,7 +30,6 @@ OneRead = Float[Tensor, "b h 1 e"]
 GroupKeys = Float[Tensor, "b g t d"]
 GroupValues = Float[Tensor, "b g t e"]
 BlockKeys = Float[Tensor, "b g m d"]
-BlockValues = Float[Tensor, "b g m e"]
 Matrix = Float[Tensor, "b h d e"]
 """A state, S^T."""
 Matrices = Float[Tensor, "b h n d e"]

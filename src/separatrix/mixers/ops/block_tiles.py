@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from separatrix.mixers.base.tensors import BlockKeys, BlockValues, Keys, Values
+from separatrix.mixers.base.tensors import BlockKeys, Keys, Values
 from separatrix.mixers.ops.block_choice import SHORT, spans
 from separatrix.mixers.ops.recompute import recomputed
 
@@ -33,7 +33,7 @@ PARTS = 16
 
 
 def compressed_softmax(
-    q: Keys, keys: BlockKeys, values: BlockValues, *, stride: int, since: int
+    q: Keys, keys: BlockKeys, values: Float[Tensor, "b g m e"], *, stride: int, since: int
 ) -> Values:
     """Softmax over the blocks m that are read from token `stride` m + `since` on, one key and value
     each and per head; 0 where there is none.

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
-from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived

@@ -20,7 +20,7 @@ from separatrix.core.numbers.selection import (
     selection_lead,
     slow_turn,
 )
-from separatrix.mixers.ops.rope import rotate
+from separatrix.mixers.ops.maps import rotate
 
 LLAMA = Rotation(500_000, 128, "llama3_8_1_4_8192")
 SMALL = Rotation(10_000, 16)

@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from separatrix.mixers import Mixer
-from separatrix.mixers.fox import FoxMixer
-from separatrix.mixers.full import FullMixer
+from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic

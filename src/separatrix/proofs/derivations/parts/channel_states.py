@@ -18,8 +18,9 @@ import numpy as np
 from torch import Tensor
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers.channels import EPSILON, SCALE, MambaMixer, RGLRUMixer, ShortConvolutionMixer
-from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.base.mixer import EPSILON
+from separatrix.mixers.channels import SCALE, MambaMixer, RGLRUMixer, ShortConvolutionMixer
+from separatrix.mixers.ops.maps import Convolution
 from separatrix.proofs.derivations.parts.arriving import Arrival
 from separatrix.proofs.derivations.parts.gates import exponential, sigmoid, silu, softplus
 from separatrix.proofs.derivations.parts.live_parts import Live, array

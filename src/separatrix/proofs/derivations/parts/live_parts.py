@@ -18,8 +18,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.base.recurrent import RecurrentMixer
 from separatrix.mixers.base.softmax import SoftmaxMixer
-from separatrix.mixers.fox import FoxMixer
-from separatrix.mixers.full import FullMixer
+from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.plugins import OwnMixer
 from separatrix.models.model import Block, Model
 from separatrix.proofs.arithmetic import Arithmetic

@@ -10,7 +10,7 @@ import numpy as np
 
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.base.recurrent import RecurrentMixer
-from separatrix.mixers.ops.convolution import Convolution
+from separatrix.mixers.ops.maps import Convolution
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.gates import sigmoid, silu
 from separatrix.proofs.derivations.parts.live_parts import Live, array, weights_of

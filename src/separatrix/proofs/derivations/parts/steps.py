@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.rotary import Rotation
-from separatrix.mixers.base.softmax import EPSILON, HeadNorm, SoftmaxMixer
-from separatrix.mixers.fox import FoxMixer
+from separatrix.mixers.base.mixer import EPSILON
+from separatrix.mixers.base.softmax import HeadNorm, SoftmaxMixer
+from separatrix.mixers.full import FoxMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.machine import (
