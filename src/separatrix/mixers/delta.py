@@ -104,25 +104,37 @@ class DeltaMixer(RecurrentMixer):
 
 
 class DeltaNetMixer(DeltaMixer):
-    """DeltaNet: no decay."""
+    """DeltaNet.
+
+    S_i = S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
+    """
 
     decay = "none"
 
 
 class GDNMixer(DeltaMixer):
-    """Gated DeltaNet: a decay per head."""
+    """Gated DeltaNet.
+
+    S_i = a_i S_{i-1} (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i,   a_i per head
+    """
 
     decay = "head"
 
 
 class DeltaProductMixer(DeltaMixer):
-    """Gated DeltaProduct: n updates per token, the decay per head before them."""
+    """Gated DeltaProduct: n updates per token, the decay a_i per head before them.
+
+    S_i = a_i S_{i-1} prod_j (I - b_ij k_ij k_ij^T) + ...,   y_i = S_i q_i
+    """
 
     decay = "head"
 
 
 class KDAMixer(DeltaMixer):
-    """Kimi Delta Attention: a decay per key dimension."""
+    """Kimi Delta Attention: a decay per key dimension.
+
+    S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
+    """
 
     recurrence = Delta()
     decay = "channel"

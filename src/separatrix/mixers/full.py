@@ -1,4 +1,4 @@
-"""Softmax attention to all earlier tokens: full, and forgetting (FoX), which has gates.
+"""Full causal softmax attention.
 
     y_i = sum_{j<=i} a_ij V x_j,
     a_ij = exp(<Q x_i, K x_j>) / (e^s + sum_{j'<=i} exp(<Q x_i, K x_j'>))
@@ -28,7 +28,6 @@ from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
-    OneQuery,
     OneToken,
     Places,
     Queries,
@@ -166,7 +165,7 @@ class FoxMixer(SoftmaxMixer):
         gates = appended(state["gates"], new.pop("gates"), axis=2)
         return super()._extended(state, new, t) | {"gates": gates}
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         decay = after(wide(kept["gates"])[..., None]).transpose(-1, -2)  # b h 1 t
         scores = self._scores(q, kept["keys"]) + decay
         return self._out(softmax(scores, self._shared(kept["values"])), x)

@@ -48,8 +48,8 @@ from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
     Keys,
-    OneQuery,
     OneToken,
+    Queries,
     Tokens,
     Values,
 )
@@ -130,7 +130,7 @@ class IndexedMixer(Indexer, SoftmaxMixer):
     def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
         return {"keys": k, "values": v, "index_keys": self._index_keys(x, start)}
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         chosen = self._chosen(x, kept, place)
         batch, heads = (torch.arange(n, device=q.device) for n in (len(q), self.kv))
         at = (batch[:, None, None], heads[:, None], chosen[:, None])

@@ -37,10 +37,10 @@ from separatrix.mixers.base.mixer import (
     normed,
     wide,
 )
-from separatrix.mixers.base.tensors import Channels, Keys, OneQuery, OneToken, Token, Tokens, Values
+from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Queries, Token, Tokens, Values
 from separatrix.mixers.ops.maps import Convolution, rotate
 from separatrix.mixers.ops.softmax import causal_softmax, softmax
-from separatrix.stacks.mechanisms import Latent, LatentCache
+from separatrix.stacks.mechanisms import LatentCache
 
 
 class LatentMixer(Mixer):
@@ -137,7 +137,7 @@ class LatentMixer(Mixer):
             r = rotate(r[:, None], self.rotation, start=start)[:, 0]
         return q, c, r
 
-    def _read(self, q: OneQuery, kept: State) -> Token:
+    def _read(self, q: Queries, kept: State) -> Token:
         """The output of one token from the latents and rotated keys that it reads."""
         c = kept["latents"]
         up_k, up_v = (
@@ -157,9 +157,6 @@ class LatentMixer(Mixer):
 
 class MLAMixer(LatentMixer):
     """Full attention from latents."""
-
-    def __init__(self, mechanism: Latent, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
 
     def _forward(self, x: Tokens) -> Tokens:
         q, c, r = self._latents(x)

@@ -39,7 +39,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, appended, linear, wide
-from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneQuery, OneToken, Tokens
+from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneToken, Queries, Tokens
 from separatrix.mixers.ops.block_choice import among_largest, largest
 from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
 from separatrix.mixers.ops.softmax import KEPT, softmax
@@ -159,7 +159,7 @@ class NSAMixer(BlockMixer):
         shares = compressed_weights(q, seen, first=first, stride=self.stride, since=self.block - 1)
         return self._best_by_shares(shares, first=first)
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         q = wide(q)
         keys, values = (wide(kept[f"compressed_{y}"]) for y in ("keys", "values"))
         weights = (q @ self._shared(keys).mT).softmax(-1)

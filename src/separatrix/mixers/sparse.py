@@ -55,9 +55,9 @@ from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
     Keys,
-    OneQuery,
-    OneRead,
     OneToken,
+    Queries,
+    Reads,
     Tokens,
     Values,
 )
@@ -160,8 +160,8 @@ class BlockMixer(SoftmaxMixer):
         return best_blocks(q, keys, first=first, k=self.topk, block=self.block)
 
     def _of_chosen(
-        self, q: OneQuery, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
-    ) -> OneRead:
+        self, q: Queries, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
+    ) -> Reads:
         """The same for the token at a place, of complete blocks before its own; of all tokens where
         none are chosen.
         """
@@ -244,7 +244,7 @@ class SparseMixer(BlockMixer):
             branches.append(windowed(q, *near, size=self.window, chunk=self.chunk))
         return self._mixed(x, branches)
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         q = wide(q)
         # a block that the token fills is still open for it
         complete = place // self.block
@@ -289,9 +289,6 @@ class MoBAMixer(BlockMixer):
     head_dim) of the complete blocks.
     """
 
-    def __init__(self, mechanism: MoBA, *, width: int) -> None:
-        super().__init__(mechanism, width=width)
-
     def _more(self, t: int) -> Shapes:
         return {"means": (self.kv, t // self.block, self.head_dim)}
 
@@ -303,7 +300,7 @@ class MoBAMixer(BlockMixer):
         means = self._shared(self._whole(k, v, x)["means"])
         return self._out(self._of_blocks(q, k, v, self._best_by_scores, q, means), x)
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         q = wide(q)
         complete = place // self.block
         chosen = None

@@ -35,8 +35,6 @@ from separatrix.mixers.base.tensors import (
     GroupKeys,
     GroupValues,
     Keys,
-    OneQuery,
-    OneRead,
     OneToken,
     Places,
     Queries,
@@ -173,7 +171,7 @@ class SoftmaxMixer(Projections):
         """What is kept of t tokens and one more."""
         return {name: appended(state[name], y, self.kept) for name, y in new.items()}
 
-    def _read(self, x: OneToken, q: OneQuery, kept: State, place: int) -> OneToken:
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         """The output of the token x at a place, from what is kept of all up to it."""
         seen = self._reach(place)
         return self._out(self._attend(q, *(kept[y][:, :, -seen:] for y in ("keys", "values"))), x)
@@ -220,7 +218,7 @@ class SoftmaxMixer(Projections):
             return x
         return repeat(x, "b g ... -> b (g r) ...", r=self.heads // x.shape[1])
 
-    def _attend(self, q: OneQuery, k: GroupKeys, v: GroupValues) -> OneRead:
+    def _attend(self, q: Queries, k: GroupKeys, v: GroupValues) -> Reads:
         """The output of one token that sees all the keys and values given."""
         return softmax(self._scores(q, k), self._shared(v), self.sink)
 
