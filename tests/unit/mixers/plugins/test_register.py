@@ -5,8 +5,11 @@ cache object adapted.
 from __future__ import annotations
 
 import copy
+import re
+import textwrap
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jaxtyping
@@ -618,6 +621,18 @@ def test_a_monotone_mixer_keeps_the_laws_though_its_decays_are_of_either_sign(
     # with the decay as its author gives it, states fall
     monkeypatch.setattr(Gated, "moved", lambda self, x: (self.decay(x), self.write(x)))
     assert broken_laws(made, ["monotone"]) == {"monotone"}
+
+
+def test_the_monotone_mixer_of_the_page_keeps_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    shorten(monkeypatch)
+    page = (Path(__file__).parents[4] / "docs" / "own-mixer.md").read_text()
+    blocks = re.findall(r"(?:^(?: {4}.*)?\n)+", page, re.MULTILINE)
+    (block,) = (block for block in blocks if "sx.MonotoneMixer" in block)
+    exec(compile(textwrap.dedent(block), "own-mixer.md", "exec"), {})
+    made = drawn(mixer(mechanism("gated", width=4, state=3), width=4))
+    assert mechanism("gated", width=4).title == "gated sums"
+    assert broken_laws(made) == set()
 
 
 def test_verdicts_on_a_monotone_mixer_say_that_it_is_a_declaration() -> None:
