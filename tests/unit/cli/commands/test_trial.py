@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from separatrix.cli.main import run
 from separatrix.findings.scaling import SIZES
+from separatrix.mixers import MIXERS
+from separatrix.stacks.mechanisms import MECHANISMS
 
 MINE = str(Path(__file__).parents[4] / "examples" / "my_mixer.py")
 WORDS = ["trial", "gdn", "full", "--task", "eva:n=2,V=2", "--steps", "8", "--workers", "1"]
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Modules, paths and mechanisms of a test are gone after it."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    modules, before = set(sys.modules), (dict(MECHANISMS), dict(MIXERS))
+    yield
+    for name in set(sys.modules) - modules:
+        if "my_mixer" in name:
+            del sys.modules[name]
+    for registered, kept in zip((MECHANISMS, MIXERS), before, strict=True):
+        registered.clear()
+        registered.update(kept)  # type: ignore[arg-type]
 
 
 def test_a_dry_run_says_rules_runs_hours_and_memory(
