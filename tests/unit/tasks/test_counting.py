@@ -191,3 +191,10 @@ def test_the_family_keeps_symbols_and_form() -> None:
         n=9, V=4, form="queried"
     )
     assert Counting(n=6).family().at(1) == Counting(n=1)
+
+
+@each("text", ["n=8", "n=8,V=4,form=queried"])
+def test_independent_tokens_are_counted_as_the_oracle_does(text: str) -> None:
+    task = parse_task(f"counting:{text},shift=independent")
+    drawn = task.sample(50, np.random.default_rng(0))
+    assert task.answer(drawn.tokens).tolist() == drawn.targets.tolist()

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.depth_sizes import three
 from support.each import each
@@ -191,6 +191,9 @@ def test_windows_below_one_full_layer() -> None:
     bits=st.tuples(st.integers(0, 20), st.integers(0, 40)),
     lag=st.integers(0, 5),
 )
+# one entry too few, and else nothing that is wrong: 1 + 2 x 4 = 9, and 8 > 2
+@example(m=8, n_1=1, r=1, t=1, h=1, bits=(0, 0), lag=4)
+@example(m=9, n_1=1, r=1, t=1, h=1, bits=(0, 0), lag=4)
 def test_states_alone_before_one_reading_layer(
     m: int, n_1: int, r: int, t: int, h: int, bits: tuple[int, int], lag: int
 ) -> None:
