@@ -44,7 +44,7 @@ LARGEST = 20_000
 """Bytes of a page, as Markdown."""
 BUILDERS = ("zensical", "mkdocs")
 """What can build it; the second where mkdocs-material is installed, which `make site` does not."""
-SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2}
+SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2, "experiments": 2}
 """Document -> down to which level of headings it becomes pages of its own."""
 RENAMED = {
     "README.md": "index.md",

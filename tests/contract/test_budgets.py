@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (10_399, 6_200),
     "checks": (3_398, 2_600),
     "training": (7_347, 3_800),
-    "findings": (2_131, 1_800),
+    "findings": (2_139, 1_800),
     "cli": (10_010, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

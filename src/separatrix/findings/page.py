@@ -21,6 +21,8 @@ from separatrix.theory import judge
 
 SHOWN = Fraction(1, 20)
 """A contrast is shown where its p after Holm is at most this."""
+MOST_NAMED = 4
+"""Cells of the verdict that most have; more are counted."""
 COLUMNS: tuple[str, ...] = ("cell", "solved by", "in steps", "every seed", "accuracy", "rate")
 _GREY = '<span style="color:gray">'
 
@@ -225,7 +227,11 @@ def _proved(results: Results) -> str:
     for cell in _kept(results):
         said = proved(Architecture.parse(cell.stack), parse_task(cell.task))
         found.setdefault(said, []).append(cell.name)
-    told = [f"{said} for {', '.join(names)}" for said, names in found.items()]
+    most = max(found, key=lambda said: len(found[said]), default="")
+    named = [said for said in found if said != most or len(found[said]) <= MOST_NAMED]
+    told = [f"{said} for {', '.join(found[said])}" for said in named]
+    if len(named) < len(found):
+        told.append(f"{most} for the other {len(found[most])}")
     return f"Proved of these stacks, one question asked: {'; '.join(told)}." if told else ""
 
 

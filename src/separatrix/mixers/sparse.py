@@ -167,7 +167,8 @@ class BlockMixer(SoftmaxMixer):
         """
         k, v = (kept[name] for name in ("keys", "values"))
         if chosen is None:
-            return self._attend(q, k, v)
+            # branches are added before their sum is rounded
+            return self._attend(q, wide(k), wide(v))
         batch, heads = (torch.arange(n, device=q.device) for n in chosen.shape[:2])
         at = (batch[:, None, None], (heads * self.kv // len(heads))[:, None], chosen)
         own = place // block * block
