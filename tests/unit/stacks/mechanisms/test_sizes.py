@@ -177,8 +177,8 @@ def test_open_blocks_and_windows_are_owed_at_a_cut() -> None:
     # 4 + 4 - 2 tokens whose blocks may still be chosen or a longer window, beside the window and
     # the 3 tokens that wait for their block; keys and values of two numbers of 8 bits each
     for window, tokens in ((3, 6 + 3 + 3), (9, 9 + 9 + 3)):
-        native = {"block": 4, "stride": 4, "selected": 4, "topk": 3, "window": window}
-        part = mechanism("nsa", heads=1, head_dim=2, format="p8", **native)
+        sizes = f"block=4, stride=4, selected=4, topk=3, window={window}, format=p8"
+        ((part,),) = Architecture.parse(f"nsa({sizes}) @ heads=1, head_dim=2").layers
         assert part.open_bits(100) == tokens * 2 * 2 * 8
     heavy = mechanism("compressed", heads=1, head_dim=2, ratio=4, size=3, format="p8")
     assert (
