@@ -140,7 +140,7 @@ def read(path: Path) -> Lines:
     """The lines of a golden file. Raises SystemExit for one of another version."""
     if not path.exists():
         return {}
-    head, *rest = path.read_text().splitlines() or [""]
+    head, *rest = path.read_text("utf-8", errors="replace").splitlines() or [""]
     if head != f"net {VERSION}":
         raise SystemExit(
             f"error: {path} begins with '{head[:40]}'; this script reads 'net {VERSION}': take both"

@@ -309,7 +309,8 @@ def readers(architecture: Architecture) -> tuple[int, ...]:
 
 def one_token_per_value(task: Task) -> str:
     """What every verdict takes for granted of the vocabulary (theory.md, section 1, spelling)."""
-    return f"one token per value: prompts are written in {number(task.vocabulary)} token ids"
+    ids = at_most(task.vocabulary, found=True)
+    return f"one token per value: prompts are written in {ids} token ids"
 
 
 def number(value: int) -> str:
