@@ -1,16 +1,17 @@
 """The training engine: steps beside Zoology's loop, models at 99 % per hour, what packs gain,
 recurrences beside attention, and the share of the matmul peak that is used.
 
-    python benchmarks/training.py steps --zoology PATH    both in alternating rounds of one run
-    python benchmarks/training.py solve --zoology PATH    models at 99 % accuracy per hour (15 min)
+    python benchmarks/training.py steps --zoology PATH    steps/s, each loop in its own process
+    python benchmarks/training.py study                   what the study trains, alone and in packs
+    python benchmarks/training.py solve --zoology PATH    models at 99 % accuracy per hour
     python benchmarks/training.py packs                   model-steps/s against models in a pack
     python benchmarks/training.py mixers                  recurrences beside full attention, T = 256
     python benchmarks/training.py peak                    FLOPs over the peak of a matmul
     python benchmarks/training.py cuda --zoology PATH     64 models together on a CUDA device
 
-MQAR, two layers, one head as wide as the model, an MLP of four times the width, batch 64, float32;
-`steps` and `solve` in two processes of one thread, medians of the rounds. Seconds are those of the
-processor, which on an idle machine are the clock's; on CUDA they are the clock's. Zoology's
+MQAR, two layers, one head as wide as the model, an MLP of four times the width, batch 64, float32,
+one thread, medians of rounds that alternate. Seconds are those of the processor, which on an idle
+machine are the clock's; on CUDA they are the clock's. Zoology's
 checkout and what it needs (pydantic, pandas, tqdm) are the caller's; zoology_loop.py says which
 commit.
 """
@@ -19,15 +20,15 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import queue
 import statistics
-import sys
 import time
-from collections.abc import Callable
-from multiprocessing.synchronize import Barrier
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 from zoology_loop import Zoology, import_zoology
@@ -41,14 +42,12 @@ from separatrix.training.packs import Pack
 from separatrix.training.probe import quick_cpu
 from separatrix.training.run import Run
 
-PROCESSES = 2
 NEVER = 2.0
 """An accuracy at which no training ends."""
 WIDTH = 64
 BATCH = 64
 VOCABULARY = 256
 PAIRS = 8
-Row = list[str]
 
 
 def vocabulary_for(tokens: int) -> int:
@@ -94,92 +93,129 @@ def settled(made: Run | Pack) -> Trainer:
 
 # steps --------------------------------------------------------------------------------------------
 
+LOOPS = ("Zoology", "Zoology, oneDNN", "ours, AdamW", "ours, Muon")
 
-def _beside_zoology(
-    checkout: Path, tokens: int, rounds: int, seconds: float, barrier: Barrier, results: Any
-) -> None:
+
+def _loop(checkout: Path, name: str, tokens: int, seconds: float, asked: Connection) -> None:
+    """Steps per second of a loop as it is shipped, in its own process, whenever it is asked."""
     torch.set_num_threads(1)
-    import_zoology(checkout)
-    theirs = Zoology(
-        tokens=tokens,
-        pairs=PAIRS,
-        vocabulary=vocabulary_for(tokens),
-        width=WIDTH,
-        batch=BATCH,
-        batches=max(4, round(seconds * 1280 / tokens)),
-    )
-    ours = settled(run(tokens))
-    theirs.epoch_seconds()
-    found: dict[str, list[float]] = {"zoology": [], "zoology, oneDNN": [], "ours": []}
-    for _ in range(rounds):
-        for precision, name in (("highest", "zoology"), ("medium", "zoology, oneDNN")):
-            barrier.wait()
-            before = torch.get_float32_matmul_precision()
-            torch.set_float32_matmul_precision(precision)
-            found[name].append(len(theirs.train) / theirs.epoch_seconds())
-            torch.set_float32_matmul_precision(before)
-        barrier.wait()
-        found["ours"].append(steps_per_second(ours, seconds))
-    results.put(found)
+    if name.startswith("Zoology"):
+        import_zoology(checkout)
+        if name.endswith("oneDNN"):
+            torch.set_float32_matmul_precision("medium")
+        theirs = Zoology(
+            tokens=tokens,
+            pairs=PAIRS,
+            vocabulary=vocabulary_for(tokens),
+            width=WIDTH,
+            batch=BATCH,
+            batches=max(4, round(seconds * 1280 / tokens)),
+        )
+        measure = lambda: len(theirs.train) / theirs.epoch_seconds()  # noqa: E731
+    else:
+        ours = settled(run(tokens, optimiser=name.rpartition(" ")[2].lower()))
+        measure = lambda: steps_per_second(ours, seconds)  # noqa: E731
+    # what a first round loads and keeps is not counted
+    measure()
+    asked.send("ready")
+    while asked.recv():
+        asked.send(measure())
 
 
 def steps(checkout: Path, rounds: int, seconds: float) -> None:
-    print("| T | Zoology | Zoology, oneDNN | ours | over Zoology | over Zoology, oneDNN |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for tokens in (64, 256):
-        found = side_by_side(_beside_zoology, checkout, tokens, rounds, seconds)
-        # both processes together, round by round
-        sums = {
-            name: [sum(each) for each in zip(*(one[name] for one in found), strict=True)]
-            for name in found[0]
-        }
-        ratios = (
-            statistics.median(a / b for a, b in zip(sums["ours"], sums[other], strict=True))
-            for other in ("zoology", "zoology, oneDNN")
-        )
-        speeds = (f"{statistics.median(each):.1f}" for each in sums.values())
-        cells = " | ".join([*speeds, *(f"{ratio:.2f}x" for ratio in ratios)])
-        print(f"| {tokens} | {cells} |", flush=True)
-
-
-def side_by_side(target: Callable[..., None], *arguments: Any) -> list[Any]:
-    """What two processes of one thread give, which wait for each other before every part."""
     context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(PROCESSES)
-    results = context.Queue()
-    workers = [
-        context.Process(target=target, args=(*arguments, barrier, results), daemon=True)
-        for _ in range(PROCESSES)
-    ]
-    for worker in workers:
-        worker.start()
-    found: list[Any] = []
-    while len(found) < PROCESSES:
-        try:
-            found.append(results.get(timeout=1))
-        except queue.Empty:
-            # one that failed has said why; the other would wait for it
-            if any(worker.exitcode for worker in workers):
-                sys.exit(1)
-    return found
+    print(f"| T | {' | '.join(LOOPS)} | AdamW over Zoology, with oneDNN | Muon |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for tokens in (64, 256):
+        loops: dict[str, Connection] = {}
+        for name in LOOPS:
+            loops[name], end = context.Pipe()
+            context.Process(
+                target=_loop, args=(checkout, name, tokens, seconds, end), daemon=True
+            ).start()
+            loops[name].recv()
+        found: dict[str, list[float]] = {name: [] for name in loops}
+        # in turns: no two of them at once
+        for _ in range(rounds):
+            for name, loop in loops.items():
+                loop.send(True)
+                found[name].append(loop.recv())
+        for loop in loops.values():
+            loop.send(False)
+        speeds = [f"{statistics.median(each):.1f}" for each in found.values()]
+        ratios = [
+            ", ".join(f"{statistics.median(_ratios(found[o], found[z])):.2f}x" for z in LOOPS[:2])
+            for o in LOOPS[2:]
+        ]
+        print(f"| {tokens} | {' | '.join([*speeds, *ratios])} |", flush=True)
+
+
+def _ratios(some: list[float], others: list[float]) -> list[float]:
+    return [a / b for a, b in zip(some, others, strict=True)]
+
+
+# study --------------------------------------------------------------------------------------------
+
+
+def study(rounds: int) -> None:
+    """Milliseconds of a core for a step of one model, as the study trains them: MLPs of twice the
+    width, batch 64, MQAR with 4 pairs.
+    """
+    torch.set_num_threads(1)
+    print("| stack | d | T | in packs of 8 | alone |")
+    print("| --- | --- | --- | --- | --- |")
+    for layers, width, tokens in ((2, 32, 32), (8, 32, 32), (8, 32, 64), (8, 64, 64)):
+        for kind, conv in (("full", 0), ("full", 4), ("gdn", 0), ("gdn", 4)):
+            said = f"heads=1, head_dim={width}" + f", conv={conv}" * (conv > 0)
+            one = Run(
+                architecture=f"{kind}*{layers} @ {said}",
+                task=mqar(tokens, vocabulary=2 * tokens, pairs=4),
+                seed=0,
+                batch=BATCH,
+                width=width,
+                hidden=2 * width,
+                steps=100_000,
+                stop_at=NEVER,
+            )
+            cells = []
+            for members in (8, 1):
+                made = settled(Pack(tuple(replace(one, seed=seed) for seed in range(members))))
+                spent = []
+                for _ in range(rounds):
+                    start = time.process_time()
+                    made.advance(4)
+                    spent.append((time.process_time() - start) / 4 / members)
+                cells.append(f"{1e3 * statistics.median(spent):.1f}")
+            stack = f"{kind}*{layers}" + ", conv=4" * (conv > 0)
+            print(f"| {stack} | {width} | {tokens} | {' | '.join(cells)} |", flush=True)
 
 
 # solve --------------------------------------------------------------------------------------------
 
 EVERY = 50
-MOST = 4_000
 AT = 0.99
 ZOOLOGY_RATES = (1e-4, 4.64e-4, 2.15e-3, 1e-2)
 """The grid of its experiments."""
-OUR_RATES = (1e-3, 3e-3, 1e-2)
 
 
-def _their_model(checkout: Path, rate: float, seed: int) -> tuple[int | None, float]:
+class Tried(NamedTuple):
+    """One training: the step of the first look at which it had solved, None where none had, its
+    steps, and seconds of the processor for them and for drawing their prompts.
+    """
+
+    at: int | None
+    steps: int
+    spent: float
+    drawing: float
+
+
+def _their_model(checkout: Path, pairs: int, most: int, rate: float, seed: int) -> Tried:
     torch.set_num_threads(1)
     import_zoology(checkout)
+    start = time.process_time()
     theirs = Zoology(
         tokens=64,
-        pairs=PAIRS,
+        pairs=pairs,
         vocabulary=VOCABULARY,
         width=WIDTH,
         batch=BATCH,
@@ -187,21 +223,27 @@ def _their_model(checkout: Path, rate: float, seed: int) -> tuple[int | None, fl
         learning_rate=rate,
         seed=seed,
     )
-    return theirs.solve(every=EVERY, at=AT, most=MOST)
+    made = (time.process_time() - start) / 1_563
+    at, spent = theirs.solve(every=EVERY, at=AT, most=most)
+    return Tried(at, at or most, spent, made * (at or most))
 
 
-def _our_model(checkout: Path, rate: float, seed: int) -> tuple[int | None, float]:
+def _our_model(optimiser: str, pairs: int, most: int, rate: float, seed: int) -> Tried:
     torch.set_num_threads(1)
-    one = run(64, steps=1_000, seed=seed, learning_rate=rate)
+    task = mqar(64, pairs=pairs)
+    one = run(64, task=task, steps=most, seed=seed, learning_rate=rate, optimiser=optimiser)
     trainer = Trainer(Pack(runs=(one,)))
+    start = time.process_time()
+    parse_task(task).sample(BATCH * 100, np.random.default_rng(seed))
+    drawing = (time.process_time() - start) / 100
     spent = 0.0
     while trainer.active:
         start = time.process_time()
         trainer.advance(EVERY)
         spent += time.process_time() - start
         if _accuracy(trainer.model(one.key), one) >= AT:
-            return trainer.step, spent
-    return None, spent
+            return Tried(trainer.step, trainer.step, spent, drawing * trainer.step)
+    return Tried(None, most, spent, drawing * most)
 
 
 @torch.no_grad()
@@ -214,38 +256,39 @@ def _accuracy(model: Model, one: Run) -> float:
     return float(right[due].float().mean())
 
 
-def solve(checkout: Path, seeds: int) -> None:
-    """Each side at its best rate, chosen on one seed that is not counted after."""
-    with multiprocessing.get_context("spawn").Pool(PROCESSES, maxtasksperchild=1) as pool:
-        print("| loop | rate | seeds at 99 % | steps (median) | s each | models per hour |")
-        print("| --- | --- | --- | --- | --- | --- |")
-        hourly: list[float] = []
-        for name, model, rates in (
-            ("Zoology", _their_model, ZOOLOGY_RATES),
-            ("ours", _our_model, OUR_RATES),
+def solve(checkout: Path, seeds: int, pairs: int, most: int) -> None:
+    """Zoology at the best of four rates, chosen on one seed that is not counted after; ours at that
+    rate with AdamW, and with Muon at its default.
+    """
+    theirs = partial(_their_model, checkout, pairs, most)
+    ours = partial(_our_model, pairs=pairs, most=most)
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        chosen = {rate: pool.apply(theirs, (rate, 100)) for rate in ZOOLOGY_RATES}
+        for rate, one in chosen.items():
+            print(f"choosing: Zoology at {rate:g}: step {one.at}, {one.spent:.0f} s", flush=True)
+        solved = {rate: one.spent for rate, one in chosen.items() if one.at is not None}
+        best = min(solved, key=solved.__getitem__) if solved else ZOOLOGY_RATES[2]
+        print(
+            "| loop | rate | seeds at 99 % | steps | s each | of these data | ms/step | per hour |"
+        )
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        for name, model, rate in (
+            ("Zoology", theirs, best),
+            ("ours, AdamW", partial(ours, "adamw"), best),
+            ("ours, Muon", partial(ours, "muon"), Run.learning_rate),
         ):
-            first = pool.starmap(model, [(checkout, rate, 100) for rate in rates], chunksize=1)
-            solved = {
-                rate: spent
-                for rate, (at, spent) in zip(rates, first, strict=True)
-                if at is not None
-            }
-            for rate, (at, spent) in zip(rates, first, strict=True):
-                once = f"{at is not None:d} of 1"
-                print(f"| {name}, choosing | {rate:g} | {once} | {at} | {spent:.1f} | |")
-            best = min(solved, key=solved.__getitem__)
-            found = pool.starmap(
-                model, [(checkout, best, seed) for seed in range(seeds)], chunksize=1
+            found = [pool.apply(model, (), {"rate": rate, "seed": seed}) for seed in range(seeds)]
+            reached = [one.at for one in found if one.at is not None]
+            spent, drawing, done = (
+                sum(getattr(one, field) for one in found) for field in ("spent", "drawing", "steps")
             )
-            reached = [at for at, _ in found if at is not None]
-            spent = sum(seconds for _, seconds in found)
-            hourly.append(PROCESSES * 3600 * len(reached) / spent)
             print(
-                f"| {name} | {best:g} | {len(reached)} of {seeds}"
-                f" | {statistics.median(reached):.0f} | {spent / seeds:.1f} | {hourly[-1]:.0f} |",
+                f"| {name} | {rate:g} | {len(reached)} of {seeds}"
+                f" | {statistics.median(reached) if reached else 0:.0f} | {spent / seeds:.1f}"
+                f" | {drawing / seeds:.2f} | {1e3 * spent / done:.1f}"
+                f" | {3600 * len(reached) / spent:.0f} |",
                 flush=True,
             )
-    print(f"\n{hourly[1] / hourly[0]:.1f} times as many models per hour")
 
 
 # packs, mixers, peak ------------------------------------------------------------------------------
@@ -372,11 +415,15 @@ def cuda(checkout: Path, rounds: int, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("steps", "solve", "packs", "mixers", "peak", "cuda"))
+    parser.add_argument(
+        "part", choices=("steps", "study", "solve", "packs", "mixers", "peak", "cuda")
+    )
     parser.add_argument("--zoology", type=Path, help="Path of a checkout of Zoology.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="Of each part of a round.")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="Of solve.")
+    parser.add_argument("--most", type=int, default=4_000, help="Steps of a training of solve.")
     given = parser.parse_args()
     if given.part in ("steps", "solve", "cuda") and given.zoology is None:
         parser.error(f"{given.part} needs --zoology PATH")
@@ -384,7 +431,9 @@ def main() -> None:
         case "steps":
             steps(given.zoology, given.rounds, given.seconds)
         case "solve":
-            solve(given.zoology, given.seeds)
+            solve(given.zoology, given.seeds, given.pairs, given.most)
+        case "study":
+            study(given.rounds)
         case "packs":
             packs(given.rounds, given.seconds)
         case "mixers":

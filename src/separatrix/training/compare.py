@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError, UnknownNameError, first_line
 from separatrix.training.flops import training_flops
@@ -18,43 +18,32 @@ equal: sizes are whole numbers.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Allowance:
-    """What training of one model may take, whether or not it ends early."""
-
-    run: Run
-    parameters: int
-    tokens: int
-    """Tokens of all prompts, curriculum included."""
-    flops: int
-
-
-def allowance(run: Run, parameters: int) -> Allowance:
-    """Of a run whose model has so many parameters. Raises SizeError for fewer than it has."""
-    tokens = run.batch * sum(count * task.length for task, count in run.stretches())
-    flops = training_flops(run, parameters)
-    return Allowance(run=run, parameters=parameters, tokens=tokens, flops=flops)
-
-
 BESIDE = ("architecture", "hidden", "seed", "learning_rate", "weight_decay", "formats")
 """Fields in which two stacks may differ and be compared at equal budgets: the stack, the hidden
 units that even its parameters out, what is chosen for each stack anew, and further tests.
 """
 
 
-def unequal(one: Allowance, other: Allowance) -> list[str]:
-    """In what two trainings differ that a comparison of their stacks takes to be equal, in words:
-    "steps 1,000 and 2,000"; empty where nothing does.
+def unequal(one: Run, parameters: int, other: Run, others: int) -> list[str]:
+    """In what two trainings of models of so many parameters differ that a comparison of their
+    stacks takes to be equal, in words: "steps 1,000 and 2,000"; empty where nothing does. Raises
+    SizeError for fewer parameters than a model has.
     """
     found: list[str] = []
-    if _apart(one.parameters, other.parameters):
-        found.append(f"parameters {one.parameters:,} and {other.parameters:,}")
-    if _apart(one.flops, other.flops):
-        found.append(f"FLOPs {one.flops:.3g} and {other.flops:.3g}")
-    if one.tokens != other.tokens:
-        found.append(f"tokens {one.tokens:,} and {other.tokens:,}")
-    first = one.run.canonical().to_json()
-    second = other.run.canonical().to_json()
+    if _apart(parameters, others):
+        found.append(f"parameters {parameters:,} and {others:,}")
+    flops = training_flops(one, parameters), training_flops(other, others)
+    if _apart(*flops):
+        found.append(f"FLOPs {flops[0]:.3g} and {flops[1]:.3g}")
+    # of all prompts that a training may take, whether or not it ends early
+    tokens = [
+        run.batch * sum(count * task.length for task, count in run.stretches())
+        for run in (one, other)
+    ]
+    if tokens[0] != tokens[1]:
+        found.append(f"tokens {tokens[0]:,} and {tokens[1]:,}")
+    first = one.canonical().to_json()
+    second = other.canonical().to_json()
     return found + [
         f"{name} {_said(first[name])} and {_said(second[name])}"
         for name in first
@@ -66,9 +55,9 @@ def _apart(one: int, other: int) -> bool:
     return abs(one - other) > APART * max(one, other)
 
 
-def _said(value: object) -> str:
+def _said(value: Any) -> str:
     if isinstance(value, list):
-        return " ".join(map(str, value)) or "none"  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return " ".join(value) or "none"
     return f"{value:,}" if type(value) in (int, float) else str(value)
 
 
@@ -101,34 +90,40 @@ def differences(cells: Sequence[Tried]) -> list[Unequal | None]:
 
     Of the cells of that stack the one is taken from which it differs in the fewest points.
     """
-    firsts: dict[str, list[tuple[Tried, Allowance]]] = {}
+    firsts: dict[str, list[Tried]] = {}
     found: list[Unequal | None] = []
     for cell in cells:
         known = firsts.setdefault(cell.run.task, [])
-        if cell.parameters is None:
-            found.append(None)
-            continue
-        try:
-            own = allowance(cell.run, cell.parameters)
-        except UnknownNameError as error:
-            unknown = str(error).partition(" at position")[0]
-            found.append(Unequal("", (f"{unknown}, so nothing is compared; --import names it",)))
-            continue
-        except SizeError as error:
-            # trained by code whose models were others
-            found.append(Unequal("", (first_line(error),)))
-            continue
-        if not known or known[0][1].run.architecture == cell.run.architecture:
-            known.append((cell, own))
-            found.append(None)
-        else:
-            said = [
-                (other.label, unequal(theirs, own) + _chosen(other, cell))
-                for other, theirs in known
-            ]
-            label, least = min(said, key=lambda one: len(one[1]))
-            found.append(Unequal(label, tuple(least)) if least else None)
+        points: Unequal | None = None
+        if cell.parameters is not None:
+            try:
+                points = _beside(known, cell, cell.parameters)
+            except UnknownNameError as error:
+                unknown = str(error).partition(" at position")[0]
+                points = Unequal("", (f"{unknown}, so nothing is compared; --import names it",))
+            except SizeError as error:
+                # trained by code whose models were others
+                points = Unequal("", (first_line(error),))
+        found.append(points)
     return found
+
+
+def _beside(known: list[Tried], cell: Tried, parameters: int) -> Unequal | None:
+    """A cell beside those of the first stack on its task, one of which it becomes if it is one."""
+    if not known or known[0].run.architecture == cell.run.architecture:
+        # of models that are others nothing is compared
+        training_flops(cell.run, parameters)
+        known.append(cell)
+        return None
+    said = [
+        (
+            other.label,
+            unequal(other.run, other.parameters or 0, cell.run, parameters) + _chosen(other, cell),
+        )
+        for other in known
+    ]
+    label, least = min(said, key=lambda one: len(one[1]))
+    return Unequal(label, tuple(least)) if least else None
 
 
 def _chosen(one: Tried, other: Tried) -> list[str]:

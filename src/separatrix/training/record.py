@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from separatrix.core.errors import SizeError
@@ -28,67 +28,69 @@ def measurement(run: Run, outcomes: Sequence[Outcome]) -> Measurement:
             f" {[outcome.seed for outcome in outcomes]}"
         )
     for outcome in outcomes:
-        _of_the_run(run, outcome, outcomes[0].parameters)
+        if not _of_the_run(run, outcome, outcomes[0].parameters):
+            raise SizeError(
+                f"the outcome of seed {outcome.seed} is none of this run: {outcome.correct} right"
+                f" of {outcome.tested}, {len(outcome.longer)} longer sizes, {outcome.steps_done}"
+                f" steps, {outcome.parameters} parameters"
+            )
     whole = run.canonical()
     task = run.trained
-    correct = [outcome.correct for outcome in outcomes]
     check_answers(run.stack, task, [outcome.answers for outcome in outcomes], run.tested)
     budget = whole.to_json() | {
         "steps_done": [outcome.steps_done for outcome in outcomes],
         "stopped": [outcome.stopped for outcome in outcomes],
         "parameters": outcomes[0].parameters,
     }
-    # these stand beside the budget in the record
-    for beside in ("architecture", "task", "seed"):
-        del budget[beside]
+    longer: list[dict[str, Any]] = []
+    for place, other in enumerate(run.longer_tasks):
+        pairs = [outcome.longer_answers(place) for outcome in outcomes]
+        check_answers(run.stack, other, pairs, run.tested)
+        own = {"task": other.spec, "chance": str(other.chance)}
+        longer.append(own | _counts([outcome.longer[place] for outcome in outcomes], run.tested))
     return Measurement(
         architecture=whole.architecture,
         task=whole.task,
         seeds=tuple(outcome.seed for outcome in outcomes),
-        correct=tuple(correct),
+        correct=tuple(outcome.correct for outcome in outcomes),
         total=run.tested,
         chance=str(task.chance),
-        intervals=tuple(wilson(count, run.tested) for count in correct),
-        budget=budget,
-        longer=tuple(
-            _longer(run, other, place, outcomes) for place, other in enumerate(run.longer_tasks)
-        ),
+        intervals=tuple(wilson(outcome.correct, run.tested) for outcome in outcomes),
+        # what stands beside the budget in the record is none of it
+        budget={k: budget[k] for k in budget if k not in ("architecture", "task", "seed")},
+        longer=tuple(longer),
         repeats=repeats(task, drawn(run, [one.steps_done for one in outcomes if not one.diverged])),
-        answers=_answers(run, outcomes),
+        answers=tuple(_answers(run, outcomes)),
     )
 
 
-def _answers(run: Run, outcomes: Sequence[Outcome]) -> tuple[dict[str, Any], ...]:
+def _counts(correct: list[int], total: int) -> dict[str, Any]:
+    return {"correct": correct, "intervals": [list(wilson(count, total)) for count in correct]}
+
+
+def _answers(run: Run, outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
     """What the record says of single answers: nothing where each prompt has one and none was asked
     with rounded states, and nothing of outcomes of earlier versions.
     """
     task = run.trained
-    if not (task.several or run.formats) or not all(
-        outcome.due or outcome.diverged for outcome in outcomes
-    ):
-        return ()
-    found: list[dict[str, Any]] = [
-        _said(run, task, [(outcome.right, outcome.due) for outcome in outcomes])
-        | {
-            "bits": [outcome.bits for outcome in outcomes],
-            "bits_squares": [outcome.bits_squares for outcome in outcomes],
-        }
-    ]
+    if not (task.several or run.formats) or not all(one.due or one.diverged for one in outcomes):
+        return
+    yield _said(run, task, [(one.right, one.due) for one in outcomes]) | {
+        "bits": [one.bits for one in outcomes],
+        "bits_squares": [one.bits_squares for one in outcomes],
+    }
     for place, other in enumerate(run.longer_tasks):
-        pairs = [(each.longer_right[place], each.longer_due[place]) for each in outcomes]
-        found.append(_said(run, other, pairs))
+        yield _said(
+            run, other, [(one.longer_right[place], one.longer_due[place]) for one in outcomes]
+        )
     for place, name in enumerate(run.formats):
         nothing = FormatOutcome(format=name, correct=0, right=0, due=0, bits=0.0)
-        rounded = [nothing if each.diverged else each.formats[place] for each in outcomes]
-        found.append(
-            _said(run, task, [(each.right, each.due) for each in rounded])
-            | {
-                "format": name,
-                "correct": [each.correct for each in rounded],
-                "bits": [each.bits for each in rounded],
-            }
-        )
-    return tuple(found)
+        rounded = [nothing if one.diverged else one.formats[place] for one in outcomes]
+        yield _said(run, task, [(one.right, one.due) for one in rounded]) | {
+            "format": name,
+            "correct": [one.correct for one in rounded],
+            "bits": [one.bits for one in rounded],
+        }
 
 
 def _said(run: Run, task: Task, pairs: list[tuple[int, int]]) -> dict[str, Any]:
@@ -101,8 +103,8 @@ def _said(run: Run, task: Task, pairs: list[tuple[int, int]]) -> dict[str, Any]:
     }
 
 
-def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
-    """Raises SizeError where an outcome cannot be one of the run's."""
+def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> bool:
+    """Whether an outcome, its counts of single answers among it, can be one of the run's."""
     counts = (outcome.correct, *outcome.longer, *(each.correct for each in outcome.formats))
     if (
         outcome.tested != (0 if outcome.diverged else run.tested)
@@ -112,39 +114,18 @@ def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> None:
         or outcome.rule != run.rule
         or not 1 <= outcome.steps_done <= run.steps
         or outcome.parameters != parameters
-        or (outcome.due and not _counted(run, outcome))
     ):
-        raise SizeError(
-            f"the outcome of seed {outcome.seed} is none of this run: {outcome.correct} right of"
-            f" {outcome.tested}, {len(outcome.longer)} longer sizes, {outcome.steps_done} steps,"
-            f" {outcome.parameters} parameters"
-        )
-
-
-def _counted(run: Run, outcome: Outcome) -> bool:
-    """Whether an outcome's counts of single answers can be those of the run."""
+        return False
     pairs = [
         (outcome.right, outcome.due),
         *zip(outcome.longer_right, outcome.longer_due, strict=False),
         *((each.right, each.due) for each in outcome.formats),
     ]
-    return (
+    return not outcome.due or (
         len(outcome.longer_right) == len(outcome.longer_due) == len(run.longer)
         and tuple(each.format for each in outcome.formats) == run.formats
         and all(0 <= right <= due for right, due in pairs)
     )
-
-
-def _longer(run: Run, task: Task, place: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    pairs = [outcome.longer_answers(place) for outcome in outcomes]
-    check_answers(run.stack, task, pairs, run.tested)
-    correct = [outcome.longer[place] for outcome in outcomes]
-    return {
-        "task": task.spec,
-        "chance": str(task.chance),
-        "correct": correct,
-        "intervals": [list(wilson(count, run.tested)) for count in correct],
-    }
 
 
 def drawn(run: Run, steps: Sequence[int]) -> int:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache, cached_property, lru_cache, partial
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object, sha256
 from separatrix.core.evidence.outcome import ROUNDED
 from separatrix.core.evidence.rule import broken
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.task import LARGEST_SAMPLE
@@ -22,28 +20,79 @@ MOST = 10**12
 """No size of a run is larger."""
 MOST_NUMBERS = 1 << 31
 """Most numbers in a model's embeddings and head together: as `separatrix.models.model` has it."""
-MOST_SEED = (1 << 63) - 1
-INTEGERS = {
-    "seed": (0, MOST_SEED),
-    **dict.fromkeys(("steps", "batch", "width", "tested"), (1, MOST)),
-    **dict.fromkeys(("hidden", "plateau", "warmup"), (0, MOST)),
-}
-"""Whole numbers of a run, each with its smallest and its largest."""
-REALS = {
-    "seconds": (0.0, 1e9),
-    "learning_rate": (0.0, 1e6),
-    "weight_decay": (0.0, 1e6),
-    "stop_at": (0.0, 2.0),
-}
-"""Other numbers of a run, each with the range it lies in. Accuracies are at most 1, so that
-training never stops early at 2.
-"""
 LATER: dict[str, Any] = {"warmup": 0, "rule": "own", "formats": ()}
 """Fields that runs of earlier versions do not have: left out of JSON where they say nothing, so
 that one run has one key.
 """
-POSITIVE = ("learning_rate", "stop_at")
-"""Numbers of `REALS` that are not 0 either."""
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise SpecError(f"training: {name} is {shown(value)}; it must be a text")
+    return value
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
+        raise SpecError(f"training: {name} is {shown(value)}; it must be a list of texts")
+    return tuple(value)
+
+
+def _formats(name: str, value: Any) -> tuple[str, ...]:
+    found = _texts(name, value)
+    for text in found:
+        if text not in ROUNDED:
+            raise UnknownNameError.of(name, text[:60], ROUNDED)
+    if len(set(found)) < len(found):
+        raise SpecError(f"training: {name} is {shown(value)}; each format stands there once")
+    return found
+
+
+def _word(options: tuple[str, ...], name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise SpecError(
+            f"training: {name} is {shown(value)}; it must be one of {', '.join(options)}"
+        )
+    if value not in options:
+        raise UnknownNameError.of(name, value[:60], options)
+    return value
+
+
+def _whole(low: int, high: int, name: str, value: Any) -> int:
+    # a bool is an int to isinstance, but no size
+    if type(value) is not int or not low <= value <= high:
+        raise SizeError(
+            f"training: {name} is {shown(value)}; it must be an integer of at least {low} and at"
+            f" most {shown(high)}"
+        )
+    return value
+
+
+def _real(low: float, high: float, name: str, value: Any, *, above: bool = False) -> float:
+    # what is not a number compares with nothing
+    if type(value) not in (int, float) or not low <= value <= high or (above and value == low):
+        raise SizeError(
+            f"training: {name} is {shown(value)}; it must be a number"
+            f" {'above' if above else 'from'} {low:g} to {high:g}"
+        )
+    # 1 and 1.0 are one number, and have one key
+    return float(value)
+
+
+_READ = "read"
+_TEXT = {_READ: _text}
+_TEXTS = {_READ: _texts}
+_SIZE = {_READ: partial(_whole, 1, MOST)}
+_COUNT = {_READ: partial(_whole, 0, MOST)}
+"""Metadata of a field: what gives a value as its type has it, or raises an error that names it."""
+
+
+def _one_of(*options: str) -> dict[str, Any]:
+    return {_READ: partial(_word, options)}
+
+
+def _number(high: float, *, above: bool = False) -> dict[str, Any]:
+    return {_READ: partial(_real, 0.0, high, above=above)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,49 +103,49 @@ class Run:
     The texts are read by `check`, and when the run trains.
     """
 
-    architecture: str
-    task: str
-    seed: int
-    steps: int = 1000
-    seconds: float = 0.0
+    architecture: str = field(metadata=_TEXT)
+    task: str = field(metadata=_TEXT)
+    seed: int = field(metadata={_READ: partial(_whole, 0, (1 << 63) - 1)})
+    steps: int = field(default=1000, metadata=_SIZE)
+    seconds: float = field(default=0.0, metadata=_number(1e9))
     """Most seconds that its pack trains; 0: no limit."""
-    batch: int = 128
-    optimiser: Literal["muon", "adamw"] = "muon"
+    batch: int = field(default=128, metadata=_SIZE)
+    optimiser: str = field(default="muon", metadata=_one_of("muon", "adamw"))
     """Muon for the matrices and AdamW for the rest, or AdamW for everything."""
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.01
-    schedule: Literal["cosine", "constant", "linear"] = "cosine"
+    learning_rate: float = field(default=3e-3, metadata=_number(1e6, above=True))
+    weight_decay: float = field(default=0.01, metadata=_number(1e6))
+    schedule: str = field(default="cosine", metadata=_one_of("cosine", "constant", "linear"))
     """How the learning rate goes on after its warm-up."""
-    warmup: int = 0
+    warmup: int = field(default=0, metadata=_COUNT)
     """Steps of it; 0: 5 % of all steps, 10 at least, as runs of earlier versions had it."""
-    width: int = 32
-    hidden: int = 64
-    precision: Literal["fp32", "bf16"] = "fp32"
-    curriculum: tuple[str, ...] = ()
+    width: int = field(default=32, metadata=_SIZE)
+    hidden: int = field(default=64, metadata=_COUNT)
+    precision: str = field(default="fp32", metadata=_one_of("fp32", "bf16"))
+    curriculum: tuple[str, ...] = field(default=(), metadata=_TEXTS)
     """What is trained before the task itself: each "n=4@100", its sizes until that step."""
-    longer: tuple[str, ...] = ()
+    longer: tuple[str, ...] = field(default=(), metadata=_TEXTS)
     """Sizes at which accuracy is measured too: each "n=64", the task with these sizes changed."""
-    tested: int = 2048
+    tested: int = field(default=2048, metadata=_SIZE)
     """Fresh instances the accuracy is measured on."""
-    formats: tuple[str, ...] = ()
+    formats: tuple[str, ...] = field(default=(), metadata={_READ: _formats})
     """Number formats in which what recurrent layers carry is rounded after every token when the
     model is tested once more: "bf16", "fp16". Training stays as it is.
     """
-    stop_at: float = 0.995
-    """Training ends early when the running accuracy of 20 steps reaches this."""
-    plateau: int = 0
+    stop_at: float = field(default=0.995, metadata=_number(2.0, above=True))
+    """Training ends early when the running accuracy of 20 steps reaches this: never at 2."""
+    plateau: int = field(default=0, metadata=_COUNT)
     """Steps without progress of the running loss that end training; 0: never."""
-    rule: Literal["own", "study"] = "own"
+    rule: str = field(default="own", metadata=_one_of("own", "study"))
     """Which rule of stopping it is held to: what its settings say, or that of the study
     (`core/evidence/rule.py`).
     """
 
     def __post_init__(self) -> None:
-        for name, read in _fields():
-            value = getattr(self, name)
-            fitting = read(name, value)
+        for one in fields(self):
+            value = getattr(self, one.name)
+            fitting = one.metadata[_READ](one.name, value)
             if fitting is not value:
-                object.__setattr__(self, name, fitting)
+                object.__setattr__(self, one.name, fitting)
 
     @classmethod
     def from_json(cls, data: object) -> Run:
@@ -107,12 +156,12 @@ class Run:
         given = json_object(data)
         if given is None:
             raise SpecError(f"a run is an object of JSON, not {shown(data)}")
-        needed, known = _names()
+        known = {one.name: one.default is MISSING for one in fields(cls)}
         for name in given:
             if name not in known:
-                raise UnknownNameError.of("field of a run", str(name)[:60], known)
-        for name in needed:
-            if name not in given:
+                raise UnknownNameError.of("field of a run", str(name)[:60], tuple(known))
+        for name, needed in known.items():
+            if needed and name not in given:
                 raise SpecError(f"a run needs the field '{name}'")
         return cls(**given)
 
@@ -120,13 +169,13 @@ class Run:
         """Every field as JSON has it; one of `LATER` only where it says something."""
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in ((name, getattr(self, name)) for name, _ in _fields())
+            for name, value in ((one.name, getattr(self, one.name)) for one in fields(self))
             if name not in LATER or value != LATER[name]
         }
 
     def canonical(self) -> Run:
         """The same run in the words that records use. Raises what reading its texts raises."""
-        return self._changed()
+        return replace(self, **self._read.texts)
 
     @cached_property
     def key(self) -> str:
@@ -138,7 +187,7 @@ class Run:
         """The run without what models that train together may differ in: seed, learning rate and
         weight decay are neutral. Runs of equal shape may share a pack.
         """
-        return self._changed(seed=0, learning_rate=1.0, weight_decay=0.0)
+        return replace(self.canonical(), seed=0, learning_rate=1.0, weight_decay=0.0)
 
     @property
     def stack(self) -> Architecture:
@@ -185,7 +234,7 @@ class Run:
         line, without torch. What a mixer refuses beside is told when the model is built.
         """
         read = self._read
-        check_stack(read.stack, width=self.width, prompt=read.length)
+        _check_stack(read.stack, self.width, read.length)
         if self.warmup > self.steps:
             raise SizeError(
                 f"the warm-up has {self.warmup:,} steps, and training {self.steps:,}; take fewer"
@@ -198,10 +247,7 @@ class Run:
                 f"the curriculum ends at step {stages[-1].until:,}, but training has"
                 f" {self.steps:,} steps; leave some for the task itself"
             )
-        self._check_room(read.task, read.length)
-
-    def _check_room(self, task: Task, length: int) -> None:
-        """Raises SizeError where a batch or the model's tables cannot be held."""
+        task, length = read.task, read.length
         if self.batch * length > LARGEST_SAMPLE:
             raise SizeError(
                 f"{self.task}: {self.batch:,} prompts of up to {length:,} tokens are more than 2^30"
@@ -221,11 +267,6 @@ class Run:
                 f"each MLP would hold {self.hidden:,} x {self.width:,} numbers; at most"
                 f" {MOST_NUMBERS:,}: take a smaller hidden or width"
             )
-
-    def _changed(self, **values: Any) -> Run:
-        """The canonical run with some values changed."""
-        texts = self._read.texts
-        return replace(self, **texts, **values)
 
     @property
     def _read(self) -> _Texts:
@@ -270,86 +311,7 @@ def _read(
     )
 
 
-@cache
-def _fields() -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
-    """The fields of a run, each with what reads its values."""
-    return tuple((name, _reader(name, hint)) for name, hint in get_type_hints(Run).items())
-
-
-def _reader(name: str, hint: Any) -> Callable[[str, Any], Any]:
-    """What gives a field's value as its type has it, or raises an error that names the field."""
-    if get_origin(hint) is Literal:
-        return partial(_word, get_args(hint))
-    if name == "formats":
-        return _formats
-    if get_origin(hint) is tuple:
-        return _texts
-    if hint is str:
-        return _text
-    return partial(_whole, *INTEGERS[name]) if hint is int else partial(_real, *REALS[name])
-
-
-def _word(options: tuple[str, ...], name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise SpecError(
-            f"training: {name} is {shown(value)}; it must be one of {', '.join(options)}"
-        )
-    if value not in options:
-        raise UnknownNameError.of(name, value[:60], options)
-    return value
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, tuple | list) or not all(isinstance(text, str) for text in value):
-        raise SpecError(f"training: {name} is {shown(value)}; it must be a list of texts")
-    return tuple(value)
-
-
-def _formats(name: str, value: Any) -> tuple[str, ...]:
-    found = _texts(name, value)
-    for text in found:
-        _word(ROUNDED, name, text)
-    if len(set(found)) < len(found):
-        raise SpecError(f"training: {name} is {shown(value)}; each format stands there once")
-    return found
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise SpecError(f"training: {name} is {shown(value)}; it must be a text")
-    return value
-
-
-def _whole(low: int, high: int, name: str, value: Any) -> int:
-    # a bool is an int to isinstance, but no size
-    if type(value) is not int or not low <= value <= high:
-        raise SizeError(
-            f"training: {name} is {shown(value)}; it must be an integer of at least {low} and at"
-            f" most {shown(high)}"
-        )
-    return value
-
-
-def _real(low: float, high: float, name: str, value: Any) -> float:
-    positive = name in POSITIVE
-    # what is not a number compares with nothing
-    if type(value) not in (int, float) or not low <= value <= high or (positive and not value):
-        raise SizeError(
-            f"training: {name} is {shown(value)}; it must be a number"
-            f" {'above' if positive else 'from'} {low:g} to {high:g}"
-        )
-    # 1 and 1.0 are one number, and have one key
-    return float(value)
-
-
-@cache
-def _names() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields without a default, and all fields."""
-    every = fields(Run)
-    return tuple(f.name for f in every if f.default is MISSING), tuple(f.name for f in every)
-
-
-def check_stack(stack: Architecture, *, width: int, prompt: int) -> None:
+def _check_stack(stack: Architecture, width: int, prompt: int) -> None:
     """Raises SizeError for a stack that cannot be trained in a model of that width on prompts of at
     most `prompt` tokens, naming the layer, the numbers and the remedy.
     """
@@ -358,26 +320,21 @@ def check_stack(stack: Architecture, *, width: int, prompt: int) -> None:
             f"positions={stack.positions}: such a stack can be judged, but not trained; take"
             " positions=embedded or positions=none"
         )
-    for layer, _ in stack.counted():
-        for part in layer:
-            _check_part(part, width, prompt)
-
-
-def _check_part(part: Mechanism, width: int, prompt: int) -> None:
-    if part.declared_only and part.mixes_tokens:
-        raise SizeError(
-            f"'{part.name}' has declared sizes but no mixer: it can be judged, but not trained"
-        )
-    needed = part.model_width
-    if needed is not None and needed != width:
-        raise SizeError(
-            f"{part.name} is made for models {needed:,} wide, but width={width:,}; set"
-            f" width={needed} for the run, or {part.name}(width={width})"
-        )
-    size = part.varied_sizes().get("window", "window")
-    window = part.sizes().get(size) or 0
-    if window > prompt:
-        raise SizeError(
-            f"{part.name}: {size}={window:,} is longer than the longest prompt, {prompt:,} tokens;"
-            f" take {size}={prompt} or less, or attention without a window"
-        )
+    for part in (part for layer, _ in stack.counted() for part in layer):
+        if part.declared_only and part.mixes_tokens:
+            raise SizeError(
+                f"'{part.name}' has declared sizes but no mixer: it can be judged, but not trained"
+            )
+        needed = part.model_width
+        if needed is not None and needed != width:
+            raise SizeError(
+                f"{part.name} is made for models {needed:,} wide, but width={width:,}; set"
+                f" width={needed} for the run, or {part.name}(width={width})"
+            )
+        size = part.varied_sizes().get("window", "window")
+        window = part.sizes().get(size) or 0
+        if window > prompt:
+            raise SizeError(
+                f"{part.name}: {size}={window:,} is longer than the longest prompt, {prompt:,}"
+                f" tokens; take {size}={prompt} or less, or attention without a window"
+            )

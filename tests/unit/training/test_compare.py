@@ -7,7 +7,7 @@ from typing import Any
 
 from support.each import each
 
-from separatrix.training.compare import APART, allowance, unequal
+from separatrix.training.compare import APART, unequal
 from separatrix.training.run import Run
 
 FULL = Run(
@@ -28,12 +28,12 @@ head of 2 answers.
 
 def test_equal_budgets() -> None:
     other = replace(FULL, seed=5, learning_rate=0.01, weight_decay=0.0)
-    assert unequal(allowance(FULL, PARAMETERS), allowance(other, PARAMETERS)) == []
+    assert unequal(FULL, PARAMETERS, other, PARAMETERS) == []
     # a few parameters more or less are taken for equal
     near = int(PARAMETERS * (1 + APART / 2))
-    assert unequal(allowance(FULL, PARAMETERS), allowance(other, near)) == []
+    assert unequal(FULL, PARAMETERS, other, near) == []
     # a mechanism may mix tokens with more operations or fewer, and that is told
-    (said,) = unequal(allowance(FULL, PARAMETERS), allowance(LINEAR, PARAMETERS))
+    (said,) = unequal(FULL, PARAMETERS, LINEAR, PARAMETERS)
     assert said.startswith("FLOPs ")
 
 
@@ -50,13 +50,13 @@ def test_equal_budgets() -> None:
     ],
 )
 def test_each_difference_is_told(change: dict[str, Any], said: set[str]) -> None:
-    found = unequal(allowance(FULL, PARAMETERS), allowance(replace(LINEAR, **change), PARAMETERS))
+    found = unequal(FULL, PARAMETERS, replace(LINEAR, **change), PARAMETERS)
     assert {one for one in found if not one.startswith("FLOPs")} == said
 
 
 def test_more_parameters_take_more_operations() -> None:
     more = 2 * PARAMETERS
-    found = unequal(allowance(FULL, PARAMETERS), allowance(replace(LINEAR, hidden=100), more))
+    found = unequal(FULL, PARAMETERS, replace(LINEAR, hidden=100), more)
     assert found[0] == f"parameters {PARAMETERS:,} and {more:,}"
     assert found[1].startswith("FLOPs ")
     assert len(found) == 2
