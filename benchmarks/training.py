@@ -209,14 +209,14 @@ class Tried(NamedTuple):
     drawing: float
 
 
-def _their_model(checkout: Path, pairs: int, most: int, rate: float, seed: int) -> Tried:
+def _their_model(checkout: Path, sizes: dict[str, int], most: int, rate: float, seed: int) -> Tried:
     torch.set_num_threads(1)
     import_zoology(checkout)
     start = time.process_time()
     theirs = Zoology(
         tokens=64,
-        pairs=pairs,
-        vocabulary=VOCABULARY,
+        vocabulary=sizes["vocabulary"],
+        pairs=sizes["pairs"],
         width=WIDTH,
         batch=BATCH,
         batches=1_563,
@@ -228,9 +228,9 @@ def _their_model(checkout: Path, pairs: int, most: int, rate: float, seed: int) 
     return Tried(at, at or most, spent, made * (at or most))
 
 
-def _our_model(optimiser: str, pairs: int, most: int, rate: float, seed: int) -> Tried:
+def _our_model(optimiser: str, sizes: dict[str, int], most: int, rate: float, seed: int) -> Tried:
     torch.set_num_threads(1)
-    task = mqar(64, pairs=pairs)
+    task = mqar(64, **sizes)
     one = run(64, task=task, steps=most, seed=seed, learning_rate=rate, optimiser=optimiser)
     trainer = Trainer(Pack(runs=(one,)))
     start = time.process_time()
@@ -256,12 +256,13 @@ def _accuracy(model: Model, one: Run) -> float:
     return float(right[due].float().mean())
 
 
-def solve(checkout: Path, seeds: int, pairs: int, most: int) -> None:
+def solve(checkout: Path, seeds: int, vocabulary: int, pairs: int, most: int) -> None:
     """Zoology at the best of four rates, chosen on one seed that is not counted after; ours at that
     rate with AdamW, and with Muon at its default.
     """
-    theirs = partial(_their_model, checkout, pairs, most)
-    ours = partial(_our_model, pairs=pairs, most=most)
+    sizes = {"vocabulary": vocabulary, "pairs": pairs}
+    theirs = partial(_their_model, checkout, sizes, most)
+    ours = partial(_our_model, sizes=sizes, most=most)
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         chosen = {rate: pool.apply(theirs, (rate, 100)) for rate in ZOOLOGY_RATES}
         for rate, one in chosen.items():
@@ -414,7 +415,7 @@ def cuda(checkout: Path, rounds: int, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "part", choices=("steps", "study", "solve", "packs", "mixers", "peak", "cuda")
     )
@@ -422,7 +423,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="Of each part of a round.")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="Of solve.")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="Of solve, and its ids:")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY)
     parser.add_argument("--most", type=int, default=4_000, help="Steps of a training of solve.")
     given = parser.parse_args()
     if given.part in ("steps", "solve", "cuda") and given.zoology is None:
@@ -431,7 +433,7 @@ def main() -> None:
         case "steps":
             steps(given.zoology, given.rounds, given.seconds)
         case "solve":
-            solve(given.zoology, given.seeds, given.pairs, given.most)
+            solve(given.zoology, given.seeds, given.vocabulary, given.pairs, given.most)
         case "study":
             study(given.rounds)
         case "packs":

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
 from hashlib import sha256
 
 from separatrix.core.evidence.outcome import Outcome
@@ -44,7 +43,10 @@ def pretend(piece: Slice, pause: float = STEP) -> Update:
     """Some steps of a pack, until its seconds are over; a member ends early by an odd seed."""
     begin = time.monotonic()
     found = json.loads(piece.checkpoint) if piece.checkpoint is not None else None
-    states = found["states"] if found else {run.key: str(run.seed) for run in piece.pack.runs}
+    states = {run.key: str(run.seed) for run in piece.pack.runs}
+    if found:
+        # those of a pack that was halved may be more
+        states = {key: found["states"][key] for key in states if key in found["states"]}
     step = found["step"] if found else 0
     finished = []
     metrics = []
@@ -122,31 +124,18 @@ def narrow(piece: Slice, pause: float = STEP) -> Update:
     """Memory for two members only: larger packs are halved where they stand."""
     if len(piece.pack.runs) <= 2:
         return pretend(piece, pause)
-    halves = piece.pack.halves()
-    step = 0
-    checkpoints: Sequence[bytes | None] = (None, None)
-    if piece.checkpoint is not None:
-        found = json.loads(piece.checkpoint)
-        step = found["step"]
-        checkpoints = [_of(found, half) for half in halves]
     return Update(
         metrics=(),
         finished=(),
-        checkpoint=None,
-        step=step,
+        checkpoint=piece.checkpoint,
+        step=0 if piece.checkpoint is None else json.loads(piece.checkpoint)["step"],
         seconds=0.0,
-        halves=halves,
-        half_checkpoints=(checkpoints[0], checkpoints[1]),
+        halves=piece.pack.halves(),
     )
 
 
 def has_bad(pack: Pack) -> bool:
     return any(run.seed == BAD for run in pack.runs)
-
-
-def _of(found: dict, half: Pack) -> bytes:
-    states = {key: state for key, state in found["states"].items() if key in half.keys}
-    return json.dumps({"states": states, "step": found["step"]}).encode()
 
 
 def bouncing(piece: Slice) -> Update:

@@ -183,15 +183,15 @@ class Update:
     finished: tuple[tuple[str, Outcome], ...]
     """The runs that ended in this slice, by key."""
     checkpoint: bytes | None
-    """Where to go on; None once every run has ended, and where the pack is halved."""
+    """Where to go on, for either half where the pack is halved; None once every run has ended, and
+    at the start.
+    """
     step: int
     """Steps done since the pack's start."""
     seconds: float
     """What this slice took."""
     halves: tuple[Pack, Pack] | None = None
     """The two packs to go on with, where the device's memory was too small for one."""
-    half_checkpoints: tuple[bytes | None, bytes | None] = (None, None)
-    """Where each of the halves goes on."""
 
 
 BACKWARD = 3

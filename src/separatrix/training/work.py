@@ -91,9 +91,8 @@ def _halved(slice: Slice, started: float) -> Update:
     return Update(
         metrics=(),
         finished=(),
-        checkpoint=None,
+        checkpoint=slice.checkpoint,
         step=step,
         seconds=time.perf_counter() - started,
         halves=Pack(left).halves(),
-        half_checkpoints=(slice.checkpoint, slice.checkpoint),
     )

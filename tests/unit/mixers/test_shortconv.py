@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.nn.functional as F
 from support.mixers import Layer, made_with, outputs_of, tokens_of, with_weights
 
 
@@ -40,3 +42,32 @@ def test_shortconv_takes_tokens_before_the_first_as_zero() -> None:
         2 * (600 + 1),
         400 + 60,
     ]
+
+
+@pytest.mark.parametrize(("tokens", "kernel"), [(5, 1), (5, 4), (1, 4), (2, 7)])
+def test_gradients_are_those_of_pytorchs_convolution(tokens: int, kernel: int) -> None:
+    """Alone, and of three with weights of their own, as packs train them."""
+    from separatrix.mixers.ops.maps import Convolution
+
+    layer = Convolution(2, kernel, silu=False).double()
+    draw = torch.Generator().manual_seed(0)
+    x, weights, by_y = (
+        torch.randn(3, *shape, dtype=torch.float64, generator=draw, requires_grad=True)
+        for shape in ((4, tokens, 2), (2, kernel), (4, tokens, 2))
+    )
+
+    def ours(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(layer, {"weight": weight}, (x,))
+
+    def theirs(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return F.conv1d(F.pad(x.mT, (kernel - 1, 0)), weight[:, None], groups=2).mT
+
+    stacked = torch.func.vmap(ours)(x, weights)
+    alone = torch.stack([ours(*each) for each in zip(x, weights, strict=True)])
+    expected = torch.stack([theirs(*each) for each in zip(x, weights, strict=True)])
+    for y in (stacked, alone):
+        assert torch.allclose(y, expected)
+        found = torch.autograd.grad(y, (x, weights), by_y, retain_graph=True)
+        wanted = torch.autograd.grad(expected, (x, weights), by_y, retain_graph=True)
+        assert all(map(torch.allclose, found, wanted))
+    assert torch.autograd.gradgradcheck(ours, (x[0], weights[0]))

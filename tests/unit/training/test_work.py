@@ -73,13 +73,13 @@ def test_a_pack_too_large_for_the_device_is_halved(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Trainer, "advance", small)
     update = work(Slice(pack=PACK, checkpoint=begun.checkpoint, seconds=0.0))
-    assert (update.checkpoint, update.finished, update.step) == (None, (), 5)
+    assert (update.checkpoint, update.finished, update.step) == (begun.checkpoint, (), 5)
     assert update.halves is not None
     assert update.halves[0].runs + update.halves[1].runs == PACK.runs
     whole = Trainer(PACK)
     advance(whole, 50)
-    for half, checkpoint in zip(update.halves, update.half_checkpoints, strict=True):
-        trainer = Trainer.resumed(half, checkpoint or b"")
+    for half in update.halves:
+        trainer = Trainer.resumed(half, update.checkpoint or b"")
         assert trainer.step == 5
         trainer.advance(45)
         for key in half.keys:
@@ -94,7 +94,7 @@ def test_halves_at_the_start_and_a_model_too_large(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Trainer, "advance", none)
     update = work(Slice(pack=PACK, checkpoint=None, seconds=0.0))
     assert update.halves is not None
-    assert update.half_checkpoints == (None, None)
+    assert update.checkpoint is None
     with pytest.raises(SizeError, match="not enough memory"):
         work(Slice(pack=Pack((RUN,)), checkpoint=None, seconds=0.0))
 

