@@ -96,8 +96,8 @@ class MLP(nn.Module):
         self.down = nn.Linear(hidden, width)
 
     def forward(self, x: Float[Tensor, "*b w"]) -> Float[Tensor, "*b w"]:
-        # in place: nothing else needs what the first map gives
-        return self.down(F.relu(self.up(x), inplace=True))
+        # in place where no gradient is asked for: of a view, that would cost copies
+        return self.down(F.relu(self.up(x), inplace=not torch.is_grad_enabled()))
 
 
 class Block(nn.Module):
