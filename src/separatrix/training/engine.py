@@ -205,11 +205,16 @@ class Trainer:
         cls, pack: Pack, data: bytes, *, device: str = "cpu", compile: bool = False
     ) -> Trainer:
         """The trainer that wrote a checkpoint, or one of some of its members. Raises EvidenceError
-        for a checkpoint of others.
+        for a checkpoint of others, or of another version of this code.
         """
         tensors, state = unpacked(data)
         if not set(pack.keys) <= set(state["watches"]):
-            raise EvidenceError("a checkpoint belongs to another pack")
+            raise EvidenceError("a checkpoint of another training, which was interrupted")
+        if state["version"] != code_version():
+            raise EvidenceError(
+                f"a checkpoint of another version of this program ({state['version']}, this is"
+                f" {code_version()})"
+            )
         trainer = cls(pack, device=device, compile=compile)
         trainer._restore(tensors, state)
         return trainer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 
 from separatrix.core.errors import EvidenceError, OutputError
 from separatrix.training import alone as session
+from separatrix.training import engine
 from separatrix.training.engine import Trainer
 from separatrix.training.packs import Pack
 from separatrix.training.run import Run
@@ -94,8 +96,11 @@ def test_files_that_are_no_checkpoint_of_it(
     file.write_bytes(b"")
     with pytest.raises(EvidenceError, match=r"damaged.*--fresh"):
         session.saved(PACK, file)
+    file.write_bytes(Trainer(Pack((replace(RUN, seed=6),))).checkpoint())
+    with pytest.raises(EvidenceError, match=r"another training.*--fresh"):
+        session.saved(PACK, file)
     file.write_bytes(Trainer(PACK).checkpoint())
-    monkeypatch.setattr(session, "code_version", lambda: "0.0.9+00000000")
+    monkeypatch.setattr(engine, "code_version", lambda: "0.0.9+00000000")
     with pytest.raises(EvidenceError, match=r"another version.*0\.0\.9"):
         session.saved(PACK, file)
     with pytest.raises(OutputError, match="cannot be read"):

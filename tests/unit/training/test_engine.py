@@ -151,7 +151,7 @@ def plain_loop(run: Run, steps: int) -> tuple[list[float], float]:
 
 def test_a_checkpoint_belongs_to_its_pack() -> None:
     data = Trainer(pack()).checkpoint()
-    with pytest.raises(EvidenceError, match="another pack"):
+    with pytest.raises(EvidenceError, match="another training"):
         Trainer.resumed(pack(seeds=4), data)
     for damaged in (b"", data[:100], data[:-8], b"x" * 100):
         with pytest.raises(EvidenceError, match="damaged"):
