@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import WAIT, Window
+from support.browser import WAIT, Window, serving
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.server import LARGEST, Server
@@ -18,12 +17,8 @@ from separatrix.cli.explore.server import LARGEST, Server
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     server = Server(0, {})
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
+    yield from serving(server)
     server.end()
-    thread.join()
 
 
 def test_the_card(opened: Callable[..., Window]) -> None:

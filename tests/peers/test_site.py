@@ -4,14 +4,11 @@ has not, these are skipped.
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from support.browser import WAIT
+from support.browser import WAIT, serving_files
 from support.console import ROOT
 from support.static_page import built
 
@@ -19,24 +16,12 @@ PUBLIC = ROOT / "build" / "site" / "public"
 Opens = Callable[..., Any]
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     built()
     if not (PUBLIC / "index.html").exists():
         pytest.skip("the site has not been built: make site")
-    handler = functools.partial(Quiet, directory=PUBLIC)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    yield from serving_files(PUBLIC)
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ page in a real browser. `make site` builds it; where it has not, these are skipp
 
 from __future__ import annotations
 
-import functools
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import WAIT, Window
+from support.browser import WAIT, Window, serving_files
 from support.hf_configs import QWEN
 from support.static_page import CONTEXTS, SPECS, built, in_node
 
@@ -55,21 +52,9 @@ def test_nothing_of_it_is_too_large() -> None:
     assert everything < 26_000_000
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    handler = functools.partial(Quiet, directory=built())
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    yield from serving_files(built())
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from http.server import HTTPServer, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 WAIT = 60_000
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def serving(server: HTTPServer) -> Iterator[str]:
+    """The address of a server while it runs in a thread; it is closed at the end."""
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def serving_files(folder: Path) -> Iterator[str]:
+    """The address of the files of a folder, likewise."""
+    handler = functools.partial(Quiet, directory=folder)
+    return serving(ThreadingHTTPServer(("127.0.0.1", 0), handler))
 
 
 class Window:

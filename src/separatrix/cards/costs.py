@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_bytes, parse_bits
+from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.growth import Growth, Since, signs, total_signs
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.engines import Engine
@@ -216,11 +217,7 @@ def _meets(serving: Serving, known: Weights | None, fetched: int) -> int | None:
     def caches_ahead(batch: int) -> bool:
         return batch * fetched >= replace(serving, batch=batch).read(known)
 
-    low, high = 0, 2 * MOST_BATCH
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if caches_ahead(min(middle, MOST_BATCH)) else (middle, high)
-    return high if high <= MOST_BATCH else None
+    return first_size(caches_ahead, 1, limit=MOST_BATCH)
 
 
 def _cost_at(
@@ -248,14 +245,8 @@ def _longest(architecture: Architecture, serving: Serving) -> int | None:
     each = serving.room // serving.batch
     if each < 0:
         return 0
-    low, high = 0, LONGEST_CONTEXT + 1
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if serving.kept(architecture, middle) <= each:
-            low = middle
-        else:
-            high = middle
-    return low
+    over = first_size(lambda t: serving.kept(architecture, t) > each, 1, limit=LONGEST_CONTEXT)
+    return LONGEST_CONTEXT if over is None else over - 1
 
 
 class _Grown(NamedTuple):

@@ -34,11 +34,12 @@ def check_mechanism(asked: Asked) -> Answer:
     # the bar comes before torch does: loading it is most of the waiting
     with bar(f"checking {asked.target}", shown=not asked.as_json) as advance:
         from separatrix.cli.report.check_card import check_document, check_json
-        from separatrix.mixers.plugins.check import check, find
+        from separatrix.mixers.laws.tools import RELATIVE
+        from separatrix.mixers.plugins.check import BUDGET, check, find
 
         own = _sizes(asked.set or [])
-        within = _number(own, "tolerance", 1e-9, 0, 0.1)
-        budget = _number(own, "budget", 120, 1, 86_400)
+        within = _number(own, "tolerance", RELATIVE, 0, 0.1)
+        budget = _number(own, "budget", BUDGET, 1, 86_400)
         formats = _formats(own.pop("formats", "fp32,bf16,fp16"))
         width = _number(own, "model_width", None, 1, 65_536) if "model_width" in own else None
         mixer, origin = find(asked.target, width=width, sizes=own)

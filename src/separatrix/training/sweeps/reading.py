@@ -186,6 +186,12 @@ class Reading:
         found = dict(zip(sorted(ids), rows, strict=True))
         return [found[number] for number in ids]
 
+    def ended(self, keys: Sequence[str]) -> set[str]:
+        """Those of these runs of which nothing is left to train; damaged ones are among them."""
+        columns = _called(["key", "status"])
+        found = self._select(columns, where=LISTED, values=(json.dumps([*keys]),))
+        return {key for key, status in found if status in (*ENDED, DAMAGED)}
+
     def metrics(self, key: str) -> list[Metric]:
         """A run's metrics by step; the loss is NaN where it was no number."""
         # lists do without reading stacks and tasks

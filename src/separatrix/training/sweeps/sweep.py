@@ -20,15 +20,11 @@ from separatrix.training.sweeps.file import Sweep, python_sweep, read_sweep
 from separatrix.training.sweeps.live import watching
 from separatrix.training.sweeps.planning import Plan, plan
 from separatrix.training.sweeps.schedule import run_sweep
-from separatrix.training.sweeps.schema import DAMAGED
-from separatrix.training.sweeps.schema import ENDED as OVER
 from separatrix.training.sweeps.statistics import Summary, summary
 from separatrix.training.sweeps.store import Store
 
 Source = Path | str | Mapping[str, Any] | Sequence[Run]
 """A sweep's file, the same as a mapping, or runs."""
-ENDED = (*OVER, DAMAGED)
-"""Statuses of a run that is not trained any more."""
 ENGINES = ("local", "ray")
 SLICE = 20.0
 """Seconds of training between two checkpoints."""
@@ -74,8 +70,7 @@ def sweep(
             kept.retry(keys)
         if fresh:
             kept.renew(keys)
-        # an earlier version of its file may have put others under its name
-        ended = {row.key for row in kept.rows(wanted.name) if row.status in ENDED} & {*keys}
+        ended = kept.ended(keys)
         if show:
             _say(kept, wanted, len(ended))
         if len(ended) < len(keys):
@@ -114,9 +109,8 @@ def planned(
     many = workers or cores()
     ended: set[str] = set()
     if Path(store).exists():
-        keys = {run.key for run in wanted.runs}
         with Store.read(store) as kept:
-            ended = {row.key for row in kept.rows() if row.status in ENDED} & keys
+            ended = kept.ended([run.key for run in wanted.runs])
             packs = to_do(kept, wanted, ended, device=device, least=many)
     else:
         packs = packed(wanted.runs, device=device, least=many)
