@@ -9,23 +9,37 @@ With --only, rows of other constructions are kept as they are recorded.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from separatrix.cli.constructed import metered
-from separatrix.cli.report import constructions as listed
-from separatrix.cli.report.constructions import FILE, FORMATS, Limit, Recorded, Row, read_recorded
+from separatrix.cli.report.constructions import (
+    COLUMNS,
+    FILE,
+    FORMATS,
+    KIND,
+    NOTE,
+    Limit,
+    Recorded,
+    Row,
+    read_recorded,
+)
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
+from separatrix.core.document.markdown import table
 from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.findings.running import commit
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
@@ -175,7 +189,31 @@ def page(text: str) -> str:
     if BEGIN not in text or END not in text:
         raise SystemExit(f"error: {PAGE.name} lacks the lines {BEGIN.strip()} and {END.strip()}")
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{listed.page()}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{recorded_table()}\n{END}{rest.partition(END)[2]}"
+
+
+def recorded_table() -> str:
+    """The recorded table, its legend and where it comes from, as docs/constructions.md has it."""
+    recorded = read_recorded()
+    made = (
+        f"Derived by `{recorded.command}` at commit {recorded.commit[:12]}, {recorded.date}."
+        " A test derives rows again."
+    )
+    cells = [list(row.cells().values()) for row in recorded.rows]
+    return f"{table(COLUMNS, cells)}\n\n{NOTE}\n\n{made}\n"
+
+
+def text_of(recorded: Recorded) -> str:
+    """The content of the file: a row a line, so that a change shows what changed."""
+    envelope = enveloped(KIND, to_plain(asdict(recorded)))
+    body = envelope.pop("body")
+    rows = ",\n".join(canonical(row) for row in body.pop("rows"))
+    return f'{{"body": {{{_inside(body)}, "rows": [\n{rows}\n]}}, {_inside(envelope)}}}\n'
+
+
+def _inside(fields: dict[str, Any]) -> str:
+    """An object as JSON, without its braces."""
+    return json.dumps(fields, sort_keys=True)[1:-1]
 
 
 def main() -> None:
@@ -199,7 +237,7 @@ def main() -> None:
             seconds=round(time.process_time() - began, 1),
             rows=tuple(kept[name] for name in CONSTRUCTIONS if name in kept),
         )
-        write_atomic(FILE, recorded.text())
+        write_atomic(FILE, text_of(recorded))
     write_atomic(PAGE, page(PAGE.read_text(encoding="utf-8")))
 
 

@@ -29,9 +29,9 @@ import separatrix
 from separatrix.cli.report import constructions
 from separatrix.cli.report import theorems as statements
 from separatrix.cli.report.html import render_html
-from separatrix.cli.report.parts import slug
 from separatrix.cli.report.view import view
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.core.document.markdown import slug
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.bundles import from_bundle, read_json
 

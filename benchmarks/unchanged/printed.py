@@ -107,12 +107,6 @@ def lists() -> Iterator[Piece]:
         yield f"sample {task}", command("task", task, "sample", "--json")
 
 
-def docs() -> Iterator[Piece]:
-    """The pages of the documentation that commands write."""
-    for page in ("mechanisms", "tasks"):
-        yield page, command("list", page, "--markdown")
-
-
 def helps() -> Iterator[Piece]:
     """The help of every command."""
     for name in COMMANDS:

@@ -117,7 +117,7 @@ def test_no_option_of_today_is_called_a_former_one() -> None:
         ("theorems III", "list theorems III"),
         ("theorems show III", "list theorems III"),
         ("mechanisms show gdn", "list mechanisms gdn"),
-        ("constructions --markdown", "list constructions --markdown"),
+        ("constructions --markdown", "list constructions"),
         (
             "precision match2 --out m",
             "list constructions match2 --out m --formats fp64,fp32,bf16,fp16",

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 import torch
 from support.quick_laws import broken_laws, shorten
+from support.tools import loaded
 from support.toy_mechanism import Leak, LeakMixer
 
 import separatrix
 from separatrix.cli.main import run
-from separatrix.cli.report.mechanisms import describe, page, rows
+from separatrix.cli.report.mechanisms import describe, rows
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.mixers import MIXERS, mixer
 from separatrix.mixers.laws import LAWS, drawn
@@ -68,7 +69,7 @@ def test_specs_and_json_know_it() -> None:
 def test_tables_and_pages_list_it(printed: Printed) -> None:
     row = next(row for row in rows() if row["name"] == "leak")
     assert (row["mixer"], row["grows"], row["state"]) == ("yes", "constant", 16)
-    assert "\n## leak: leaky sums\n" in page()
+    assert "\n## leak: leaky sums\n" in loaded("pages").mechanisms_page()
     assert "width" in next(text for title, text in describe("leak") if "defaults" in title)
     assert "leaky sums" in printed("list", "mechanisms")
     assert "h_i = a h_{i-1} + V x_i" in printed("list", "mechanisms", "leak")

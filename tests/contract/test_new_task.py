@@ -11,10 +11,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pytest
+from support.tools import loaded
 
 import separatrix as sx
 from separatrix.cli.main import run
-from separatrix.cli.report.tasks import page, rows
+from separatrix.cli.report.tasks import rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import TASKS, Batch, Family, Task, parse_task
@@ -98,7 +99,7 @@ def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_is_on_the_page() -> None:
-    written = page()
+    written = loaded("pages").tasks_page()
     assert f"\n## toy: {Toy.title}\n" in written
     assert f"| {Toy.title} | n, V |" in written
     assert "| accuracy of level | n=6,V=5 | n=8,V=5 | n=9,V=7 |" in written

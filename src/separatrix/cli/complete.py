@@ -1,79 +1,41 @@
-"""Names that the shell completes: presets, tasks, mechanisms, theorems, experiments. Each takes
-what was typed so far.
-"""
+"""What the shell completes: names of what `list` lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 
 from typer import Context
 
-
-def models(incomplete: str) -> list[str]:
-    """Presets; a file or a spec is not completed."""
-    from separatrix.stacks.architecture.released import PRESETS
-
-    return _beginning(PRESETS, incomplete)
-
-
-def tasks(incomplete: str) -> list[str]:
-    """Tasks of tokens and of words."""
-    from separatrix.tasks import TASKS
-    from separatrix.tasks.text import TEXT_TASKS
-
-    return _beginning([*TASKS, *TEXT_TASKS], incomplete)
-
-
-def mechanisms(incomplete: str) -> list[str]:
-    from separatrix.stacks.mechanisms import MECHANISMS
-
-    return _beginning(MECHANISMS, incomplete)
-
-
-def theorems(incomplete: str) -> list[str]:
-    """Keys of theorems, further statements and counts."""
-    from separatrix.cli.report.theorems import rows
-
-    return _beginning([row["key"] for row in rows()], incomplete)
-
-
-def experiments(incomplete: str) -> list[str]:
-    from separatrix.findings import EXPERIMENTS
-
-    return _beginning(EXPERIMENTS, incomplete)
-
-
-def constructions(incomplete: str) -> list[str]:
-    from separatrix.constructions import CONSTRUCTIONS
-
-    return _beginning(CONSTRUCTIONS, incomplete)
-
-
-def trained(incomplete: str) -> list[str]:
-    """What `train` takes by name: presets and experiments."""
-    return [*models(incomplete), *experiments(incomplete)]
-
-
-def kinds(incomplete: str) -> list[str]:
-    """What `list` lists."""
-    return _beginning(_NAMED, incomplete)
-
-
-def named(context: Context, incomplete: str) -> list[str]:
-    """The names of the kind that stands before."""
-    complete = _NAMED.get(context.params.get("kind") or "")
-    return [] if complete is None else complete(incomplete)
-
-
-_NAMED = {
-    "mechanisms": mechanisms,
-    "tasks": tasks,
-    "presets": models,
-    "theorems": theorems,
-    "constructions": constructions,
-    "experiments": experiments,
+KINDS = {
+    "mechanisms": "token mixers: what they carry and read, what a token costs, other names",
+    "tasks": "what models are asked: sizes, samplers, chance, sources",
+    "presets": "released models known by name, or by their id on the Hugging Face hub",
+    "theorems": "what `analyze` and `reproduce` apply, further statements, counts of prefixes",
+    "constructions": "explicit weights with a proof, and how far each number format carries",
+    "experiments": "what training found, beside what is proved",
 }
+"""Kind -> what its table tells; separatrix.cli.report has a file for each."""
 
 
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+def names(kind: str) -> list[str]:
+    """The first column of a kind's table."""
+    return [
+        next(iter(row.values())) for row in import_module(f"separatrix.cli.report.{kind}").rows()
+    ]
+
+
+def completing(what: str) -> Callable[[Context, str], list[str]]:
+    """What completes a kind; `kinds` themselves; `trained`: what `train` takes by name; `named`: of
+    the kind that stands before. A file or a spec is not completed.
+    """
+
+    def beginning(context: Context, incomplete: str) -> list[str]:
+        found: Iterable[str] = KINDS
+        if what != "kinds":
+            before = context.params.get("kind") or ""
+            kinds = {"trained": ["presets", "experiments"], "named": [before]}.get(what, [what])
+            found = [name for kind in kinds if kind in KINDS for name in names(kind)]
+        return [name for name in found if name.startswith(incomplete)]
+
+    return beginning

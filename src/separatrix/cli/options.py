@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from click.core import ParameterSource
 
-from separatrix.cli import complete
+from separatrix.cli.complete import completing
 from separatrix.cli.groups import COMMANDS, TABLE, former_option
-from separatrix.cli.printing import Answer, print_json, print_text, show
+from separatrix.cli.printing import Answer, Told, print_json, show
+from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import SpecError, Stopped
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Declared(NamedTuple):
             if given:
                 more[end] = kind(given)
         if done := more.pop("complete", ""):
-            more["autocompletion"] = getattr(complete, done)
+            more["autocompletion"] = completing(done)
         if name == "import":
             more["callback"] = _import_all
         whole: Any = GenericAlias(list, kind) if match["many"] else kind
@@ -108,10 +109,11 @@ def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
 
     @wraps(body)
     def run(ctx: typer.Context | None = None, **values: Any) -> None:
-        answer = body(Asked(ctx=ctx, **(defaults | values)))
+        asked = Asked(ctx=ctx, **(defaults | values))
+        answer = body(asked)
         if answer is None:
             return
-        if values["as_json"]:
+        if asked.as_json:
             print_json(answer.to_json())
         else:
             show(answer.document())
@@ -159,18 +161,14 @@ class Where(NamedTuple):
 
     def engine_options(self) -> dict[str, Any]:
         """What `sweep` takes of these."""
-        return {name: getattr(self, name) for name in _OF_ENGINES}
-
-    def say_plan(self, title: str, found: Plan, as_json: bool) -> None:
-        if as_json:
-            print_json(found.to_json())
-            return
-        print_text(title)
-        for name, said in found.rows():
-            print_text(f"  {name:<10}  {said}")
+        names = ("store", "engine", "address", "workers", "device")
+        return {name: getattr(self, name) for name in names}
 
 
-_OF_ENGINES = ("store", "engine", "address", "workers", "device")
+def planned(title: str, found: Plan) -> Told:
+    """What --dry-run says."""
+    rows = [(f"  {name}", said) for name, said in found.rows()]
+    return Told(found.to_json(), Document(Line(title), Table(rows)))
 
 
 def stopped(store: Path) -> Exception:

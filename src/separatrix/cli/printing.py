@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,8 +14,6 @@ from separatrix.core.document import Document, Line, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from separatrix.cli.report.parts import Part
 
 
 class Answer(ABC):
@@ -80,27 +77,9 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Rows with the same keys, as JSON or as a table with the keys as headings. Raises ValueError
-    for rows with different ones.
-    """
-    if as_json:
-        print_json(list(rows))
-        return
-    headings = list(rows[0])
-    if any(list(row) != headings for row in rows):
-        raise ValueError("rows of one table have the same keys in the same order")
-    show(Document(Table([[str(value) for value in row.values()] for row in rows], headings)))
-
-
-def print_description(parts: Iterable[Part], as_json: bool) -> None:
-    """Parts of an explanation: an object with their keys for machines, or headings with indented
-    text.
-    """
-    if as_json:
-        print_json({part.key: {"heading": part.heading, "text": part.text} for part in parts})
-        return
-    show(Document(*(Line(f"{part.heading}\n{indent(part.text, '  ')}") for part in parts)))
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows with the same keys, which are the headings."""
+    return Table([[str(value) for value in row.values()] for row in rows], list(rows[0]))
 
 
 def print_text(text: str) -> None:

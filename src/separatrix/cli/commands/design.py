@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from separatrix.cli.options import Asked, command, stack, tokens
-from separatrix.cli.printing import print_json, show
+from separatrix.cli.printing import Told
+from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
@@ -15,7 +14,7 @@ MOST_IN_A_RANGE = 10_000
 
 
 @command
-def design(asked: Asked) -> None:
+def design(asked: Asked) -> Told:
     """Layouts that could do the tasks within a cache budget, and those that provably do: how many
     reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
     --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
@@ -57,14 +56,9 @@ def design(asked: Asked) -> None:
         from separatrix.cli.report.plots import fronts
 
         fronts(result).write(plot)
-    if asked.as_json:
-        print_json(design_json(result))
-    else:
-        show(design_document(result, context_from=chosen))
-        if plot is not None:
-            typer.echo(f"plot      {plot}")
-    if not result.not_excluded:
-        raise typer.Exit(1)
+    drawn = [] if plot is None else [Line(f"plot      {plot}")]
+    shown = design_document(result, context_from=chosen) + Document(*drawn)
+    return Told(design_json(result), shown, code=int(not result.not_excluded))
 
 
 VARIED = {"state": "states", "window": "windows", "block": "blocks", "topk": "topks"}

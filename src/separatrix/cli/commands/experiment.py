@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from separatrix.cli.options import Asked, Where, stopped
-from separatrix.cli.printing import print_json, print_rows, print_text
+from separatrix.cli.options import Asked, Where, planned, stopped
+from separatrix.cli.printing import Told, print_text, rows_table
+from separatrix.cli.printing import show as print_document
+from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import bar
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from separatrix.findings.results import Results
 
 
-def show(name: str, asked: Asked) -> None:
+def show(name: str, asked: Asked) -> Told | None:
     """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
     contrasted; fails where a claim of its page does not hold.
     """
@@ -34,25 +35,22 @@ def show(name: str, asked: Asked) -> None:
         raise SpecError("--seed says which run --check draws; give both, or neither")
     if rows is None:
         table = _recorded(wanted)
-        if asked.check:
-            _check(wanted, table, asked.seed, as_json)
-        else:
-            _told(wanted, table, out, as_json)
-        return
+        return _check(wanted, table, asked) if asked.check else _told(wanted, table, out, as_json)
     from separatrix.findings.page import cells_data
 
     results = of_lines(rows)
     if as_json:
-        print_json({"experiment": wanted.name, "cells": cells_data(results)})
-    else:
-        try:
-            _print(wanted, results, f"From {rows}, every line checked by its hash.")
-        except UnknownNameError as error:
-            # rows of a plan that is still trained: what they bear is said, and what not
-            print_text(f"The page's sentences are not checked on these rows: {error}")
+        data = {"experiment": wanted.name, "cells": cells_data(results)}
+        return Told(data, Document())
+    try:
+        _print(wanted, results, [f"From {rows}, every line checked by its hash."])
+    except UnknownNameError as error:
+        # rows of a plan that is still trained: what they bear is said, and what not
+        print_text(f"The page's sentences are not checked on these rows: {error}")
+    return None
 
 
-def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> None:
+def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told | None:
     """Trains what an experiment asks for and the store does not have, and shows every seed."""
     from separatrix.findings import experiment
     from separatrix.findings.running import plan, run
@@ -61,8 +59,7 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
     if where.dry_run:
         with bar("trying some steps", shown=not as_json):
             found = plan(wanted, store=where.store, workers=where.workers, device=where.device)
-        where.say_plan(wanted.question, found, as_json)
-        return
+        return planned(wanted.question, found)
     if out is not None:
         # told before hours of training
         check_new(out)
@@ -70,21 +67,19 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
         table = run(wanted, show=not as_json, **where.engine_options())
     except KeyboardInterrupt:
         raise stopped(where.store) from None
-    _told(wanted, table, out, as_json)
+    return _told(wanted, table, out, as_json)
 
 
-def _check(wanted: Experiment, table: Table, seed: int | None, as_json: bool) -> None:
+def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
     from separatrix.findings.checking import check, said
 
-    with bar(f"training a run of {wanted.name} again", shown=not as_json) as told:
-        found = check(table, seed=seed, device="cpu", told=told)
+    with bar(f"training a run of {wanted.name} again", shown=not asked.as_json) as told:
+        found = check(table, seed=asked.seed, device="cpu", told=told)
     text = said(found)
     if found.found == "differs":
         raise CheckFailed(text)
-    if as_json:
-        print_json({"found": found.found, "labels": found.row.labels, "said": text})
-    else:
-        print_text(text)
+    data = {"found": found.found, "labels": found.row.labels, "said": text}
+    return Told(data, Document(Line(text)))
 
 
 def _recorded(wanted: Experiment) -> Table:
@@ -99,7 +94,7 @@ def _recorded(wanted: Experiment) -> Table:
     return table
 
 
-def _told(wanted: Experiment, table: Table, out: Path | None, as_json: bool) -> None:
+def _told(wanted: Experiment, table: Table, out: Path | None, as_json: bool) -> Told | None:
     from separatrix.findings.page import data, made
     from separatrix.findings.picture import write_out
     from separatrix.findings.results import of_table
@@ -108,31 +103,31 @@ def _told(wanted: Experiment, table: Table, out: Path | None, as_json: bool) -> 
     if out is not None:
         write_out(wanted, table, results, out)
     if as_json:
-        print_json(data(wanted, table, results))
-        return
+        return Told(data(wanted, table, results), Document())
     if out is not None:
         print_text(f"written to {out}")
-    _print(wanted, results, made(table))
+    _print(wanted, results, [made(table)])
+    return None
 
 
-def _print(wanted: Experiment, results: Results, source: str) -> None:
+def _print(wanted: Experiment, results: Results, more: list[str]) -> None:
     """Every cell and what was contrasted; then the claims, which fail the command."""
     from separatrix.findings.page import text
 
-    print_text(f"{wanted.title}. {wanted.question}")
-    print_seeds(wanted, results, [source])
+    head = Line(f"{wanted.title}. {wanted.question}")
+    print_document(Document(head, *seeds(wanted, results, more)))
     # last, so that a claim which these rows do not bear hides nothing
     text(wanted, results, {})
 
 
-def print_seeds(wanted: Experiment, results: Results, more: list[str]) -> None:
+def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
     """Every seed, what was contrasted, and notes."""
     from separatrix.findings.page import COLUMNS, contrasts, lines, notes
 
-    typer.echo()
-    if rows := [dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)]:
-        print_rows(rows, False)
-    typer.echo()
-    for one in contrasts(wanted.contrasts, results):
-        print_text(f"- {one.contrast.one} against {one.contrast.other}: {one.said}")
-    print_text("\n".join([*notes(results), *more]))
+    rows = [dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)]
+    said = (
+        f"- {one.contrast.one} against {one.contrast.other}: {one.said}"
+        for one in contrasts(wanted.contrasts, results)
+    )
+    table = [rows_table(rows)] if rows else []
+    return [Heading(), *table, Heading(), *map(Line, [*said, *notes(results), *more])]

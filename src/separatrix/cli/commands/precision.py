@@ -6,22 +6,21 @@ import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import typer
-
 from separatrix.cli.options import Asked
-from separatrix.cli.printing import print_json, print_rows, print_text
+from separatrix.cli.printing import Told, rows_table
+from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import SpecError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
-    from separatrix.constructions.precision import Line
+    from separatrix.constructions.precision import Line as Found
 
 FORMATS = "fp64,fp32,bf16,fp16"
 _SHOWN = 10
 """Tokens of an input that a table shows."""
 
 
-def precision(name: str, asked: Asked) -> None:
+def precision(name: str, asked: Asked) -> Told:
     """The precision map: for each number format the largest size at which a construction is proved
     right on every input, beside the smallest one at which a search finds an input that it answers
     wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
@@ -38,7 +37,7 @@ def precision(name: str, asked: Asked) -> None:
     wanted = [*(asked.formats or FORMATS).split(","), *_of_bits(asked.bits)]
     for one in wanted:
         arithmetic(one)
-    lines: list[Line] = []
+    lines: list[Found] = []
     # an existing folder is refused before anything is computed
     with nullcontext() if out is None else new_folder(out) as folder:
         with bar(f"precision of {name}", shown=not asked.as_json) as advance:
@@ -58,28 +57,21 @@ def precision(name: str, asked: Asked) -> None:
             write_atomic(folder / "precision.json", canonical(data) + "\n")
             for suffix in ("svg", "png"):
                 drawing.write(folder / f"precision.{suffix}")
-    if asked.as_json:
-        print_json(data)
-        return
-    print_text(f"{name}, along {family.size} of {family.text}, up to {most:,}")
-    typer.echo()
-    print_rows([_row(line) for line in lines], False)
-    for line in lines:
-        if line.wrong is not None:
-            typer.echo()
-            print_text(_told(line))
+    parts: list[Part] = [Line(f"{name}, along {family.size} of {family.text}, up to {most:,}")]
+    parts += [Heading(), rows_table([_row(line) for line in lines])]
+    said = [_told(line) for line in lines if line.wrong is not None]
     for reason in dict.fromkeys(line.unrun for line in lines if line.unrun is not None):
-        typer.echo()
         those = ", ".join(line.format for line in lines if line.unrun == reason)
-        print_text(f"{those}: no larger size was run: {reason}")
-    typer.echo()
-    for sentence in plots.said_of_slopes(family, lines, most):
-        print_text(sentence)
+        said.append(f"{those}: no larger size was run: {reason}")
+    for text in said:
+        parts += [Heading(), Line(text)]
+    parts += [Heading(), *map(Line, plots.said_of_slopes(family, lines, most))]
     if out is not None:
-        typer.echo(f"written to {out}")
+        parts.append(Line(f"written to {out}"))
+    return Told(data, Document(*parts))
 
 
-def _row(line: Line) -> dict[str, str]:
+def _row(line: Found) -> dict[str, str]:
     def size(number: int | None) -> str:
         return "none" if number is None else f"{number:,}"
 
@@ -93,7 +85,7 @@ def _row(line: Line) -> dict[str, str]:
     }
 
 
-def _told(line: Line) -> str:
+def _told(line: Found) -> str:
     """The input that is answered wrongly, in a sentence."""
     assert line.wrong is not None
     wrong = line.wrong

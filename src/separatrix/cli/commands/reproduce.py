@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import typer
-
 from separatrix.cli.options import Asked, command
-from separatrix.cli.printing import console, print_json, show
+from separatrix.cli.printing import Told, console
 from separatrix.core.document import Document, Heading, Line, Table
 
 
 @command
-def reproduce(asked: Asked) -> None:
+def reproduce(asked: Asked) -> Told:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command goes on; a new --out begins anew.
     """
@@ -29,15 +27,12 @@ def reproduce(asked: Asked) -> None:
         workers=asked.workers,
         show=not asked.as_json,
     )
-    report = out / "report.html"
-    evidence = out / "evidence.json"
-    if asked.as_json:
-        print_json({"report": str(report), "evidence": str(evidence), "cells": body["cells"]})
-        return
-    show(results_document(body, ascii_only=console().options.ascii_only))
-    typer.echo(f"report    {report}")
-    typer.echo(f"evidence  {evidence}")
-    typer.echo(f"check it  separatrix verify {evidence}")
+    report, evidence = str(out / "report.html"), str(out / "evidence.json")
+    check = f"separatrix verify {evidence}"
+    files = [("report", report), ("evidence", evidence), ("check it", check)]
+    shown = results_document(body, ascii_only=console().options.ascii_only)
+    data = {"report": report, "evidence": evidence, "cells": body["cells"]}
+    return Told(data, shown + Document(Table(files)))
 
 
 def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False) -> Document:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from separatrix.cli.options import Asked, command, only
-from separatrix.cli.printing import print_json, print_text, show, width
+from separatrix.cli.printing import Told, width
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ WORDS = {
 
 
 @command
-def runs(asked: Asked) -> None:
+def runs(asked: Asked) -> Told | None:
     """The training runs of a store: listed; one of them shown, with its curve and what is proved
     beside it; written to a file; or summed up, the best learning rate of each cell and every seed.
     Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
@@ -51,16 +51,18 @@ def runs(asked: Asked) -> None:
         raise SpecError(f"`runs {action}` takes other words: separatrix {example}")
     kept = TAKES[action] if action == "upgrade" else ("store", *TAKES[action])
     only(asked.ctx, f"runs {action}", kept)
+    if action == "show":
+        return _show(others[0], asked.store)
+    if action == "summary":
+        return summed(_summary(asked.store, asked.sweep))
+    files = [Path(one) for one in others]
     if action == "list":
         _list(asked)
-    elif action == "show":
-        _show(others[0], asked.store, asked.as_json)
     elif action == "export":
-        _export([Path(one) for one in others], asked.store, asked.sweep, asked.status)
-    elif action == "upgrade":
-        _upgrade(Path(others[0]), Path(others[1]))
+        _export(files, asked.store, asked.sweep, asked.status)
     else:
-        print_summary(_summed(asked.store, asked.sweep), asked.as_json)
+        _upgrade(*files)
+    return None
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -108,17 +110,14 @@ def print_lines(lines: list[str]) -> None:
     typer.echo("\n".join(map(printable, lines)))
 
 
-def _show(key: str, store: Path, as_json: bool) -> None:
+def _show(key: str, store: Path) -> Told:
     with opened(store) as kept:
         row = kept.run(key.strip().lower())
         metrics = kept.metrics(row.key)
         earlier = kept.earlier(row.key)
     from separatrix.cli.report.run import description, plain
 
-    if as_json:
-        print_json(plain(row, metrics, earlier))
-        return
-    show(description(row, metrics, earlier, width()))
+    return Told(plain(row, metrics, earlier), description(row, metrics, earlier, width()))
 
 
 def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
@@ -148,7 +147,7 @@ def _upgrade(old: Path, new: Path) -> None:
 
     count, damaged = upgrade(old, new)
     left = f"; left out, for they are damaged: {', '.join(damaged)}" if damaged else ""
-    print_text(f"{count:,} runs written to {new}, and {old} is as it was{left}")
+    typer.echo(f"{count:,} runs written to {new}, and {old} is as it was{left}")
 
 
 def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
@@ -160,11 +159,11 @@ def _write_page(files: list[Path], store: Path, sweep: str | None, status: str |
         raise SpecError(f"{out}: a page sums a whole sweep up; leave {others or '--status'} out")
     if out.exists():
         raise OutputError(f"{out}: the file exists; remove it or choose another name")
-    write_atomic(out, markdown(_summed(store, sweep)))
+    write_atomic(out, markdown(_summary(store, sweep)))
     typer.echo(f"the summary written to {out}")
 
 
-def _summed(store: Path, sweep: str | None) -> Summary:
+def _summary(store: Path, sweep: str | None) -> Summary:
     """What a sweep shows; its store's only one where none is named."""
     from separatrix.training.sweeps.statistics import summary
 
@@ -173,14 +172,11 @@ def _summed(store: Path, sweep: str | None) -> Summary:
     return summary(name, store)
 
 
-def print_summary(found: Summary, as_json: bool) -> None:
-    """What a sweep shows, as data or as tables with the notes that belong to them."""
+def summed(found: Summary, code: int = 0) -> Told:
+    """What a sweep shows, and the notes that belong to it."""
     from separatrix.cli.report import sweeps as tables
 
-    if as_json:
-        print_json(tables.data(found))
-        return
-    show(tables.document(found))
+    return Told(tables.data(found), tables.document(found), code)
 
 
 def _only_sweep(kept: Store) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from separatrix.cli.options import Asked, command, joined, only, options_of, split_sizes
-from separatrix.cli.printing import Answer, print_description, print_json, print_rows, print_text
+from separatrix.cli.printing import Answer, Told, rows_table
+from separatrix.core.document import Document, Line, Plot
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
@@ -32,7 +31,7 @@ OWN = {
 
 
 @command
-def task(asked: Asked) -> Answer | None:
+def task(asked: Asked) -> Answer:
     """One task: explained; a few instances; shortcuts tried on it (exit code 1 if one guesses it);
     written as files; or asked of a model in a folder: trained or constructed here, or any causal
     language model of transformers (extra hf). `results` prints such answers, and those of
@@ -60,18 +59,17 @@ def task(asked: Asked) -> Answer | None:
     if action == "evaluate":
         return _evaluate(name, beside, folders[0], asked)
     actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
-    actions[action](joined(name, beside, options_of(asked.ctx)), asked)
-    return None
+    return actions[action](joined(name, beside, options_of(asked.ctx)), asked)
 
 
-def _show(text: str, asked: Asked) -> None:
-    from separatrix.cli.report.parts import keyed
+def _show(text: str, asked: Asked) -> Told:
+    from separatrix.cli.commands.listing import explained
     from separatrix.cli.report.tasks import describe
 
-    print_description(keyed(describe(text.partition(":")[0])), asked.as_json)
+    return explained(describe(text.partition(":")[0]))
 
 
-def _sample(text: str, asked: Asked) -> None:
+def _sample(text: str, asked: Asked) -> Told:
     """Instances, inputs over targets."""
     import numpy as np
 
@@ -88,12 +86,8 @@ def _sample(text: str, asked: Asked) -> None:
         if labels:
             raise SpecError(f"{made.spec}: a task in words has no token ids; leave {LABELS} out")
         items = made.sample(number, rng)
-        _print(
-            asked.as_json,
-            [item._asdict() for item in items],
-            lambda: "\n\n".join(f"{item.prompt} {made.target(item)}" for item in items),
-        )
-        return
+        told = "\n\n".join(f"{item.prompt} {made.target(item)}" for item in items)
+        return Told([item._asdict() for item in items], _drawn(told.split("\n")))
     if made.length > 100_000:
         raise SizeError(
             f"{made.spec}: {made.length:,} tokens are too many to look at; choose smaller sizes, or"
@@ -115,35 +109,31 @@ def _sample(text: str, asked: Asked) -> None:
     def shown(answer: int) -> str:
         return "." if answer < 0 and not labels else str(answer)
 
-    _print(
-        asked.as_json,
-        data,
-        lambda: "\n".join(
-            _over((heads[0], [str(token) for token in row]), (heads[1], [*map(shown, own)]))
-            for row, own in pairs
-        ),
+    lines = (
+        line
+        for row, own in pairs
+        for line in _over((heads[0], [*map(str, row)]), (heads[1], [*map(shown, own)]))
     )
+    return Told(data, _drawn([*lines]))
 
 
-def _print(as_json: bool, data: Any, text: Callable[[], str]) -> None:
-    if as_json:
-        print_json(data)
-    else:
-        typer.echo(text())
+def _drawn(lines: Sequence[str]) -> Document:
+    """Lines as they are, however long."""
+    return Document(Plot("instances", lines))
 
 
-def _over(*lines: tuple[str, Sequence[str]]) -> str:
+def _over(*lines: tuple[str, Sequence[str]]) -> list[str]:
     """Titled rows of words above each other, each word in the column of its position."""
     widths = [max(map(len, column)) for column in zip(*(words for _, words in lines), strict=True)]
     longest = max(len(title) for title, _ in lines)
-    return "\n".join(
+    return [
         f"{title:<{longest}}  "
         + " ".join(word.rjust(wide) for word, wide in zip(words, widths, strict=True))
         for title, words in lines
-    )
+    ]
 
 
-def _audit(text: str, asked: Asked) -> None:
+def _audit(text: str, asked: Asked) -> Told:
     """Shortcuts against the level that each may reach."""
     from separatrix.tasks import AUDITED, parse_any_task
     from separatrix.tasks.audits import audit, audit_texts, legend, table
@@ -162,15 +152,12 @@ def _audit(text: str, asked: Asked) -> None:
         for done, one in enumerate(texts):
             progress(done, len(texts))
             found.append(audit(parse_any_task(one), seed=asked.seed, fitted=number, tested=number))
-    if asked.as_json:
-        print_json([one.to_json() for one in found])
-    else:
-        print_text("\n\n".join([*map(table, found), legend(found[0])]))
-    if any(one.leaks for one in found):
-        raise typer.Exit(1)
+    said = "\n\n".join([*map(table, found), legend(found[0])])
+    code = int(any(one.leaks for one in found))
+    return Told([one.to_json() for one in found], Document(Line(said)), code)
 
 
-def _export(text: str, asked: Asked) -> None:
+def _export(text: str, asked: Asked) -> Told:
     """Instances as files, each once."""
     from separatrix.tasks import parse_any_task
     from separatrix.tasks.labels import split_labels
@@ -196,16 +183,12 @@ def _export(text: str, asked: Asked) -> None:
             progress=progress,
             labels=labels,
         )
-    if asked.as_json:
-        files = [str(path) for path in made.paths]
-        data = {"task": wanted.spec, "format": format, "rows": made.rows, "files": files}
-        print_json({**data, "sha256": made.sha256})
-        return
+    files = [str(path) for path in made.paths]
+    data = {"task": wanted.spec, "format": format, "rows": made.rows, "files": files}
     told = ", ".join(f"{count:,} {name}" for name, count in made.rows.items())
-    typer.echo(f"{wanted.spec} as {format}: {told}, seed {seed}")
-    for path in made.paths:
-        typer.echo(f"  {path}")
-    typer.echo(f"sha256  {made.sha256}")
+    lines = [f"{wanted.spec} as {format}: {told}, seed {seed}", *(f"  {file}" for file in files)]
+    shown = Document(*map(Line, lines), Line(f"sha256  {made.sha256}"))
+    return Told({**data, "sha256": made.sha256}, shown)
 
 
 def _rows(texts: Sequence[str]) -> dict[str, int]:
@@ -224,7 +207,7 @@ def _rows(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer | None:
+def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
@@ -266,30 +249,25 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
             check_answers(found.model.architecture, one, [(told.right, told.due)], tested)
             counts.append(told)
             advance(len(counts), len(tasks))
-    if asked.as_json:
-        print_json(
-            [
-                {
-                    "task": one.spec,
-                    "tokens": one.length,
-                    "correct": told.correct,
-                    "total": tested,
-                    "interval": list(wilson(told.correct, tested)),
-                    "right": told.right,
-                    "due": told.due,
-                    "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
-                    "bits": told.bits,
-                    "chance": str(one.chance),
-                    "seed": asked.seed,
-                }
-                for one, told in zip(tasks, counts, strict=True)
-            ]
-        )
-        return None
+    data = [
+        {
+            "task": one.spec,
+            "tokens": one.length,
+            "correct": told.correct,
+            "total": tested,
+            "interval": list(wilson(told.correct, tested)),
+            "right": told.right,
+            "due": told.due,
+            "interval_of_answers": list(wilson_of_answers(told.right, told.due, tested)),
+            "bits": told.bits,
+            "chance": str(one.chance),
+            "seed": asked.seed,
+        }
+        for one, told in zip(tasks, counts, strict=True)
+    ]
     made = "trained" if found.trained else "constructed"
-    print_text(f"{found.model.architecture.spec}  {made} for  {found.task}")
-    print_rows(_counted(tasks, counts, tested), False)
-    return None
+    head = Line(f"{found.model.architecture.spec}  {made} for  {found.task}")
+    return Told(data, Document(head, rows_table(_counted(tasks, counts, tested))))
 
 
 def _made_for(name: str, beside: list[str], asked: Asked, own: str) -> list[Task]:

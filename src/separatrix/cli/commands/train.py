@@ -10,9 +10,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from separatrix.cli.commands.runs import print_summary
+from separatrix.cli.commands.runs import summed
 from separatrix.cli.options import (
     STORE,
     Asked,
@@ -21,11 +19,12 @@ from separatrix.cli.options import (
     joined,
     only,
     options_of,
+    planned,
     split_sizes,
     stack,
     stopped,
 )
-from separatrix.cli.printing import print_json, show
+from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
 from separatrix.core.progress import bar, clock, told
@@ -45,7 +44,7 @@ GRIDS = (".yaml", ".yml")
 
 
 @command
-def train(asked: Asked) -> None:
+def train(asked: Asked) -> Told | None:
     """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and task
     evaluate take; every run of a grid, or of an experiment, that the store does not have yet.
     Interrupted, the same command goes on. Examples: train 'full*2 @ heads=1, head_dim=16'
@@ -56,21 +55,20 @@ def train(asked: Asked) -> None:
     if Path(what).suffix in GRIDS:
         _alone([*others, *beside], f"the file {what}")
         only(asked.ctx, "train GRID.yaml", OF_GRID)
-        _grid(Path(what), where, asked)
-    elif not others and _is_experiment(what):
+        return _grid(Path(what), where, asked)
+    if not others and _is_experiment(what):
         from separatrix.cli.commands.experiment import train_experiment
 
         _alone(beside, f"the experiment {what}")
         only(asked.ctx, "train EXPERIMENT", OF_EXPERIMENT)
-        train_experiment(what, where, asked.out, asked.as_json)
-    else:
-        only(asked.ctx, "train STACK TASK", OF_RUN)
-        if len(others) != 1:
-            raise SpecError(
-                f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
-                f" train {quote(what[:60])} eva:n=8,V=16"
-            )
-        _one(what, joined(others[0], beside, options_of(asked.ctx)), asked)
+        return train_experiment(what, where, asked.out, asked.as_json)
+    only(asked.ctx, "train STACK TASK", OF_RUN)
+    if len(others) != 1:
+        raise SpecError(
+            f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
+            f" train {quote(what[:60])} eva:n=8,V=16"
+        )
+    return _one(what, joined(others[0], beside, options_of(asked.ctx)), asked)
 
 
 def _is_experiment(text: str) -> bool:
@@ -84,16 +82,15 @@ def _alone(more: list[str], what: str) -> None:
         raise SpecError(f"{what} says its own tasks; leave {more[0][:60]!r} out")
 
 
-def _grid(file: Path, where: Where, asked: Asked) -> None:
+def _grid(file: Path, where: Where, asked: Asked) -> Told:
     """Every run of a file that the store does not have yet, and what came out."""
-    from separatrix.training.sweeps.sweep import planned
+    from separatrix.training.sweeps.sweep import planned as plan_of
     from separatrix.training.sweeps.sweep import sweep as train_all
 
     if where.dry_run:
         with bar("trying some steps", shown=not asked.as_json):
-            plan = planned(file, store=where.store, workers=where.workers, device=where.device)
-        where.say_plan(plan.name, plan, asked.as_json)
-        return
+            plan = plan_of(file, store=where.store, workers=where.workers, device=where.device)
+        return planned(plan.name, plan)
     try:
         found = train_all(
             file,
@@ -106,18 +103,18 @@ def _grid(file: Path, where: Where, asked: Asked) -> None:
         )
     except KeyboardInterrupt:
         raise stopped(where.store) from None
-    print_summary(found, asked.as_json)
-    if failed := found.count("failed"):
+    failed = found.count("failed")
+    if failed:
         place = "" if where.store == STORE else f" --store {where.store}"
         print(
             f"{failed:,} failed: `separatrix runs list --status failed{place}` shows them,"
             " `separatrix runs show` says why, and --retry tries them again",
             file=sys.stderr,
         )
-        raise typer.Exit(1)
+    return summed(found, code=int(failed > 0))
 
 
-def _one(stack_text: str, task: str, asked: Asked) -> None:
+def _one(stack_text: str, task: str, asked: Asked) -> Told:
     from separatrix.core.evidence.folder import check_new
     from separatrix.tasks import parse_task
 
@@ -138,12 +135,9 @@ def _one(stack_text: str, task: str, asked: Asked) -> None:
     trained = _trained(run, file, device=place, compile=asked.compile, shown=not asked.as_json)
     trained.save(out)
     file.unlink(missing_ok=True)
-    if asked.as_json:
-        record = trained.measurement.envelope()
-        outcome = trained.outcome.to_json()
-        print_json({"folder": str(out), "outcome": outcome, "record": record})
-        return
-    show(_document(trained, out))
+    record, outcome = trained.measurement.envelope(), trained.outcome.to_json()
+    data = {"folder": str(out), "outcome": outcome, "record": record}
+    return Told(data, _document(trained, out))
 
 
 def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:

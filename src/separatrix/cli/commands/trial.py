@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from separatrix.cli.commands.experiment import print_seeds
+from separatrix.cli.commands.experiment import seeds
 from separatrix.cli.options import Asked, Where, command, stopped
-from separatrix.cli.printing import print_json, print_text
+from separatrix.cli.printing import Told, show
+from separatrix.core.document import Document, Line
 from separatrix.core.errors import SizeError
 from separatrix.core.progress import bar
 
 
 @command
-def trial(asked: Asked) -> None:
+def trial(asked: Asked) -> Told:
     """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
     full)*2' 'gdn*7 + full' --task recall --hours 2
@@ -35,20 +36,17 @@ def trial(asked: Asked) -> None:
     with bar("trying some steps", shown=not as_json):
         plan = found.plan(store=where.store, workers=where.workers, device=where.device)
     memory = found.memory(plan)
-    if not as_json:
-        for rule in found.rules():
-            print_text(f"- {rule}")
-        time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
-        runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
-        print_text(f"- {runs}; {time}, about {format_bytes(8 * memory)} of memory")
     short = found.short(plan, asked.hours)
+    time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
+    runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
+    rules = [*found.rules(), f"{runs}; {time}, about {format_bytes(8 * memory)} of memory"]
     if where.dry_run:
-        if as_json:
-            said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory}
-            print_json({**said, "short": short})
-        elif short:
-            print_text(f"- {short}")
-        return
+        said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory, "short": short}
+        lines = [*rules, *([short] if short else [])]
+        return Told(said, Document(*(Line(f"- {line}") for line in lines)))
+    if not as_json:
+        # before hours of training
+        show(Document(*(Line(f"- {rule}") for rule in rules)))
     if short:
         raise SizeError(short)
     try:
@@ -59,8 +57,7 @@ def trial(asked: Asked) -> None:
     results = of_table(table)
     if out is not None:
         write_out(experiment, table, with_curves(experiment, results, where.store), out)
-    if as_json:
-        said = {"rules": found.rules(), "remarks": found.remarks(table, results)}
-        print_json({**data(experiment, table, results), **said})
-        return
-    print_seeds(experiment, results, found.remarks(table, results))
+    remarks = found.remarks(table, results)
+    said = {"rules": found.rules(), "remarks": remarks}
+    shown = Document(*seeds(experiment, results, remarks))
+    return Told({**data(experiment, table, results), **said}, shown)

@@ -4,12 +4,10 @@ how far each number format is proved to carry it. `tools/constructions.py` recor
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from separatrix.core.document.markdown import table
 from separatrix.core.errors import EvidenceError, UnknownNameError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, json_object
@@ -111,18 +109,6 @@ class Recorded:
     seconds: float
     rows: tuple[Row, ...]
 
-    def text(self) -> str:
-        """The content of the file: a row a line, so that a change shows what changed."""
-        envelope = enveloped(KIND, to_plain(asdict(self)))
-        body = envelope.pop("body")
-        rows = ",\n".join(canonical(row) for row in body.pop("rows"))
-        return f'{{"body": {{{_inside(body)}, "rows": [\n{rows}\n]}}, {_inside(envelope)}}}\n'
-
-
-def _inside(fields: dict[str, Any]) -> str:
-    """An object as JSON, without its braces."""
-    return json.dumps(fields, sort_keys=True)[1:-1]
-
 
 def read_recorded(path: Path = FILE) -> Recorded:
     """The figures of the package. Raises EvidenceError where the file is missing, edited or of
@@ -178,14 +164,3 @@ def describe(name: str) -> list[tuple[str, str]]:
             ("written", f"separatrix construct {row.task} --kind {name} --out model/"),
         ]
     return parts
-
-
-def page() -> str:
-    """The recorded table, its legend and where it comes from, as docs/constructions.md has it."""
-    recorded = read_recorded()
-    made = (
-        f"Derived by `{recorded.command}` at commit {recorded.commit[:12]}, {recorded.date}."
-        " A test derives rows again."
-    )
-    cells = [list(row.cells().values()) for row in recorded.rows]
-    return f"{table(COLUMNS, cells)}\n\n{NOTE}\n\n{made}\n"

@@ -1,4 +1,4 @@
-"""The token mixers as a table, one by one, and as the page docs/mechanisms.md; no torch.
+"""The token mixers as a table and one by one; no torch.
 
 Everything is said by the classes of mechanisms; here it is only printed. The maths of a mixer is
 the docstrings of its file in mixers/, read without importing it.
@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from separatrix.cli.report.parts import paged, section, slug
 from separatrix.core.numbers.amounts import format_count
 from separatrix.stacks.architecture import MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms import ALSO_CALLED, mechanism_named
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
-_SIZES = "sizes and their defaults"
-_COMMON = "Sizes of several mechanisms"
+SIZES = "sizes and their defaults"
+"""Heading of the sizes of a mechanism."""
 
 
 def rows() -> list[dict[str, str | int | None]]:
@@ -84,7 +82,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     parts = [
         (f"{name}: {cls.title}", maths),
         ("mixer", mixer),
-        (_SIZES, "\n".join(sizes)),
+        (SIZES, "\n".join(sizes)),
         (
             "numbers carried (after t tokens)",
             _with_convolution(cls, facts.carried) if facts else "",
@@ -99,57 +97,19 @@ def describe(name: str) -> list[tuple[str, str]]:
     return [(heading, text) for heading, text in parts if text]
 
 
-def page() -> str:
-    """docs/mechanisms.md: sizes of several mechanisms stand before all of them, what a family
-    shares at the first of it.
-    """
-    table = brief(wide=True)
-    names = list(table[0])
-    lines = [
-        "# The mechanisms",
-        "",
-        (
-            "Written by `separatrix list mechanisms --markdown` from the code; a test compares. One"
-            " mechanism: `separatrix list mechanisms gdn`."
-        ),
-        "",
-        f"{NOTE[0].upper()}{NOTE[1:]}.",
-        "",
-        f"| {' | '.join(names)} |",
-        f"|{'---|' * len(names)}",
-        *(f"| {' | '.join(row.values())} |" for row in table),
-    ]
-    told = {name: describe(name) for name in MECHANISMS}
-    counts = Counter(line for parts in told.values() for line in dict(parts)[_SIZES].split("\n"))
-    common = [line for line, count in counts.items() if count > 2]
-    lines += ["", f"## {_COMMON}", "", "```text", *common, "```"]
-    firsts: dict[str, str] = {}
-    for name, ((title, text), *parts) in told.items():
-        sizes = dict(parts)[_SIZES].split("\n")
-        shared = ", ".join(line.partition(" ")[0] for line in sizes if line in common)
-        own = "\n".join(line for line in sizes if line not in common)
-        parts = [(head, own if head == _SIZES else said) for head, said in parts]
-        parts.insert(1, ("sizes as others have them", f"[{shared}](#{slug(_COMMON)})"))
-        for family in _maths(name)[1]:
-            first = firsts.setdefault(family, title)
-            if first != title and family in text:
-                text = text.replace(family, "").strip() or f"{MECHANISMS[name].title}."
-                parts.insert(0, ("the family's maths", f"[{first}](#{slug(first)})"))
-        lines += section([(title, text), *((head, said) for head, said in parts if said)])
-    return paged(lines)
-
-
 def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, in a family behind those of
     the classes; "" if there is none.
     """
-    own, shared = _maths(name)
+    own, shared = maths(name)
     title = f"{MECHANISMS[name].title}."
     return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
 
 
-def _maths(name: str) -> tuple[list[str], list[str]]:
-    """The docstrings of classes in families, and those of files."""
+def maths(name: str) -> tuple[list[str], list[str]]:
+    """The docstrings of classes in families, and those of files, for a page that says once what a
+    family shares.
+    """
     texts: dict[str, list[str]] = {}
     for known, (module, cls) in _mixer_classes():
         if known == name:

@@ -25,16 +25,13 @@ _STATUS = re.compile(rf"\b({'|'.join(STATUSES)})\b")
 def document(parts: Iterable[Part], said: Callable[[str], str] = str) -> str:
     """The elements of parts, one below the other, their texts as `said`."""
 
-    def inside(text: str) -> str:
-        return "\n".join(map(said, text.split("\n")))
-
-    return "\n".join(element for part in parts for element in _elements(part, inside))
-
-
-def _elements(part: Part, said: Callable[[str], str]) -> Iterator[str]:
     def inline(text: str) -> str:
-        return marked(said(text))
+        return marked("\n".join(map(said, text.split("\n"))))
 
+    return "\n".join(element for part in parts for element in _elements(part, inline))
+
+
+def _elements(part: Part, inline: Callable[[str], str]) -> Iterator[str]:
     match part:
         case Heading():
             if part.text:
