@@ -165,7 +165,7 @@ def use(wheel: Path, folder: Path) -> None:
         (["list", "experiments"], "recorded"),
         (["reproduce", "--help"], "Usage: separatrix reproduce"),
         (
-            ["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva", "-n", "8"],
+            ["refute", "linear @ heads=1, head_dim=2, p3", "--task", "eva:n=8"],
             "right answer",
         ),
         (["verify", "certificate.json"], "holds: 1 certificate"),

@@ -107,8 +107,8 @@ def test_no_option_of_today_is_called_a_former_one() -> None:
         ("tasks show eva", "list tasks eva"),
         ("tasks sample eva:n=8 --number 1", "task eva:n=8 sample --number 1"),
         (
-            "tasks export eva --n 4 --train 100 --format hf --out d",
-            "task eva export --n 4 --rows train=100 --format hf --out d",
+            "tasks export eva:n=4 --train 100 --format hf --out d",
+            "task eva:n=4 export --rows train=100 --format hf --out d",
         ),
         ("audit twosum --tested 400", "task twosum audit --number 400"),
         ("evaluate d --task eva:n=4 --n 4,8", "task eva:n=4 evaluate d --n 4,8"),

@@ -106,7 +106,7 @@ def test_it_is_on_the_page() -> None:
 
 
 def test_it_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, "task", "toy", "sample", "--n", "4", "--V", "3", "--number", "1", "--json")
+    out = said(capsys, "task", "toy:n=4,V=3", "sample", "--number", "1", "--json")
     (one,) = json.loads(out)
     assert one["target"] == sum(one["tokens"]) % 3
     assert parse_task("toy:n=4,V=3") == Toy(n=4, V=3)

@@ -4,7 +4,6 @@ is wrong, or None.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import re
 from collections.abc import Iterator
@@ -136,22 +135,6 @@ def all_options(
     return _options(command, context).union(*(all_options(one, context) for one in below))
 
 
-@cache
-def sizes() -> frozenset[str]:
-    """What the sizes of tasks are called, in fields and in the texts that explain them."""
-    from separatrix.tasks import TASKS
-    from separatrix.tasks.text import TEXT_TASKS
-
-    kinds = [*TASKS.values(), *TEXT_TASKS.values()]
-    fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
-    return frozenset(fields | {"n", "order", "thought"})
-
-
-def _is_size(option: str) -> bool:
-    name = option.lstrip("-")
-    return name in sizes() or re.fullmatch(r"n_\d+", name) is not None
-
-
 def wrong_command(code: str) -> str | None:
     """What is no command or no option in the arguments of `separatrix`, or in an option that
     stands alone.
@@ -180,8 +163,6 @@ def _wrong_one(code: str) -> str | None:
         context = click.Context(command, info_name=name, parent=context, **command.context_settings)
         known = _options(command, context)
     unknown = [option for option in _OPTION.findall(" ".join(words)) if option not in known]
-    if command.context_settings.get("ignore_unknown_options"):
-        unknown = [option for option in unknown if not _is_size(option)]
     return (
         f"{unknown[0]} is no option of {context.command_path}{_near(unknown[0], known)}"
         if unknown

@@ -30,11 +30,11 @@ from separatrix.cli.commands.task import task
 from separatrix.cli.commands.train import train
 from separatrix.cli.commands.trial import trial
 from separatrix.cli.groups import EXAMPLES, Commands, former_option
-from separatrix.cli.options import SIZES
 from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printable
 
 BROKEN = 70
 INTERRUPTED = 130
+OF_TASKS = ("train", "task", "construct", "refute")
 MOST_SHOWN = 2_000
 """Letters of an error that are printed."""
 typer.core.HAS_RICH = False  # with it typer escapes the brackets of its plain help, too
@@ -73,11 +73,11 @@ app.command()(analyze)
 app.command()(compare)
 app.command()(design)
 app.command()(trial)
-app.command(context_settings=SIZES)(train)
+app.command()(train)
 app.command()(runs)
-app.command(context_settings=SIZES)(task)
-app.command(context_settings=SIZES)(construct)
-app.command(context_settings=SIZES)(refute)
+app.command()(task)
+app.command()(construct)
+app.command()(refute)
 app.command()(verify)
 app.command("list")(list_)
 app.command()(explore)
@@ -131,6 +131,8 @@ def _misused(error: click.ClickException) -> str:
         hint := former_option(command, error.option_name)
     ):
         return f"{error.option_name}: {hint}"
+    if isinstance(error, click.NoSuchOption) and command in OF_TASKS and not error.possibilities:
+        return f"{message}; sizes stand in the text of a task: seqcomp:L=2,n=64"
     if isinstance(error, click.MissingParameter) and command in EXAMPLES:
         return f"{message} For example: separatrix {EXAMPLES[command]}"
     more = f"`separatrix {command} --help`" if command in EXAMPLES else "`separatrix --help`"

@@ -1,4 +1,4 @@
-"""Options and arguments of commands, read from the table commands.toml, and sizes of tasks."""
+"""Options and arguments of commands, read from the table commands.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 from click.core import ParameterSource
 
 from separatrix.cli.complete import completing
-from separatrix.cli.groups import COMMANDS, TABLE, former_option
+from separatrix.cli.groups import COMMANDS, TABLE
 from separatrix.cli.printing import Answer, Told, print_json, show
 from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import SpecError, Stopped
@@ -232,44 +232,6 @@ def _read_input() -> str:
     return text
 
 
-# Sizes of a task beside its name: `eva --n 64`, `eva -n 64`, `eva --n=64` and `eva:n=64` are alike.
-
-SIZES = {"allow_extra_args": True, "ignore_unknown_options": True}
-"""Settings of a command that takes sizes of a task as further arguments."""
-
-
-def with_sizes(text: str, context: typer.Context) -> str:
-    """A task's text with the sizes that stand beside it on the command line."""
-    _check_former(context.args, str(context.info_name))
-    return joined(text, context.args, options_of(context))
-
-
-def split_sizes(words: Sequence[str], command: str) -> tuple[list[str], list[str]]:
-    """The words of a command line that stand for themselves, and those that give sizes of a task:
-    ["eva", "--n", "8", "sample"] are ["eva", "sample"] and ["--n", "8"]. Raises SpecError for an
-    option that the command had once.
-    """
-    _check_former(words, command)
-    own: list[str] = []
-    sizes: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if not word.startswith("-") or word == STDIN:
-            own.append(word)
-            continue
-        sizes.append(word)
-        if "=" not in word and rest:
-            sizes.append(rest.pop(0))
-    return own, sizes
-
-
-def _check_former(words: Iterable[str], command: str) -> None:
-    for word in words:
-        if word.startswith("--") and (hint := former_option(command, word)):
-            raise SpecError(f"{word}: {hint}")
-
-
 def given(context: typer.Context) -> list[str]:
     """The parameters of a command that were given."""
     names = [str(one.name) for one in context.command.params]
@@ -287,41 +249,3 @@ def only(context: typer.Context, what: str, taken: Iterable[str]) -> None:
         if option.startswith("-") and name not in (*taken, "as_json", "imports"):
             takes = ", ".join(options[one] for one in taken) or "no options of its own"
             raise SpecError(f"{option} says nothing to `{what}`, which takes {takes}")
-
-
-def options_of(context: typer.Context) -> list[str]:
-    """The long options of a command, without dashes."""
-    found = (option for param in context.command.params for option in param.opts)
-    return [option.removeprefix("--") for option in found if option.startswith("--")]
-
-
-def joined(text: str, more: Sequence[str], options: Iterable[str] = ()) -> str:
-    """A task's text with the sizes of further arguments: ["--L", "3", "-n", "64"] or ["--L=3"]
-    adds L=3,n=64.
-
-    Raises SpecError for anything else, and for a misspelt name of one of the command's `options`.
-    """
-    import difflib
-
-    sizes = []
-    rest = list(more)
-    while rest:
-        word = rest.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("-") or not name:
-            raise SpecError(
-                f"'{word}' is no size of the task; write sizes as --n 64, or in the text:"
-                f" {text.partition(':')[0]}:n=64"
-            )
-        # short names are sizes (n, V, k), so that only long ones can be misspelt options
-        near = difflib.get_close_matches(name, options, n=1, cutoff=0.7) if len(name) > 3 else []
-        if near:
-            raise SpecError(f"{word} is no option. Did you mean --{near[0]}?")
-        if not equals:
-            if not rest:
-                raise SpecError(f"{word} needs a value; write --{name.rstrip('0123456789')} 64")
-            value = rest.pop(0)
-        sizes.append(f"{name}={value}")
-    from separatrix.tasks.base.described import add_sizes
-
-    return add_sizes(text, sizes)

@@ -44,8 +44,8 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["analyze", "full", "--contxt", "5"], "--contxt"),
         (["analyse", "full"], "analyse"),
         (["construct", "eva:n=0", "--out", "x"], "n is 0"),
-        (["construct", "seqcomp", "--L", "3", "-n", "5", "--out", "x"], "the smallest is 16"),
-        (["construct", "evaa", "-n", "5", "--out", "x"], "Did you mean 'eva'?"),
+        (["construct", "seqcomp:L=3,n=5", "--out", "x"], "the smallest is 16"),
+        (["construct", "evaa:n=5", "--out", "x"], "Did you mean 'eva'?"),
         pytest.param(
             ["construct", "twosum:n=8,M=6000", "--arch", "full(head_dim=4)", "--out", "x"],
             "5,7",
@@ -53,10 +53,12 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         ),
         (["construct", "eva:n=8", "--arch", "gdn*2", "--out", "x"], "full"),
         (["refute", "linear", "--task", "eva"], "size n is missing"),
-        (["refute", "linear", "--task", "eva", "-n", "100000000"], "use a smaller n"),
-        (["construct", "eva", "-n", "100000000", "--out", "x"], "use a smaller n"),
+        (["refute", "linear", "--task", "eva:n=100000000"], "use a smaller n"),
+        (["construct", "eva:n=100000000", "--out", "x"], "use a smaller n"),
         (["list", "theorems", "VIII"], "unknown theorem 'VIII'"),
         (["list", "mechanisms", "gnd"], "Did you mean 'gdn'?"),
+        (["construct", "eva", "-n", "5", "--out", "x"], "seqcomp:L=2,n=64"),
+        (["task", "eva", "sample", "--V=4"], "seqcomp:L=2,n=64"),
         (["verify", "no-such-file"], "no such file"),
         (["reproduce", "--config", "qwen4"], "qwen4"),
     ],
@@ -107,9 +109,7 @@ def test_a_certificate_from_search_to_check(
                 "refute",
                 "linear @ heads=1, head_dim=2, p3",
                 "--task",
-                "eva",
-                "-n",
-                "8",
+                "eva:n=8",
                 "--out",
                 str(file),
             ]
@@ -131,9 +131,7 @@ def test_not_found_exits_with_1(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         "refute",
         "linear @ heads=2, head_dim=8, p16",
         "--task",
-        "eva",
-        "-n",
-        "8",
+        "eva:n=8",
         "--budget",
         "0.5",
         "--out",
@@ -149,12 +147,7 @@ def test_not_found_exits_with_1(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 def test_a_construction_from_weights_to_check(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert (
-        run(
-            ["construct", "seqcomp", "--L", "2", "-n", "32", "--out", str(tmp_path / "m"), "--json"]
-        )
-        == 0
-    )
+    assert run(["construct", "seqcomp:L=2,n=32", "--out", str(tmp_path / "m"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["record"]["kind"] == "construction"
     assert run(["verify", str(tmp_path / "m")]) == 0
     assert "holds: 1 construction" in capsys.readouterr().out
@@ -162,9 +155,7 @@ def test_a_construction_from_weights_to_check(
 
 def test_an_output_in_the_way(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "m").write_text("a file")
-    assert "exists already" in fails(
-        capsys, "construct", "eva", "-n", "4", "--out", str(tmp_path / "m")
-    )
+    assert "exists already" in fails(capsys, "construct", "eva:n=4", "--out", str(tmp_path / "m"))
     assert (tmp_path / "m").read_text() == "a file"
 
 

@@ -1,5 +1,5 @@
 """What may be typed: models by their ids on the hub or from standard input, contexts with k and M,
-sizes of tasks in every way, names without `show`, and what is suggested for a wrong case.
+names without `show`, and what is suggested for a wrong case.
 """
 
 from __future__ import annotations
@@ -7,19 +7,14 @@ from __future__ import annotations
 import io
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 from support.each import each
 from support.hf_configs import NEMOTRON
 
-from separatrix import cli, constructions
 from separatrix.cli.main import run
-from separatrix.cli.options import joined
-from separatrix.core.errors import SpecError
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import file as limits
 from separatrix.stacks.mechanisms import ALSO_CALLED, MECHANISMS
@@ -188,7 +183,7 @@ def test_a_task_alone_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (("analyze", "full", "--set", "Fulll.heads=2"), "Did you mean 'full'?"),
         (("analyze", "full", "--set", "full.Heads=2"), "Did you mean 'heads'?"),
         (("task", "EVA", "audit"), "Did you mean 'eva'?"),
-        (("refute", "full", "--task", "Eva", "-n", "4"), "Did you mean 'eva'?"),
+        (("refute", "full", "--task", "Eva:n=4"), "Did you mean 'eva'?"),
     ],
 )
 def test_what_is_suggested(
@@ -235,66 +230,9 @@ def test_json_keys_are_no_headings(
     assert all(set(part) == {"heading", "text"} for part in data.values())
 
 
-# Sizes of a task
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        ["twosum:n=8,M=16"],
-        ["twosum:n=8", "-M", "16"],
-        ["twosum", "-n", "8", "-M", "16"],
-        ["twosum", "--n", "8", "--M", "16"],
-        ["twosum", "--n=8", "-M", "16"],
-    ],
-)
-@pytest.mark.parametrize("command", ["sample", "audit", "construct", "refute"])
-def test_sizes_are_written_in_any_way(
-    command: str, sizes: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    # what is imported for the first time while it is replaced would keep the replacement
-    for room in (constructions, cli):
-        for module in walk_packages(room.__path__, f"{room.__name__}."):
-            import_module(module.name)
-    seen = []
-
-    def parse(text: str) -> Any:
-        seen.append(text)
-        raise SpecError("seen")
-
-    monkeypatch.setattr("separatrix.tasks.parse_task", parse)
-    monkeypatch.setattr("separatrix.tasks.parse_any_task", parse)
-    monkeypatch.setattr("separatrix.tasks.audits.audit_texts", lambda text, **_: parse(text))
-    used = {
-        "refute": ["refute", "full", "--task", *sizes, "--out", "there"],
-        "construct": ["construct", *sizes, "--out", "there"],
-    }
-    assert run(used.get(command, ["task", *sizes, command])) == 2
-    assert seen == ["twosum:n=8,M=16"]
-
-
-@each(
-    "more, said",
-    [
-        (["8"], "'8' is no size of the task"),
-        (["--n"], "--n needs a value"),
-        (["--budgt", "5"], "--budgt is no option. Did you mean --budget?"),
-        (["--", "5"], "'--' is no size"),
-    ],
-)
-def test_bad_sizes(more: list[str], said: str) -> None:
-    with pytest.raises(SpecError, match=said):
-        joined("eva", more, ["budget", "seed"])
-
-
 def test_a_misspelt_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Did you mean --budget?" in refused(
-        capsys, "refute", "full", "--task", "eva:n=4", "--budgt", "5"
-    )
-    assert "Did you mean --arch?" in refused(
-        capsys, "construct", "eva:n=4", "--out", "x", "--arhc", "full"
-    )
+    assert "--budget" in refused(capsys, "refute", "full", "--task", "eva:n=4", "--budgt", "5")
+    assert "--arch" in refused(capsys, "construct", "eva:n=4", "--out", "x", "--arhc", "full")
 
 
 # compare

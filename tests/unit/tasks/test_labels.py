@@ -103,5 +103,5 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["task", f"{MQAR},labels=tokens", "sample", "--json", "--number", "2"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [labelled(MQAR, row["input_ids"]) for row in rows] == [row["labels"] for row in rows]
-    assert run(["task", MQAR, "sample", "--labels", "tokens", "--number", "1"]) == 0
+    assert run(["task", f"{MQAR},labels=tokens", "sample", "--number", "1"]) == 0
     assert capsys.readouterr().out.startswith("input_ids  ")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from separatrix.cli.commands.checkpoints import said_of, stock_json, write_stock
-from separatrix.cli.options import Asked, command, stack, with_sizes
+from separatrix.cli.options import Asked, command, stack
 from separatrix.cli.printing import Answer, Told
 from separatrix.cli.proofs import built_as, formats_named, limits_of, number_or_stock
 from separatrix.core.document import Document, Line, Part
@@ -24,12 +24,12 @@ MOST_DESCRIBED = 9
 @command
 def construct(asked: Asked) -> Answer:
     """Explicit weights that answer every input of the size, with a proof. Example: construct
-    seqcomp --L 3 -n 4096 --out model/
+    seqcomp:L=3,n=4096 --out model/
     """
     from separatrix.core.evidence.folder import new_folder
     from separatrix.tasks import parse_task
 
-    wanted = parse_task(with_sizes(asked.task, asked.ctx))
+    wanted = parse_task(asked.task)
     held = stack(asked.arch) if asked.arch else None
     number, stock = number_or_stock(asked.format)
     unproved = asked.formats == "none"
@@ -70,7 +70,7 @@ def refute(asked: Asked) -> Answer:
     from separatrix.core.numbers.amounts import parse_bits
     from separatrix.tasks import parse_task
 
-    wanted = parse_task(with_sizes(asked.task, asked.ctx))
+    wanted = parse_task(asked.task)
     room = parse_bits(asked.memory, what="memory") // 8
     model, out = asked.model, asked.out
     subject = from_folder(model).model if holds_model(model) else stack(model)

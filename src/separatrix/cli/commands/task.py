@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.options import Asked, command, joined, only, options_of, split_sizes
+from separatrix.cli.options import Asked, command, only
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Line, Plot
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -24,7 +24,7 @@ OWN = {
     "sample": ("number", "seed"),
     "audit": ("number", "seed", "sizes"),
     "export": ("seed", "out", "format", "rows"),
-    "evaluate": ("number", "seed", "rows", "out"),
+    "evaluate": ("n", "number", "seed", "rows", "out"),
     "results": ("out",),
 }
 """Action -> the options that it takes."""
@@ -36,10 +36,10 @@ def task(asked: Asked) -> Answer:
     written as files; or asked of a model in a folder: trained or constructed here, or any causal
     language model of transformers (extra hf). `results` prints such answers, and those of
     lm-evaluation-harness, beside what is proved. Examples: task eva:n=8 sample; task twosum audit;
-    task seqcomp --L 3 --n 4096 export --format hf --out seqcomp/; task eva:V=16 evaluate trained/
+    task seqcomp:L=3,n=4096 export --format hf --out seqcomp/; task eva:V=16 evaluate trained/
     --n 8,16,32; task results answers/
     """
-    (name, *others), beside = split_sizes(asked.words, "task")
+    name, *others = asked.words
     if name == "results":
         only(asked.ctx, "task results", OWN[name])
         from separatrix.cli.commands.results import results
@@ -57,9 +57,9 @@ def task(asked: Asked) -> Answer:
             else f"evaluate takes one folder: separatrix task {name} evaluate trained/"
         )
     if action == "evaluate":
-        return _evaluate(name, beside, folders[0], asked)
+        return _evaluate(name, folders[0], asked)
     actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
-    return actions[action](joined(name, beside, options_of(asked.ctx)), asked)
+    return actions[action](name, asked)
 
 
 def _show(text: str, asked: Asked) -> Told:
@@ -207,7 +207,7 @@ def _rows(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer:
+def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
@@ -218,7 +218,7 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
         record = record_of(folder)
         return evaluate(
             folder,
-            _of_sizes(name, beside, asked, "" if record is None else record.task),
+            _of_sizes(name, asked.n, "" if record is None else record.task),
             number=asked.number,
             seed=asked.seed,
             shots=_shots(asked.rows),
@@ -240,7 +240,7 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
         from separatrix.theory.fails.a_accuracy import check_answers
 
         found = from_folder(folder)
-        tasks = _made_for(name, beside, asked, found.task)
+        tasks = _made_for(name, asked.n, found.task)
         for one in tasks:
             reads(found.model, parse_task(found.task), one)
         counts: list[Tally] = []
@@ -270,28 +270,32 @@ def _evaluate(name: str, beside: list[str], folder: str, asked: Asked) -> Answer
     return Told(data, Document(head, rows_table(_counted(tasks, counts, tested))))
 
 
-def _made_for(name: str, beside: list[str], asked: Asked, own: str) -> list[Task]:
-    """The task at each size n that stands beside it; a bare name is the task at the sizes that the
-    model was made for.
-    """
+def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
+    """The task at each size n; a bare name is the task at the sizes that the model was made for."""
     from separatrix.tasks import parse_task
+    from separatrix.tasks.resized import resized
 
-    sizes, rest = _sizes_n(beside)
-    bare = not rest and name == own.partition(":")[0]
-    task = parse_task(own if bare else joined(name, rest, options_of(asked.ctx)))
-    return [_at(task, size) for size in sizes] or [task]
+    task = parse_task(own if name == own.partition(":")[0] else name)
+    return [
+        # the same where it has that n already
+        task if str(task.sizes().get("n")) == size else resized(task, f"n={size}").task
+        for size in _listed(sizes)
+    ] or [task]
 
 
-def _of_sizes(name: str, beside: list[str], asked: Asked, own: str) -> list[Task | TextTask]:
+def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
     """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
     from separatrix.tasks import parse_any_task
+    from separatrix.tasks.base.described import add_sizes
 
     if own:
-        return [*_made_for(name, beside, asked, own)]
-    sizes, rest = _sizes_n(beside)
-    options = options_of(asked.ctx)
-    each = [[*rest, f"--n={size}"] for size in sizes] or [rest]
-    return [parse_any_task(joined(name, words, options)) for words in each]
+        return [*_made_for(name, sizes, own)]
+    each = [add_sizes(name, [f"n={size}"]) for size in _listed(sizes)] or [name]
+    return list(map(parse_any_task, each))
+
+
+def _listed(sizes: str | None) -> list[str]:
+    return [] if sizes is None else [size.strip() for size in sizes.split(",")]
 
 
 def _shots(texts: Sequence[str] | None) -> int | None:
@@ -320,26 +324,3 @@ def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> lis
         }
         for one, told in zip(tasks, counts, strict=True)
     ]
-
-
-def _sizes_n(beside: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The sizes n that stand beside a task, repeated or with commas, and what else does."""
-    sizes: list[str] = []
-    rest: list[str] = []
-    words = list(beside)
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.lstrip("-").partition("=")
-        if name == "n" and (equals or words):
-            text = value if equals else words.pop(0)
-            sizes += [size.strip() for size in text.split(",")]
-        else:
-            rest.append(word)
-    return sizes, rest
-
-
-def _at(task: Task, size: str) -> Task:
-    """The task with another n, or the same where it has that n already."""
-    from separatrix.tasks.resized import resized
-
-    return task if str(task.sizes().get("n")) == size else resized(task, f"n={size}").task

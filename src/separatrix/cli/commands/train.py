@@ -16,11 +16,8 @@ from separatrix.cli.options import (
     Asked,
     Where,
     command,
-    joined,
     only,
-    options_of,
     planned,
-    split_sizes,
     stack,
     stopped,
 )
@@ -51,15 +48,15 @@ def train(asked: Asked) -> Told | None:
     eva:n=8,V=16; train examples/tiny.yaml --dry-run
     """
     where = Where.of(asked)
-    (what, *others), beside = split_sizes(asked.words, "train")
+    what, *others = asked.words
     if Path(what).suffix in GRIDS:
-        _alone([*others, *beside], f"the file {what}")
+        if others:
+            raise SpecError(f"the file {what} says its own tasks; leave {others[0][:60]!r} out")
         only(asked.ctx, "train GRID.yaml", OF_GRID)
         return _grid(Path(what), where, asked)
     if not others and _is_experiment(what):
         from separatrix.cli.commands.experiment import train_experiment
 
-        _alone(beside, f"the experiment {what}")
         only(asked.ctx, "train EXPERIMENT", OF_EXPERIMENT)
         return train_experiment(what, where, asked.out, asked.as_json)
     only(asked.ctx, "train STACK TASK", OF_RUN)
@@ -68,18 +65,13 @@ def train(asked: Asked) -> Told | None:
             f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
             f" train {quote(what[:60])} eva:n=8,V=16"
         )
-    return _one(what, joined(others[0], beside, options_of(asked.ctx)), asked)
+    return _one(what, others[0], asked)
 
 
 def _is_experiment(text: str) -> bool:
     from separatrix.findings import EXPERIMENTS
 
     return text in EXPERIMENTS
-
-
-def _alone(more: list[str], what: str) -> None:
-    if more:
-        raise SpecError(f"{what} says its own tasks; leave {more[0][:60]!r} out")
 
 
 def _grid(file: Path, where: Where, asked: Asked) -> Told:

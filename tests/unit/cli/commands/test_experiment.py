@@ -110,7 +110,7 @@ def test_damaged_results_are_one_line(results: Path, capsys: pytest.CaptureFixtu
         (["--device", "tpu"], "tpu"),
         (["--retry"], "--retry says nothing to `train EXPERIMENT`"),
         (["eva:n=4", "--out", "x", "--dry-run"], "--dry-run says nothing to `train STACK TASK`"),
-        (["--n", "4"], "the experiment toy says its own tasks; leave '--n' out"),
+        (["--V", "4"], "No such option: --V"),
     ],
 )
 def test_what_cannot_be_trained(

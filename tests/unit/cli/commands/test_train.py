@@ -23,7 +23,7 @@ from separatrix.core.evidence.records import Measurement
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run
 
-SMALL = ["full @ heads=1, head_dim=4", "eva", "--n", "4", "--V", "8", "--set", "width=8"]
+SMALL = ["full @ heads=1, head_dim=4", "eva:n=4,V=8", "--set", "width=8"]
 
 
 def sets(*texts: str) -> list[str]:
@@ -89,7 +89,7 @@ def evaluated(task: str, folder: Path, *words: str) -> int:
 
 
 def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--n", "4,5", "--n", "6", "--number", "50", "--json"]
+    words = ["--n", "4, 5,6", "--number", "50", "--json"]
     assert evaluated("eva", made, *words) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["task"], row["total"], row["chance"]) for row in rows] == [

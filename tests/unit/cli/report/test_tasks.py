@@ -64,9 +64,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 def test_sample_shows_inputs_over_targets(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(
-        capsys, "task", "eva", "sample", "--n", "4", "-V", "30", "--number", "2", "--seed", "1"
-    )
+    code, out, _ = said(capsys, "task", "eva:n=4,V=30", "sample", "--number", "2", "--seed", "1")
     assert code == 0
     lines = out.splitlines()
     assert len(lines) == 4
@@ -91,26 +89,24 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
     ("arguments", "message"),
     [
         (("task", "eva", "sample"), "the size n is missing"),
-        (("task", "eva", "sample", "--n"), "--n needs a value"),
+        (("task", "eva", "sample", "--V"), "No such option: --V; sizes stand in the text"),
         (("task", "eva", "sample", "8"), "'8' is too much"),
-        (("task", "eva", "sample", "--n", "8", "--n", "9"), "given twice"),
+        (("task", "eva:n=8,n=9", "sample"), "given twice"),
         (("task", "eva:n=1000000", "sample"), "too many to look at"),
-        (("task", "eva", "sample", "--n", "4", "--number", "0"), "--number"),
-        (("task", "evs", "sample", "--n", "4"), "Did you mean 'eva'"),
+        (("task", "eva:n=4", "sample", "--number", "0"), "--number"),
+        (("task", "evs:n=4", "sample"), "Did you mean 'eva'"),
         (("list", "tasks", "multihob"), "Did you mean 'multihop'"),
         (("list", "tasks", "--markdown"), "tools/pages.py"),
         (("task", "evs", "audit"), "Did you mean 'eva'"),
-        (("task", "eva", "audit", "--n", "0"), "n is 0"),
+        (("task", "eva:n=0", "audit"), "n is 0"),
         (("task", "eva", "audit", "--number", "3"), "--number"),
         (("task",), "Missing argument"),
         (("task", "eva:n=4", "audit", "--sizes", "2"), "leave one of them out"),
         (
             (
                 "task",
-                "eva",
+                "eva:n=8",
                 "export",
-                "--n",
-                "8",
                 "--out",
                 "x",
                 "--format",
@@ -120,12 +116,12 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
             ),
             "Did you mean --rows?",
         ),
-        (("task", "eva", "export", "--n", "8", "--out", "x"), "--format"),
+        (("task", "eva:n=8", "export", "--out", "x"), "--format"),
         (
-            ("task", "eva", "export", "--n", "8", "--out", "x", "--format", "csv"),
+            ("task", "eva:n=8", "export", "--out", "x", "--format", "csv"),
             "unknown format 'csv'",
         ),
-        (("task", "eva", "export", "--n", "8", "--format", "jsonl"), "--out"),
+        (("task", "eva:n=8", "export", "--format", "jsonl"), "--out"),
     ],
 )
 def test_bad_input(
@@ -152,7 +148,7 @@ def test_audit_exits_with_1_at_a_leak(
         return Batch(tokens, self.answer(tokens))
 
     monkeypatch.setattr(Eva, "sample", leaky)
-    code, out, _ = said(capsys, "task", "eva", "audit", "--n", "9", "--V", "4")
+    code, out, _ = said(capsys, "task", "eva:n=9,V=4", "audit")
     assert code == 1
     assert "LEAK; position" in out
 
@@ -161,7 +157,7 @@ def test_a_shift_promises_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """What stands at one place is more often asked for under local; the audit says what that
     gains, and calls it no leak.
     """
-    code, out, _ = said(capsys, "task", "eva", "audit", "--n", "9", "--V", "4", "--shift", "local")
+    code, out, _ = said(capsys, "task", "eva:n=9,V=4,shift=local", "audit")
     assert code == 0
     row = next(line for line in out.splitlines() if line.startswith("position"))
     assert row.split()[-1] == "above"
