@@ -14,9 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks.base.task import Tokens
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def _columns(tokens: Tokens, ids: Tokens, nothing: int) -> Tokens:
     return np.where(tokens == nothing, len(ids) + 1, np.where(ids[rank] == tokens, rank, len(ids)))
 
 
-def counted(tokens: Tokens, ids: Tokens, nothing: int) -> NDArray[np.float64]:
+def counted(tokens: Tokens, ids: Tokens, nothing: int) -> Floats:
     """How often each of `ids`, then any other, occurs in each row: (batch, ids + 1)."""
     width = len(ids) + 2
     cells = _columns(tokens, ids, nothing) + width * np.arange(len(tokens))[:, None]
@@ -104,7 +102,7 @@ def counted(tokens: Tokens, ids: Tokens, nothing: int) -> NDArray[np.float64]:
     )
 
 
-def indicated(tokens: Tokens, ids: Tokens, nothing: int) -> NDArray[np.float64]:
+def indicated(tokens: Tokens, ids: Tokens, nothing: int) -> Floats:
     """Which of `ids`, any other, or none stands in each column: (batch, columns (ids + 2))."""
     width = len(ids) + 2
     hot = np.zeros((len(tokens), tokens.shape[1] * width))
@@ -120,7 +118,7 @@ class Guess(NamedTuple):
     """
 
     answers: Tokens
-    score: NDArray[np.float64]
+    score: Floats
 
     def right(self, targets: Tokens) -> int:
         return int((self.answers == targets).sum())
@@ -228,10 +226,8 @@ RIDGE = 10.0
 """Of half the squared weights, beside the sum of the losses of all instances."""
 ITERATIONS = 40
 
-Features = NDArray[np.float64]
 
-
-def regression(features: Features, targets: Tokens, answers: int, asked: Features) -> Guess:
+def regression(features: Floats, targets: Tokens, answers: int, asked: Floats) -> Guess:
     """The likeliest answers for `asked` (batch, features) after a fit to `features` (instances,
     features), and how likely 1 is.
     """
@@ -288,7 +284,7 @@ def _fit(x: Tensor, targets: Tensor, answers: int) -> Tensor:
     return weights
 
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio, odd: two tokens become one id without collisions that matter."""
 
 
@@ -356,7 +352,7 @@ def _last_shifted(fitted: Prompts, targets: Tokens, answers: int, tested: Prompt
 
 def _last_two(fitted: Prompts, targets: Tokens, answers: int, tested: Prompts) -> Guess:
     one, other = (
-        prompts.back[:, -2].astype(np.uint64) * _MIX + prompts.last.astype(np.uint64)
+        prompts.back[:, -2].astype(np.uint64) * np.uint64(_MIX) + prompts.last.astype(np.uint64)
         for prompts in (fitted, tested)
     )
     return table(one.view(np.int64), targets, answers, other.view(np.int64))

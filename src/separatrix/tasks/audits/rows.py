@@ -36,9 +36,7 @@ from math import inf, log, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks.base.task import Tokens
 
 BOUND = 3.0
@@ -135,7 +133,7 @@ def _picked(favoured: float, other: float, answers: int) -> float:
     return float((own * np.where(rival > _TINY, won, 1.0)).sum())
 
 
-def _poisson(mean: float, most: int) -> NDArray[np.float64]:
+def _poisson(mean: float, most: int) -> Floats:
     """The probabilities of 0, ..., most."""
     counts = np.arange(most + 1)
     logs = np.cumsum(np.log(np.maximum(counts, 1)))

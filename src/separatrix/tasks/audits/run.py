@@ -17,9 +17,8 @@ from fractions import Fraction
 from itertools import chain
 from math import exp
 
-import numpy as np
-
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks import (
     AUDITED,
     NO_ANSWER,
@@ -39,7 +38,7 @@ from separatrix.tasks.measured import stated
 from separatrix.tasks.text import TEXT_TASKS, TextItem, TextTask
 from separatrix.tasks.text.names import names
 
-Draw = Callable[[int, np.random.Generator], tuple[Prompts, Tokens]]
+Draw = Callable[[int, "np.random.Generator"], tuple[Prompts, Tokens]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.exports.card import card, dumped
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.source import Column, Rows

@@ -19,9 +19,8 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any
 
-import numpy as np
-
 from separatrix.core.errors import SizeError
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.exports.source import Drawn, Rows, Source
 
 _PATIENCE = 20

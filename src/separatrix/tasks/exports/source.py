@@ -12,9 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks import NO_ANSWER, Task
 from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.base.task import Batch
@@ -100,7 +98,7 @@ class Worder:
             else None
         )
 
-    def prompt(self, tokens: NDArray[np.int64]) -> str:
+    def prompt(self, tokens: Ints) -> str:
         """The question about tokens (length,)."""
         words = (
             map(self._word, tokens.tolist())
@@ -145,7 +143,6 @@ would take long.
 """
 _NUMBERS = "the question in words, for readers of the definition"
 Asked = TypeVar("Asked", Task, TextTask)
-Integers = NDArray[np.int64]
 
 
 class Column(NamedTuple):
@@ -163,7 +160,7 @@ class Drawn(NamedTuple):
 
     keys: list[tuple[bytes, ...]]
     answers: list[int]
-    render: Callable[[Integers], Rows]
+    render: Callable[[Ints], Rows]
 
 
 class Source(ABC, Generic[Asked]):
@@ -232,7 +229,7 @@ def text_columns(question: str, *, steps: bool, choices: bool) -> tuple[Column, 
     return tuple(column for column in every if not left_out.get(column.name))
 
 
-def key_of(data: Integers | bytes) -> bytes:
+def key_of(data: Ints | bytes) -> bytes:
     # 128 bits: among 2^33 keys, two agree by chance with probability below 2^-60
     return hashlib.blake2b(
         data if isinstance(data, bytes) else np.ascontiguousarray(data).data, digest_size=16
@@ -325,9 +322,7 @@ class TokenSource(Source[Task]):
             lambda rows: self._columns(tokens[rows], targets[rows], answers[rows], ends[rows]),
         )
 
-    def _columns(
-        self, tokens: Integers, targets: Integers, answers: Integers, ends: Integers
-    ) -> Rows:
+    def _columns(self, tokens: Ints, targets: Ints, answers: Ints, ends: Ints) -> Rows:
         made: Rows = {"tokens": tokens, "targets" if self.task.several else "target": targets}
         if self._places:
             made["place"] = ends
@@ -361,9 +356,7 @@ class LabelSource(TokenSource):
     def sizes(self) -> dict[str, Any]:
         return super().sizes() | {"labels": {"ids": self._ids, "ignored": IGNORED}}
 
-    def _columns(
-        self, tokens: Integers, targets: Integers, answers: Integers, ends: Integers
-    ) -> Rows:
+    def _columns(self, tokens: Ints, targets: Ints, answers: Ints, ends: Ints) -> Rows:
         return dict(token_labels(self.task, Batch(tokens, targets))._asdict())
 
 

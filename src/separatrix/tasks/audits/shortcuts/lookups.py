@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks import Copying
 from separatrix.tasks.audits.shortcuts.views import one_by_one
 from separatrix.tasks.base.task import Tokens

@@ -7,8 +7,7 @@ from __future__ import annotations
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks.audits.probes import MOST_IDS
 from separatrix.tasks.audits.shortcuts.views import one_by_one, together, weighed
 from separatrix.tasks.base.task import Task, Tokens

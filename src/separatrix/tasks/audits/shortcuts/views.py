@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from separatrix.core.numbers.lazy import Floats, np
 from separatrix.tasks import Questions, Task
 from separatrix.tasks.audits.probes import Guess, Learner, Prompts, best_column, best_of, regression
 from separatrix.tasks.base.task import Tokens
@@ -32,7 +30,7 @@ def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> 
     held = fitted.std(axis=0) > 0
     centre, spread = fitted[:, held].mean(axis=0), fitted[:, held].std(axis=0)
 
-    def features(columns: Tokens) -> NDArray[np.float64]:
+    def features(columns: Tokens) -> Floats:
         scaled = (columns[:, held] - centre) / spread
         return np.concatenate((scaled, scaled**2), axis=1) if len(held) <= _SQUARED else scaled
 
