@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import log10
 from pathlib import Path
 
-from separatrix.cli.report import plots
+from separatrix.cli.report import charts
 from separatrix.core.document.plot import (
     FAILS,
     INK,
@@ -281,7 +281,7 @@ STATES = (
 
 def states() -> Drawing:
     """Bits that a context needs, and bits that presets keep of it."""
-    return plots.states({name: preset(name) for name in STATES})
+    return charts.states({name: preset(name) for name in STATES})
 
 
 def accuracy() -> Drawing:

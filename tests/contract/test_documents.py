@@ -292,7 +292,7 @@ def test_commands_stand_behind_those_whose_files_they_read() -> None:
     text = """
     $ separatrix analyze full
     $ separatrix refute full --task eva
-    $ separatrix construct eva -n 4 --out model/
+    $ separatrix construct eva:n=4 --out model/
 
     $ separatrix verify model/construction.json
     $ separatrix verify certificate.json

@@ -10,7 +10,7 @@ import pytest
 from separatrix.cards import card
 from separatrix.cards.apart import few_contexts, many_contexts, recall_curve
 from separatrix.cli.main import run
-from separatrix.cli.report.plots import curves
+from separatrix.cli.report.charts import curves
 from separatrix.core.document.plot import DASHED, Stroke
 from separatrix.stacks.architecture.resolve import resolve
 

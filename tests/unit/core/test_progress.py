@@ -53,7 +53,7 @@ COMMANDS = {
     "checking shortconv": "check-mechanism shortconv",
     "exporting eva:n=8,V=8": "task eva:n=8,V=8 export --format jsonl --out {} --rows train=8",
     "auditing eva:n=6,V=6": "task eva:n=6,V=6 audit --number 100",
-    "constructing eva:n=4,V=4": "construct eva --n 4 --out {}",
+    "constructing eva:n=4,V=4": "construct eva:n=4 --out {}",
     "judging layouts": "design --task eva:V=64 --context 1k --cache 1MiB --layers 2 --set heads=1",
 }
 

@@ -47,7 +47,7 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     has a bound.
     """
     from separatrix.cards.apart import many_contexts, recall_curve
-    from separatrix.cli.report.plots import curves
+    from separatrix.cli.report.charts import curves
     from separatrix.core.document.plot import check_plot
 
     check_plot(path)

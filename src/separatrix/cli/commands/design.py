@@ -53,7 +53,7 @@ def design(asked: Asked) -> Told:
     with bar("judging layouts", shown=not asked.as_json) as progress:
         result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
     if plot is not None:
-        from separatrix.cli.report.plots import fronts
+        from separatrix.cli.report.charts import fronts
 
         fronts(result).write(plot)
     drawn = [] if plot is None else [Line(f"plot      {plot}")]

@@ -25,7 +25,7 @@ def precision(name: str, asked: Asked) -> Told:
     right on every input, beside the smallest one at which a search finds an input that it answers
     wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
     """
-    from separatrix.cli.report import plots
+    from separatrix.cli.report import charts
     from separatrix.constructions.precision import family_of, precision_map
     from separatrix.core.evidence.atomic import write_atomic
     from separatrix.core.evidence.canonical import canonical
@@ -53,7 +53,7 @@ def precision(name: str, asked: Asked) -> Told:
             "formats": [line.to_json() for line in lines],
         }
         if folder is not None:
-            drawing = plots.precision(name, family, lines, most)
+            drawing = charts.precision(name, family, lines, most)
             write_atomic(folder / "precision.json", canonical(data) + "\n")
             for suffix in ("svg", "png"):
                 drawing.write(folder / f"precision.{suffix}")
@@ -65,7 +65,7 @@ def precision(name: str, asked: Asked) -> Told:
         said.append(f"{those}: no larger size was run: {reason}")
     for text in said:
         parts += [Heading(), Line(text)]
-    parts += [Heading(), *map(Line, plots.said_of_slopes(family, lines, most))]
+    parts += [Heading(), *map(Line, charts.said_of_slopes(family, lines, most))]
     if out is not None:
         parts.append(Line(f"written to {out}"))
     return Told(data, Document(*parts))

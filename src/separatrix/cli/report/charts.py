@@ -1,19 +1,18 @@
-"""The charts of the report: bits needed against bits there are, and trained accuracy against n;
-what they show in words, for those who do not see them.
+"""All that is drawn: the fronts of `design`, the curves of `compare`, bits needed beside bits kept,
+trained accuracy over n, and the map of a construction's precision.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from itertools import cycle
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.report.evidence import ceiling_of, share_text
-from separatrix.cli.report.statuses import where
-from separatrix.cli.report.view import Cell, task_size
+from separatrix.cli.report.evidence import share_text
+from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
     DASHED,
     DOTTED,
@@ -24,6 +23,7 @@ from separatrix.core.document.plot import (
     OCHRE,
     PINK,
     SOLVES,
+    VIOLET,
     Axis,
     Dot,
     Drawing,
@@ -36,157 +36,309 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Measurement
-from separatrix.core.numbers.accuracy import WHOLE, percent
-from separatrix.core.numbers.amounts import format_count
+from separatrix.core.numbers.accuracy import WHOLE
+from separatrix.core.numbers.amounts import format_bytes, format_count
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
-from separatrix.theory import THEOREMS
+from separatrix.tasks import Eva, parse_task
+from separatrix.theory.base import counted
 from separatrix.theory.fails.a_accuracy import trained_ceiling
 
+if TYPE_CHECKING:
+    from separatrix.cards.apart import Curve
+    from separatrix.cards.design import Cost, DesignResult
+    from separatrix.constructions.precision import Family, Line
+
+PROVED, OPEN, EXCLUDED, DEARER = (
+    "proved sufficient",
+    "not excluded",
+    "excluded by a theorem",
+    "proved sufficient, dearer",
+)
+_LINES = (SOLVES, INK, VIOLET, GREEN, OCHRE, PINK, MUTED)
+_STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
+"""Colours of the stacks of a column."""
+_LONGEST_NAME = 24
+_GAP = 19
+"""Pixels between two names at the right edge."""
 _WIDTH, _HEIGHT, _ROOM = 330, 220, 96
-_LABEL_GAP = 0.075
+"""Of a chart of the report."""
 _LARGEST = 1e300
-_NEAR = 128
-"""A bound that lies at most so many times beyond the sizes measured is drawn at its place."""
 _EDGE = 1.35
 _ASIDE = 0.0147
 """Share of a chart's doublings between two seeds of one size."""
-STACKS = (INK, GREEN, PINK, OCHRE, SOLVES)
-"""Colours of the stacks of a column."""
+
+Points = Sequence[tuple[float, float]]
 
 
-def bound_chart(bound: dict[str, Any], *, bites: Sequence[int] = ()) -> Drawing | None:
-    """Bits needed against bits there are, log axes, the crossing marked; None when fewer than two
-    points can be drawn.
-
-    `bites` holds the exact n of verdicts; the first that lies at the drawn crossing labels it.
-    Raises EvidenceError for a damaged bound.
+def fronts(result: DesignResult) -> Drawing:
+    """Cache against operations a token, a mark for each layout of the fronts, its neighbours that
+    theorems exclude, and the cheapest proved one with each number of reading layers; each cost
+    once, by what says most.
     """
-    names = [name for name in ("n", "need", "have", "fixed") if bound.get(name) is not None]
-    if len({len(bound[name]) for name in names}) != 1:
-        counts = ", ".join(f"{len(bound[name])} of {name}" for name in names)
-        raise EvidenceError(f"a bound has {counts}; they must be equally many")
-    points = sorted(tuple(map(_real, point)) for point in zip(*map(bound.get, names), strict=True))
+    found: dict[Cost, Dot] = {}
+
+    def add(kind: str, cost: Cost, spec: str, why: str = "") -> None:
+        memory = format_bytes(cost.cache_bits)
+        told = f"{spec}: {kind}, {memory}, {format_count(cost.flops)} FLOPs a token {why}"
+        colour = {OPEN: MUTED, EXCLUDED: FAILS}.get(kind, SOLVES)
+        small, shape = kind == DEARER, "cross" if kind == EXCLUDED else "circle"
+        dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
+        found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
+
+    from separatrix.cards.design import ladder
+
+    for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
+        for point in points:
+            add(kind, point.cost, point.layout.architecture.spec)
+    for other in (one for p in (*result.proved, *result.not_excluded) for one in p.neighbours):
+        if other.status == "FAILS":
+            why = f"(Theorem {other.theorem} on {other.task})"
+            add(EXCLUDED, other.cost, other.layout.architecture.spec, why)
+    for rung in ladder(result):
+        add(DEARER, rung.cost, rung.layout.architecture.spec)
+    budget = result.budget_bits / 8
+    context = f"cache at {result.context:,} tokens, one sequence"
+    x = _roomy(context, [*(dot.x for dot in found.values()), budget], base=2)
+    flops = [dot.y for dot in found.values()] or [1.0]
+    y = _roomy("FLOPs to mix one token there (projections not counted)", flops, base=10)
+    label = f"budget {format_bytes(result.budget_bits)}"
+    marks: list[Mark] = [
+        Stroke([(budget, y.low), (budget, y.high)], INK, DASHED, 1.5),
+        Words(budget, y.high, label, INK, right=-5, below=12, anchor="end"),
+        *_numbers(found, x, y),
+    ]
+    return Drawing(
+        x=x,
+        y=y,
+        marks=marks,
+        title=" and ".join(task.spec for task in result.tasks),
+        below=[
+            f"fronts: filled is {PROVED}, hollow is {OPEN}; cross: {EXCLUDED};"
+            " numbers: reading layers",
+            "small: the cheapest proved sufficient with that many reading layers",
+        ],
+    )
+
+
+def _roomy(title: str, values: Sequence[float], *, base: int) -> Axis:
+    """A logarithmic axis with room at both ends. What is free of cost stands at its low end."""
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    room = max((high / low) ** 0.1, 1.3)
+
+    def said(value: float) -> str:
+        if base == 2:
+            return format_bytes(8 * round(value)).replace(".0 ", " ")
+        return format_count(round(value))
+
+    return log_axis(title, low / room, high * room, said, base=base, most=6)
+
+
+def _numbers(found: Mapping[Cost, Dot], x: Axis, y: Axis) -> Iterator[Mark]:
+    """The marks, each with its number of reading layers where there is room for it."""
+    taken: list[tuple[float, float]] = []
+    for cost, dot in found.items():
+        dot = dot._replace(x=max(dot.x, x.low), y=max(dot.y, y.low))
+        yield dot
+        at = (x.share(dot.x), y.share(dot.y))
+        if all(abs(at[0] - a) > 0.05 or abs(at[1] - b) > 0.045 for a, b in taken):
+            many = "" if taken else f" reading layer{'s' * (cost.reading != 1)}"
+            yield Words(dot.x, dot.y, f"{cost.reading:,}{many}", dot.colour, right=9)
+            taken.append(at)
+
+
+def curves(by_name: Mapping[str, Curve], height: int = 380) -> Drawing:
+    """What share of random facts no weights exceed, over contexts, and dashed what storing as many
+    as fit reaches; models without a bound lie on top, at 100 %.
+    """
+    contexts = [point.context for point in next(iter(by_name.values()))]
+    title = "tokens of context, all but the question facts (k is 1,024)"
+    x = log_axis(title, contexts[0], contexts[-1], _thousands, base=2, most=8)
+    marks: list[Mark] = []
+    y = share_axis()
+    ends: list[tuple[float, str, str]] = []
+    for (name, curve), colour in zip(by_name.items(), cycle(_LINES), strict=False):
+        most = [(p.context, (WHOLE if p.at_most is None else p.at_most) / WHOLE) for p in curve]
+        kept = [(p.context, p.stored / WHOLE) for p in curve]
+        marks.append(Stroke(most, colour, told=f"{name}: no weights exceed"))
+        marks.append(Stroke(kept, colour, DASHED, told=f"{name}: storing facts reaches"))
+        # clear of the axis
+        ends.append((max(most[-1][1], 0.03), _shortened(name), colour))
+    return Drawing(
+        x=x,
+        y=y,
+        marks=[*marks, *named(x.high, y, ends, _GAP / height)],
+        height=height,
+        room=170,
+        title="Random facts recalled",
+        below=[
+            "solid: no weights exceed it, with or without chain of thought (Theorem A)",
+            "dashed: what storing as many facts as fit in the cache, and guessing the others,"
+            " reaches",
+        ],
+    )
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+
+
+CONTEXTS = tuple(1 << power for power in range(10, 31))
+"""At which `states` is drawn: 1k to 1G tokens."""
+VALUES = 50_000
+"""Of the facts that `states` is about, whatever a model's own vocabulary."""
+
+
+def states(
+    models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, height: int = 380
+) -> Drawing:
+    """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
+    that each model keeps of it, over contexts.
+    """
+    need = [(float(n), float(counted(Eva(n=n, V=VALUES)).log2_str(6))) for n in contexts]
+    kept = {
+        name: [(float(n), float(model.cache_bits(n))) for n in contexts]
+        for name, model in models.items()
+    }
+    title = "tokens of context, each a fact (k is 1,024)"
+    return _needed_and_kept(title, need, kept, _thousands, (620, height, 190))
+
+
+def bound_chart(bound: Mapping[str, Any], *, bites: Sequence[int] = ()) -> Drawing | None:
+    """The same of a cell's theorem; None when fewer than two points can be drawn. `bites` holds the
+    exact n of verdicts: the first that lies within the chart is marked. Raises EvidenceError for a
+    damaged bound.
+    """
+    kinds = ("need", "have", "fixed")
+    told = {kind: bound[kind] for kind in kinds if bound.get(kind) is not None}
+    counts = {"n": len(bound["n"]), **{kind: len(told[kind]) for kind in told}}
+    if len(set(counts.values())) != 1:
+        said = ", ".join(f"{count} of {kind}" for kind, count in counts.items())
+        raise EvidenceError(f"a bound has {said}; they must be equally many")
+    points = sorted(
+        tuple(map(_real, point)) for point in zip(bound["n"], *told.values(), strict=True)
+    )
     points = [point for point in points if min(point) > 0 and max(point) < _LARGEST]
     if len(points) < 2:
         return None
-    x = log_axis(bound["x"], points[0][0], points[-1][0], _size_said, base=2)
-    every = [bits for point in points for bits in point[1:]]
-    y = log_axis("bits", min(every) / 1.5, max(every) * 1.5, _bits, grid=True)
-    marks: list[Mark] = []
-    crossing = _crossing(points, bites)
-    if crossing is not None:
-        n, bits, label = crossing
-        after = [point for point in points if point[0] > n]
-        above = [(n, bits), *((p[0], p[1]) for p in after)]
-        marks.append(Stroke([*above, *((p[0], p[2]) for p in reversed(after))], FAILS, fill=True))
-        marks.append(Stroke([(n, y.low), (n, y.high)], INK, DOTTED, 1.5))
-        marks.append(Words(n, y.high, label, below=12))
-    shown = (
-        (1, FAILS, "bits needed", bound["need_title"]),
-        (2, SOLVES, "bits of cache", bound["have_title"]),
-        (3, MUTED, bound.get("fixed_title", ""), bound.get("fixed_title", "")),
-    )
-    ends: list[tuple[float, str, str]] = []
-    for place, colour, short, title in shown[: len(names) - 1]:
-        line = [(point[0], point[place]) for point in points]
-        marks.append(Stroke(line, colour))
-        marks += [
-            Dot(n, b, colour, f"{bound['x']} = {n:,.0f}: {title}, {b:,.1f} bits", size=3)
-            for n, b in line
-        ]
-        ends.append((line[-1][1], short, colour))
-    marks += named(x.high, y, ends, _LABEL_GAP)
-    return _drawing(x, y, marks, room=140)
+    need, *kept = ([(p[0], p[1 + i]) for p in points] for i in range(len(told)))
+    names = (bound[f"{kind}_title"] for kind in list(told)[1:])
+    lines = dict(zip(names, kept, strict=True))
+    size = (_WIDTH, _HEIGHT, 140)
+    return _needed_and_kept(bound["x"], need, lines, _size_said, size, bites)
+
+
+def _needed_and_kept(
+    title: str,
+    need: Points,
+    kept: Mapping[str, Points],
+    said: Callable[[float], str],
+    size: tuple[int, int, int],
+    bites: Sequence[int] = (),
+) -> Drawing:
+    """Bits needed, shaded below, and lines of bits that are kept, a cross at the first place where
+    one is too small.
+    """
+    every = [bits for line in (need, *kept.values()) for _, bits in line if bits]
+    x = log_axis(title, need[0][0], need[-1][0], said, base=2, most=8)
+    y = log_axis("bits", min(every) / 2, max(every) * 2, _bits, base=2, grid=True)
+
+    def ends(line: Points) -> str:
+        (first, low), (last, high) = line[0], line[-1]
+        return f"{_bits(low)} at {said(first)} to {_bits(high)} at {said(last)}"
+
+    marks: list[Mark] = [
+        Stroke([*need, (x.high, y.low), (x.low, y.low)], FAILS, fill=True),
+        Stroke(need, FAILS, width=3, told=f"needed: {ends(need)}"),
+    ]
+    names = [(need[-1][1], "needed", FAILS)]
+    for (name, line), colour in zip(kept.items(), cycle(_LINES), strict=False):
+        drawn = [(n, max(bits, y.low)) for n, bits in line]
+        short = (at for at, (_, asked) in zip(drawn, need, strict=True) if at[1] < asked)
+        at, told = next(short, None), f"{name}: {ends(line)}"
+        if at is not None:
+            told += f", too small at {at[0]:,.0f}"
+            marks.append(Dot(at[0], at[1], colour, told, "cross"))
+        marks.append(Stroke(drawn, colour, told=told))
+        names.append((drawn[-1][1], _shortened(name), colour))
+    if rule := next((n for n in bites if x.low <= n <= x.high), None):
+        told = f"no weights do it: n = {rule:,}"
+        marks.append(Stroke([(rule, y.low), (rule, y.high)], INK, DOTTED, 1.5, told))
+        marks.append(Words(rule, y.high, f"n = {rule:,}", below=12))
+    marks += named(x.high, y, names, _GAP / size[1])
+    width, height, room = size
+    return Drawing(x=x, y=y, marks=marks, width=width, height=height, room=room)
+
+
+def _real(value: Any) -> float:
+    """A drawn coordinate from an integer or a decimal string; infinite when it is too large to
+    draw.
+    """
+    try:
+        return float(Decimal(str(value).strip("[] ").split(" ")[0]))
+    except (InvalidOperation, OverflowError):
+        raise EvidenceError(
+            f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again"
+        ) from None
+
+
+def _bits(bits: float) -> str:
+    """An amount, in round units."""
+    return format_bytes(round(bits), decimals=0)
+
+
+def _size_said(n: float) -> str:
+    return f"{n:,.0f}" if n < 10**9 else f"{n:.1e}"
 
 
 def accuracy_chart(
-    measured: Sequence[Measurement], *, bites: Sequence[int] = (), solvable: bool = False
+    stacks: Mapping[str, Sequence[Measurement]],
+    bites: Mapping[str, tuple[int, str]],
+    *,
+    intervals: bool = False,
 ) -> Drawing | None:
-    """Accuracy against n: every seed with its own Wilson interval, a line through the medians,
-    chance dashed; None without any.
-
-    Where Theorem A speaks of the task, two more lines for each stack: what no weights exceed, which
-    no measurement may cross, and dotted what storing as many facts as fit reaches. `bites` holds
-    the n of verdicts: the first is drawn at its place, or at the edge where it lies far beyond.
-    `solvable` draws what some weights reach.
+    """Trained accuracy over n: every seed a dot (with its own Wilson interval), a line through the
+    medians, chance, Theorem A's line dotted, and upright the n from which on, as `bites` has it, no
+    weights do it. None where nothing was trained.
     """
+    measured = [m for own in stacks.values() for m in own]
     if not measured:
         return None
     sizes = sorted({float(task_size(m.task)) for m in measured})
-    near = [n for n in bites[:1] if n <= _NEAR * sizes[-1]]
-    x = _sizes_axis(sizes, max(sizes[-1], *near) if near else sizes[-1], near)
+    excluded = [float(n) for n, _ in bites.values()]
+    ticks = [*sizes, *(n for n in sorted(excluded) if n > sizes[-1])]
+    apart = [b for a, b in zip([0.0, *ticks], ticks, strict=False) if b > 1.3 * a]
+    low, high = min([*sizes, *excluded]), max([*sizes, *excluded])
+    x = log_axis("n", low / _EDGE, high * _EDGE, _size_said, base=2, most=8, at=apart)
     y = share_axis()
-    tasks = {m.task: parse_task(m.task) for m in measured}
-    larger = list(_larger(list(tasks.values()), sizes[-1], x.high))
-    chances = {float(task_size(m.task)): float(Fraction(m.chance)) for m in measured}
-    chances |= {float(task_size(task.spec)): float(task.chance) for task in larger}
-    marks: list[Mark] = [Stroke(_level(x, sorted(chances.items())), MUTED, DASHED, 1.5)]
-    ends = [(chances[max(chances)], "chance", MUTED)]
-    if solvable:
-        marks.append(Stroke([(x.low, 1.0), (x.high, 1.0)], SOLVES, DASHED, 1.8))
-        ends.append((1.0, "some weights", SOLVES))
-    for stack in sorted({m.architecture for m in measured}):
-        own = [m for m in measured if m.architecture == stack]
-        model = Architecture.parse(stack)
-        asked = [*(tasks[m.task] for m in own), *larger]
-        lines = _ceilings(model, asked)
-        # where everything fits, both lines are one
-        bounded = any(at_most < 1 for _, at_most, _ in lines)
-        for place, (label, dash) in enumerate((("highest", ""), ("stored", DOTTED))):
-            if lines and (bounded or label == "highest"):
-                level = _level(x, [(line[0], line[1 + place]) for line in lines])
-                told = "no weights exceed" if label == "highest" else "storing facts reaches"
-                marks.append(Stroke(level, FAILS, dash, 1.8, f"{stack}: {told}"))
-                ends.append((level[-1][1], label, FAILS))
-        marks += _seeds(own, x, INK)
-        if len(sizes) > 1:
-            ends.append((_medians(own)[-1][1], "median", INK))
-    if bites:
-        marks += _bound_line(bites[0], x)
-    marks += named(x.high, y, set(ends), _LABEL_GAP)
-    return _drawing(x, y, marks)
-
-
-def column_chart(cells: Sequence[Cell]) -> Drawing | None:
-    """The cells of a column over n: every seed a dot, a line through the medians, Theorem A's line
-    dotted, and upright the n at which a theorem excludes the stack. None without any.
-    """
-    kept = [cell for cell in cells if cell.own]
-    if not kept:
-        return None
-    sizes = sorted({float(task_size(m.task)) for cell in kept for m in cell.own})
-    bites = {cell.key: float(v.n) for cell in cells if (v := cell.failing) and v.n is not None}
-    x = _sizes_axis(sizes, max((sizes[-1], *bites.values())), sorted(bites.values()))
-    y = share_axis()
-    marks: list[Mark] = []
-    ends: list[tuple[float, str, str]] = []
-    for cell, colour in zip(cells, STACKS, strict=False):
-        title = cell.row["title"]
-        if cell.key in bites:
-            at = [(bites[cell.key], 0.0), (bites[cell.key], 1.0)]
-            shown = cell.failing
-            told = f"{title}: no weights{where(shown.n, shown.theorem) if shown else ''}"
-            marks.append(Stroke(at, colour, DASHED, 2, told))
-        if cell.own:
-            lines = _ceilings(
-                Architecture.parse(cell.stack), [parse_task(m.task) for m in cell.own]
-            )
-            marks.append(Stroke([(n, most) for n, most, _ in lines], colour, DOTTED, 1.5))
-            marks += _seeds(cell.own, x, colour, intervals=False)
-            ends.append((_medians(cell.own)[-1][1], title.removesuffix(" attention"), colour))
+    chance = sorted({(float(task_size(m.task)), float(Fraction(m.chance))) for m in measured})
+    level = [(x.low, chance[0][1]), *chance]
+    marks: list[Mark] = [Stroke(level, MUTED, DASHED, 1.5)]
+    ends = [(chance[-1][1], "chance", MUTED)]
+    for (title, own), colour in zip(stacks.items(), cycle(_STACKS), strict=False):
+        if title in bites:
+            n, said = bites[title]
+            at = [(float(n), 0.0), (float(n), 1.0)]
+            marks.append(Stroke(at, colour, DASHED, 2, f"{title}: no weights{said}"))
+        if own:
+            marks.append(Stroke(_ceilings(own), colour, DOTTED, 1.5))
+            marks += _seeds(title, own, x, colour, intervals=intervals)
+            ends.append((_medians(own)[-1][1], title.removesuffix(" attention"), colour))
     last = sizes[-1]
     marks += named(last, y, ends, 0.085, right=10)
-    return _drawing(x, y, marks, room=24 if x.high > 8 * last else _ROOM)
+    room = 24 if x.high > 8 * last else _ROOM
+    return Drawing(x=x, y=y, marks=marks, width=_WIDTH, height=_HEIGHT, room=room)
 
 
 def _seeds(
-    own: Sequence[Measurement], x: Axis, colour: str, *, intervals: bool = True
+    title: str, own: Sequence[Measurement], x: Axis, colour: str, *, intervals: bool
 ) -> Iterator[Mark]:
     """A line through the medians, and each seed; seeds stand side by side, so that none hides
     another.
     """
-    yield Stroke(_medians(own), colour)
+    middle = _medians(own)
+    told = ", ".join(f"{share_text(share)} at n = {n:,.0f}" for n, share in middle)
+    yield Stroke(middle, colour, told=f"{title}: median {told}")
     apart = (x.high / x.low) ** _ASIDE
     for m in own:
         n = task_size(m.task)
@@ -204,156 +356,87 @@ def _medians(own: Sequence[Measurement]) -> list[tuple[float, float]]:
     return sorted((float(task_size(m.task)), median(m.correct) / m.total) for m in own)
 
 
-def _ceilings(model: Architecture, tasks: Sequence[Task]) -> list[tuple[float, float, float]]:
-    """(n, what no weights exceed, what storing facts reaches) where Theorem A speaks."""
-    found = ((task_size(task.spec), trained_ceiling(model, task)) for task in tasks)
-    return sorted(
-        (float(n), one.at_most / WHOLE, one.stored / WHOLE) for n, one in found if one is not None
+def _ceilings(own: Sequence[Measurement]) -> list[tuple[float, float]]:
+    """What no weights exceed, where Theorem A speaks."""
+    tasks = {task_size(m.task): (m.architecture, m.task) for m in own}
+    found = (
+        (n, trained_ceiling(Architecture.parse(stack), parse_task(task)))
+        for n, (stack, task) in sorted(tasks.items())
+    )
+    return [(float(n), one.at_most / WHOLE) for n, one in found if one is not None]
+
+
+def _thousands(context: float) -> str:
+    """Contexts as commands read them: k is 1,024 tokens."""
+    for power, unit in ((40, "T"), (30, "G"), (20, "M"), (10, "k")):
+        if context >= 2**power:
+            return f"{context / 2**power:g}{unit}"
+    return f"{context:g}"
+
+
+def precision(kind: str, family: Family, lines: Sequence[Line], most: int) -> Drawing:
+    """Digits of each format against the sizes that are proved, and those that fail. Formats without
+    a size on either side have no mark.
+    """
+    marks: list[Mark] = []
+    for line in lines:
+        for size, said, colour in ((line.proved, "proved", SOLVES), (line.fails, "fails", FAILS)):
+            if size is not None:
+                shape = "circle" if said == "proved" else "cross"
+                told = f"{line.format}, {line.digits} digits: {said} at {size:,}"
+                marks.append(Dot(size, line.digits, colour, told, shape))
+        # formats with a name of their own are labelled; pN are told by their digits
+        if line.proved is not None and not line.format.startswith("p"):
+            marks.append(
+                Words(line.proved, line.digits, line.format, right=2, below=18, bold=False)
+            )
+    theory = list(_theory(family, lines))
+    sizes = [mark.x for mark in marks if isinstance(mark, Dot)] or [1, 2]
+    sizes += [x for line in theory for x, _ in line.points]
+    digits = [line.digits for line in lines]
+    low, high = min(digits) - 1, max(digits) + 1
+    step = max(1, (high - low) // 8)
+    ticks = [(float(d), str(d)) for d in range(low, high + 1, step)]
+    title = f"{family.size}, of {family.text}"
+    return Drawing(
+        x=log_axis(title, min(sizes) / 1.25, max(sizes) * 1.25, base=2, most=8),
+        y=Axis("significant binary digits of the format", low, high, ticks, log=False, grid=True),
+        marks=[*marks, *theory],
+        title=f"Precision of '{kind}'",
+        below=[
+            "blue: the largest size proved, for every input; orange: the smallest size at which a"
+            " wrong answer was found",
+            *said_of_slopes(family, lines, most),
+        ],
     )
 
 
-def _sizes_axis(sizes: Sequence[float], last: float, more: Sequence[float]) -> Axis:
-    """n, from a little below the sizes to a little beyond the last; ticks at the sizes."""
-    at = [*sizes, *(n for n in more if n > sizes[-1])]
-    apart = [b for a, b in zip([0.0, *at], at, strict=False) if b > 1.3 * a]
-    return log_axis("n", sizes[0] / _EDGE, last * _EDGE, _size_said, base=2, most=8, at=apart)
-
-
-def _larger(tasks: Sequence[Task], largest: float, right: float) -> Iterator[Task]:
-    """Tasks of the measured family beyond the largest, eight for each doubling, as far as the axis
-    goes: what is known without training is drawn there, too.
-    """
-    if right < 2 * largest:
-        return
-    family = max(tasks, key=lambda task: task_size(task.spec)).family()
-    seen = family.smallest - 1
-    for eighths in range(8, 320):
-        n = round(2 ** (eighths / 8))
-        if n <= seen:
-            continue
-        seen = n
-        member = family.at(n)
-        size = task_size(member.spec)
-        if size > right:
-            return
-        if size > largest:
-            yield member
-
-
-def _level(x: Axis, points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """A line drawn on level to both edges."""
-    return [(x.low, points[0][1]), *points, (x.high, points[-1][1])]
-
-
-def _bound_line(first: int, x: Axis) -> list[Mark]:
-    """From where on failure is proved; at the edge with an arrow where that lies beyond it."""
-    beyond, before = first >= x.high, first <= x.low
-    place = x.high if beyond else x.low if before else float(first)
-    label = f"proved to fail: n = {_size_said(first)}"
-    label = f"{label} →" if beyond else f"← {label}" if before else label
-    # the word stands on the side that has more room
-    ending = x.share(place) > 0.5
-    anchor, right = ("end", -5) if ending else ("start", 5)
-    return [
-        Stroke([(place, 0.0), (place, 1.0)], FAILS, DASHED, 1.8),
-        Words(place, 1.0, label, FAILS, right=right, below=12, anchor=anchor),
-    ]
-
-
-def _drawing(x: Axis, y: Axis, marks: Sequence[Mark], room: int = _ROOM) -> Drawing:
-    return Drawing(x=x, y=y, marks=marks, width=_WIDTH, height=_HEIGHT, room=room)
-
-
-def _crossing(
-    points: Sequence[tuple[float, ...]], bites: Sequence[int]
-) -> tuple[float, float, str] | None:
-    """From where on more is needed than there is: the exact n if a verdict names it, else read
-    off the line between two points, without a number.
-    """
-    short = [need > have for _, need, have, *_ in points]
-    after = next((i for i in range(len(points)) if all(short[i:])), None)
-    if not after:
-        return None
-    left, right = points[after - 1], points[after]
-    gaps = [math.log(need / have) for _, need, have, *_ in (left, right)]
-    share = gaps[0] / (gaps[0] - gaps[1])
-    exact = next((n for n in bites if left[0] <= n <= right[0]), None)
-    n = left[0] * (right[0] / left[0]) ** share if exact is None else float(exact)
-    bits = left[2] * (right[2] / left[2]) ** share
-    return n, bits, "more is needed" if exact is None else f"n = {exact:,}"
-
-
-def _real(value: Any) -> float:
-    """A drawn coordinate from an integer or a decimal string; infinite when it is too large to
-    draw.
-    """
-    try:
-        return float(Decimal(str(value).strip("[] ").split(" ")[0]))
-    except (InvalidOperation, OverflowError):
-        raise EvidenceError(
-            f"a bound holds {str(value)[:40]!r}, which is no number; write the bundle again"
-        ) from None
-
-
-def _size_said(n: float) -> str:
-    return f"{n:,.0f}" if n < 10**9 else f"{n:.1e}"
-
-
-# What the charts show, in words.
-
-
-def accuracy_words(cell: Cell) -> str:
-    """Medians at every size, chance, what no weights exceed, and where failure is proved."""
-    said = (
-        f"at n = {task_size(m.task):,} the median of {len(m.seeds)} seeds of {m.architecture}"
-        f" answers {share_text(median(m.correct) / m.total)} (chance {m.chance})"
-        for m in cell.measurements
+def _theory(family: Family, lines: Sequence[Line]) -> Iterator[Stroke]:
+    """The slope of the theory through the middle of the sizes proved."""
+    proved = sorted(
+        (line.digits, line.proved) for line in lines if line.proved is not None and not line.capped
     )
-    return f"Accuracy after training: {'; '.join(said)}. {accuracy_lines(cell)}"
+    if family.slope and len(proved) > 1:
+        middle, size = proved[len(proved) // 2]
+        ends = (proved[0][0], proved[-1][0])
+        line = [(size * 2 ** ((digits - middle) / family.slope), float(digits)) for digits in ends]
+        yield Stroke(line, MUTED, DASHED)
 
 
-def accuracy_lines(cell: Cell) -> str:
-    """What the lines of an accuracy chart say: Theorem A's and the bound's."""
-    return f"{_highest(cell)} {_bound(cell)}"
+def said_of_slopes(family: Family, lines: Sequence[Line], most: int) -> list[str]:
+    """What the map says of digits against size, in sentences."""
+    from separatrix.constructions.precision import slope
 
-
-def _highest(cell: Cell) -> str:
-    ceilings = [found for found in map(ceiling_of, cell.measurements) if found is not None]
-    if not ceilings:
-        return "Theorem A draws no line here: it does not speak of this task."
-    least = min(found.at_most for found in ceilings)
-    where = "which excludes nothing at the sizes trained"
-    if least < WHOLE:
-        where = f"down to {percent(least)} here; dotted, what storing as many facts as fit reaches"
-    return f"No weights exceed the line named highest (Theorem A), {where}."
-
-
-def _bound(cell: Cell) -> str:
-    if cell.failing is not None and cell.failing.n is not None:
-        size = THEOREMS[cell.failing.theorem].n_shown(cell.failing.n)
-        return f"Dashed upright: the size at which failure is proved, n = {size}."
-    if cell.status == "SOLVABLE":
-        return "Dashed on top: some weights answer everything, up to the size they are built for."
-    return "No size is known at which it fails."
-
-
-def bound_words(cell: Cell) -> str:
-    """Bits needed and bits there are, at both ends of the chart."""
-    bound = cell.bound
-    if bound is None or not bound["n"]:
-        return ""
-    kinds = {"need": "needed", "have": "there are", "fixed": "of these do not grow"}
-    said = ", ".join(
-        f"{_bits(_real(bound[key][0]))} to {_bits(_real(bound[key][-1]))} bits {word}"
-        for key, word in kinds.items()
-        if key in bound
-    )
-    ends = f"{bound['x']} = {bound['n'][0]:,} to {bound['n'][-1]:,}"
-    # where some do not grow another theorem decides, which counts layers and not bits alone
-    crosses = cell.bites and "fixed" not in bound
-    crossing = f" More is needed than there is from n = {cell.bites[0]:,}." if crosses else ""
-    return f"Bits against {ends}: {said}.{crossing}"
-
-
-def _bits(bits: float) -> str:
-    return format_count(round(bits), shorten_from=1000) if bits < _LARGEST else "countless"
+    below = [line for line in lines if not line.capped]
+    proved = slope([(line.digits, line.proved) for line in below if line.proved is not None])
+    failing = slope([(line.digits, line.fails) for line in lines if line.fails is not None])
+    said = []
+    if proved is not None:
+        said.append(f"each doubling of {family.size} takes {proved:.2f} more digits to be proved")
+    if failing is not None:
+        said.append(f"{failing:.2f} more before a failure is found")
+    if family.slope and said:
+        said.append(f"theory: {family.slope} (dashed)")
+    if all(line.capped for line in lines):
+        said.append(f"every format carries the largest size tried, {most:,}")
+    return ["; ".join(said)] if said else []

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards.table.models import DEFAULT_MODELS
-from separatrix.cli.report import charts, evidence, plots
+from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.notation import formula, label, number
-from separatrix.cli.report.statuses import FACES, theorem_name
+from separatrix.cli.report.statuses import FACES, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.plot import Drawing, palette
@@ -185,14 +185,16 @@ def _columns(seen: View) -> Iterator[str]:
     yield '<div class="columns">'
     for column in seen.columns:
         cells = [seen.cells[row["key"], column["key"]] for row in seen.rows]
-        drawn = charts.column_chart(cells)
+        drawn = charts.accuracy_chart(
+            {cell.row["title"]: cell.own for cell in cells},
+            {cell.row["title"]: at for cell in cells if (at := _fails(cell))},
+        )
         if drawn is None:
             continue
         size, n = _text(column["size_class"]), seen.shared[column["key"]]
-        words = f"Trained accuracy of every stack on {column['title']} over n"
         said = f"{_text(column['title'])}, trained alike: {size}."
         said += " Dashed: the n at which no weights do it."
-        yield f"<div>{_figure(drawn, words, said)}"
+        yield f"<div>{_figure(drawn, said)}"
         if n is not None:
             at = {cell.key: cell.trained_at(n) for cell in cells}
             rows = [(cell.row["title"], at[cell.key]) for cell in cells]
@@ -207,9 +209,15 @@ def _columns(seen: View) -> Iterator[str]:
     )
 
 
-def _figure(drawn: Drawing, words: str, said: str) -> str:
-    """A chart, what it shows in words, and what stands above it (as HTML)."""
-    label = escape(words, quote=True)
+def _fails(cell: Cell) -> tuple[int, str] | None:
+    """At which n no weights do it, and that in words."""
+    shown = cell.failing
+    return (shown.n, where(shown.n, shown.theorem)) if shown and shown.n else None
+
+
+def _figure(drawn: Drawing, said: str) -> str:
+    """A chart, what its lines tell in words, and what stands above it (as HTML)."""
+    label = escape(drawn.words, quote=True)
     drawing = f'<div class="drawn" role="img" aria-label="{label}">{drawn.svg}</div>'
     return f"<figure><figcaption>{said}</figcaption>{drawing}</figure>"
 
@@ -254,23 +262,21 @@ def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
 
 
 def _charts(cell: Cell) -> Iterator[str]:
-    bound, solvable = cell.bound, cell.status == "SOLVABLE"
+    bound = cell.bound
     drawn = charts.bound_chart(bound, bites=cell.bites) if bound else None
     if bound and drawn is not None:
-        fixed = ", and those of the layers that do not grow" if "fixed" in bound else ""
-        said = f"{bound['need_title']} against {bound['have_title']}{fixed}"
-        shaded = "both axes logarithmic. Shaded: more is needed than there is."
-        head = f"<b>Bits needed and bits there are</b> {_text(said)}; {shaded}"
-        yield _figure(drawn, charts.bound_words(cell), head)
-    fails = [n for v in (cell.failing,) if v and (n := v.n)]
-    drawn = charts.accuracy_chart(cell.measurements, bites=fails, solvable=solvable)
+        said = f"{bound['need_title']}. Shaded: more is needed than there is."
+        yield _figure(drawn, f"<b>Bits needed and bits there are</b> {_text(said)}")
+    title, fails = cell.row["title"], _fails(cell)
+    bites = {title: fails} if fails else {}
+    drawn = charts.accuracy_chart({title: cell.own}, bites, intervals=True)
     if drawn is not None:
         said = (
             "Every seed with its own 95 % Wilson interval, a line through the medians; grey: the"
-            f" best constant guess. {charts.accuracy_lines(cell)}"
+            " best constant guess. Dotted: no weights exceed it (Theorem A). Dashed upright: the n"
+            " at which no weights do it."
         )
-        head = f"<b>Accuracy after training</b> {_text(said)}"
-        yield _figure(drawn, charts.accuracy_words(cell), head)
+        yield _figure(drawn, f"<b>Accuracy after training</b> {said}")
 
 
 def _record(
@@ -306,7 +312,7 @@ def _models(models: Sequence[Mapping[str, Any]], links: Mapping[str, str]) -> It
         "<b>Bits a context needs, bits each model keeps of it.</b> The context holds facts of one"
         " token; where it needs more than a model keeps, no weights recall every one of them."
     )
-    yield _figure(plots.states(stacks), plots.states_words(stacks), said)
+    yield _figure(charts.states(stacks), said)
     for model in models:
         yield _model(model, links)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
 from separatrix.cards.design.space import NAMED
-from separatrix.cli.report.plots import OPEN, PROVED
+from separatrix.cli.report.charts import OPEN, PROVED
 from separatrix.cli.report.statuses import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table

@@ -116,11 +116,13 @@ class Outcome:
             raise SpecError(f"an outcome is an object of JSON with the fields {', '.join(names)}")
         missing = {f.name: to_plain(f.default) for f in fields(cls) if f.name not in given}
         try:
-            found: Outcome = typed(_with_reals(given | missing), cls, "outcome")
-        except EvidenceError as error:
-            raise _mistyped() from error
-        if not found._in_range:
-            raise _mistyped()
+            found: Outcome | None = typed(_with_reals(given | missing), cls, "outcome")
+        except EvidenceError:
+            found = None
+        if found is None or not found._in_range:
+            raise SpecError(
+                "an outcome holds a value of another type or range than its fields have"
+            )
         return found
 
     @property
@@ -146,7 +148,3 @@ def _with_reals(given: dict[str, Any]) -> dict[str, Any]:
     whole = [name for name in _REALS if type(given[name]) is int]
     # larger ones than floats are no numbers that anything took
     return given | {name: float(given[name]) for name in whole if given[name].bit_length() < 1000}
-
-
-def _mistyped() -> SpecError:
-    return SpecError("an outcome holds a value of another type or range than its fields have")

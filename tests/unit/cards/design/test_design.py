@@ -36,13 +36,13 @@ from separatrix.cards.design.search import told_apart
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cli.commands import design as command
 from separatrix.cli.main import run
+from separatrix.cli.report.charts import fronts
 from separatrix.cli.report.pareto import (
     assumptions,
     design_document,
     design_json,
     obstacles,
 )
-from separatrix.cli.report.plots import fronts
 from separatrix.core.document.plot import Dot, Words, check_plot
 from separatrix.core.errors import (
     MissingExtraError,

@@ -14,6 +14,7 @@ from separatrix.core.document.plot import (
     DASHED,
     DOTTED,
     FAILS,
+    GREEN,
     INK,
     MUTED,
     SOLVES,
@@ -59,21 +60,29 @@ def dots(chart: Drawing | None, colour: str = INK) -> list[Dot]:
     return [mark for mark in chart.marks if isinstance(mark, Dot) and mark.colour == colour]
 
 
-def test_the_crossing_carries_the_verdicts_n() -> None:
+def test_the_n_of_a_verdict_is_marked_where_it_lies_within_the_chart() -> None:
     chart = bound_chart(BOUND, bites=[7, 58])
     assert words(chart)["n = 58"][0] == 58
     (rule,) = strokes(chart, INK, DOTTED)
     assert {x for x, _ in rule.points} == {58}
+    assert chart is not None
+    assert "no weights do it: n = 58" in chart.words
 
 
-def test_without_a_verdict_the_crossing_is_read_off_the_lines() -> None:
-    assert words(bound_chart(BOUND))["more is needed"][0] == pytest.approx(320 / 6)
+def test_a_cross_stands_where_more_is_needed_than_there_is() -> None:
+    """384 bits are needed at 64, and 320 are there."""
+    chart = bound_chart(BOUND)
+    (cross,) = dots(chart, SOLVES)
+    assert (cross.x, cross.y) == (64, 320)
+    assert chart is not None
+    assert "have: 40 bytes at 16 to 40 bytes at 128, too small at 64" in chart.words
 
 
 @pytest.mark.parametrize("need", [["1", "2", "3", "4"], ["1e3", "1e3", "1e3", "1e3"]])
-def test_lines_that_do_not_cross_have_no_crossing(need: list[str]) -> None:
-    chart = bound_chart(BOUND | {"need": need}, bites=[58])
-    assert set(words(chart)) == {"bits needed", "bits of cache"}
+def test_a_cross_stands_only_where_a_line_is_too_small(need: list[str]) -> None:
+    chart = bound_chart(BOUND | {"need": need})
+    assert set(words(chart)) == {"needed", "have"}
+    assert len(dots(chart, SOLVES)) == (need[0] == "1e3")
 
 
 def test_points_too_large_or_not_positive_are_left_out() -> None:
@@ -108,9 +117,8 @@ def measured(task: str, correct: tuple[int, ...]) -> Measurement:
 
 
 def test_accuracy_shows_every_seed_with_its_interval_the_median_and_chance() -> None:
-    chart = accuracy_chart(
-        [measured("eva:n=16,V=4", (20, 50, 90)), measured("eva:n=8,V=4", (100,))]
-    )
+    own = [measured("eva:n=16,V=4", (20, 50, 90)), measured("eva:n=8,V=4", (100,))]
+    chart = accuracy_chart({"full": own}, {}, intervals=True)
     lines = [line.points for line in strokes(chart, INK)]
     assert lines[0] == [(8, 1.0), (16, 0.5)]
     intervals = {dot.y: line for dot, line in zip(dots(chart), lines[1:], strict=True)}
@@ -121,64 +129,42 @@ def test_accuracy_shows_every_seed_with_its_interval_the_median_and_chance() -> 
     (chance,) = strokes(chart, MUTED, DASHED)
     assert {y for _, y in chance.points} == {0.25}
     assert "seed 1: 50.00%" in next(dot.told for dot in dots(chart) if dot.y == 0.5)
-    assert accuracy_chart([]) is None
+    assert chart is not None
+    assert "full: median 100.0 % at n = 8, 50.0 % at n = 16" in chart.words
+    assert len(strokes(accuracy_chart({"full": own}, {}), INK)) == 1
+    assert accuracy_chart({"full": []}, {}) is None
 
 
 def test_each_stack_has_a_line_that_no_measurement_may_cross() -> None:
     """Theorem A, one line for each stack; none where it does not speak of the task."""
-    small, large = (f"linear @ heads=1, head_dim={dim}" for dim in (1, 2))
-    sizes = [
-        replace(measured(f"eva:n={n},V=16", (9, 12)), architecture=stack)
-        for n in (16, 64)
-        for stack in (small, large)
-    ]
-    chart = accuracy_chart(sizes)
-    for highest, stored in zip(strokes(chart, FAILS), strokes(chart, FAILS, DOTTED), strict=True):
-        facts = 16 if small in highest.told else 48
-        # 64 and 192 bits hold 16 and 48 facts of 4 bits; the others are guessed
-        assert dict(highest.points)[16] == dict(stored.points)[16] == 1
-        assert dict(stored.points)[64] == pytest.approx((facts + (64 - facts) / 16) / 64, abs=1e-6)
+    stacks = {dim: f"linear @ heads=1, head_dim={dim}" for dim in (1, 2)}
+    own = {
+        stack: [replace(measured(f"eva:n={n},V=16", (9, 12)), architecture=stack) for n in (16, 64)]
+        for stack in stacks.values()
+    }
+    chart = accuracy_chart(own, {})
+    for dim, colour in zip(stacks, (INK, GREEN), strict=True):
+        (highest,) = strokes(chart, colour, DOTTED)
+        # 64 and 192 bits hold 16 and 48 facts of 4 bits
+        facts = {1: 16, 2: 48}[dim]
+        assert dict(highest.points)[16] == 1
         # 4 bits of a fact, of which C / 64 are known
         p = dict(highest.points)[64]
         left = -sum(p * log2(p / q) for p, q in ((p, 1 / 16), (1 - p, 15 / 16)))
         assert left == pytest.approx(-4 * facts / 64, abs=1e-4)
-    assert len(strokes(chart, FAILS)) == 2
-    plain = accuracy_chart([measured("eva:n=8,V=4,shift=zipf", (50,))])
-    assert not strokes(plain, FAILS)
+    plain = accuracy_chart({"full": [measured("eva:n=8,V=4,shift=zipf", (50,))]}, {})
+    assert not strokes(plain, INK, DOTTED)[0].points
 
 
-def test_the_n_of_a_verdict_is_drawn_in_every_chart_of_accuracies() -> None:
-    """At its place up to 128 times beyond the sizes measured, else at the edge with an arrow."""
-    sizes = [measured(f"eva:n={n},V=4", (50,)) for n in (8, 32)]
-    edges = (8 / 1.35, 32 * 1.35)
-    for bites, at, said in (
-        ((17, 90), 17.0, "proved to fail: n = 17"),
-        ((4097,), edges[1], "proved to fail: n = 4,097 →"),
-        ((3,), edges[0], "← proved to fail: n = 3"),
-    ):
-        chart = accuracy_chart(sizes, bites=bites)
-        assert words(chart)[said][0] == at
-        (rule,) = strokes(chart, FAILS, DASHED)
-        assert {x for x, _ in rule.points} == {at}
-    solved = accuracy_chart(sizes, solvable=True)
-    assert not strokes(solved, FAILS, DASHED)
-    (line,) = strokes(solved, SOLVES, DASHED)
-    assert line.points == [(edges[0], 1.0), (edges[1], 1.0)]
-    assert words(solved)["some weights"][0] == edges[1]
-
-
-def test_what_is_known_without_training_is_drawn_up_to_the_bound() -> None:
-    """Where the axis goes on to a bound, chance falls with n = V, and so does Theorem A's line."""
-    stack = "linear(normaliser=false) @ heads=1, head_dim=2"
-    one = replace(measured("eva:n=8,V=8", (50,)), architecture=stack)
-    chart = accuracy_chart([one], bites=(100,))
-    (chance,) = strokes(chart, MUTED, DASHED)
-    assert dict(chance.points)[64.0] == 1 / 64
-    (highest,) = strokes(chart, FAILS)
-    # 4 numbers of 32 bits hold 24 facts of 5.3 bits at n = 40, and 21 of 6 bits at n = 64
-    assert dict(highest.points)[16.0] == 1
-    assert dict(highest.points)[64.0] < 1
-    assert max(dict(highest.points)) == pytest.approx(135)
+@pytest.mark.parametrize("n", [3, 17, 4097])
+def test_the_n_of_a_verdict_stands_at_its_place(n: int) -> None:
+    own = {"full": [measured(f"eva:n={n},V=4", (50,)) for n in (8, 32)]}
+    chart = accuracy_chart(own, {"full": (n, f" from n = {n:,} on")})
+    (rule,) = strokes(chart, INK, DASHED)
+    assert {x for x, _ in rule.points} == {n}
+    assert chart is not None
+    assert f"full: no weights from n = {n:,} on" in chart.words
+    assert chart.x.low < n < chart.x.high
 
 
 def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
@@ -188,7 +174,7 @@ def test_a_hybrid_draws_what_does_not_grow_beside_its_cache() -> None:
     # a state of 4 numbers; keys and values of 4 numbers for each token; of 8 bits
     assert set(bound["fixed"]) == {8 * 4}
     assert [have - 8 * 4 for have in bound["have"]] == [8 * 4 * n for n in bound["n"]]
-    (fixed,) = strokes(bound_chart(bound), MUTED)
+    (fixed,) = strokes(bound_chart(bound), INK)
     assert {bits for _, bits in fixed.points} == {32.0}
     with pytest.raises(EvidenceError, match="equally many"):
         bound_chart(bound | {"fixed": [1]})

@@ -391,12 +391,10 @@ def test_every_chart_is_told_in_words(page: Page, html: str) -> None:
     for attrs in drawn:
         words = attrs["aria-label"] or ""
         assert attrs["role"] == "img"
-        starts = ("Accuracy after training: at n = ", "Bits against ", "Trained accuracy of ")
-        assert words.startswith(starts)
+        assert words.startswith(("accuracy over n. ", "bits over "))
     told = [attrs["aria-label"] or "" for attrs in drawn]
-    assert any("proved, n = 58" in words for words in told)
-    assert any("no line here" in words for words in told)
-    assert any("(Theorem A)" in words for words in told)
+    assert any("no weights from n = 58 on" in words for words in told)
+    assert all("median " in words or "needed: " in words for words in told)
 
 
 def test_stacks_are_compared_at_one_n(html: str) -> None:
@@ -506,7 +504,8 @@ def test_models_are_cards(html: str) -> None:
     models = html[html.index('id="models"') :]
     for found in ("qwen3-next-80b", "(g*3 + f)*12", "73.7 MiB", '<b class="solves">SOLVABLE</b>'):
         assert found in models, found
-    assert "it needs 2.0 MiB; qwen3-next-80b keeps" in models
+    assert "needed: 2 KiB at 1k to" in models
+    assert "qwen3-next-80b: " in models
 
 
 def printed(body: dict[str, Any], *, width: int = 100, ascii_only: bool = False) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from separatrix.cli.report.plots import states, states_words
+from separatrix.cli.report.charts import states
 from separatrix.core.document.plot import Dot
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
@@ -17,7 +17,7 @@ def test_a_cross_stands_where_a_cache_is_the_first_to_be_too_small() -> None:
     models = {"r": preset("recurrentgemma-2b"), "q": preset("qwen3-8b")}
     crosses = [mark for mark in states(models).marks if isinstance(mark, Dot)]
     assert [(dot.x, dot.y) for dot in crosses] == [(1 << 24, 137_904_128)]
-    assert "at 16,777,216 tokens" in crosses[0].told
+    assert "too small at 16,777,216" in crosses[0].told
 
 
 def test_the_same_in_words() -> None:
@@ -25,8 +25,13 @@ def test_the_same_in_words() -> None:
     131,072 bits.
     """
     model = Architecture.parse("gla @ heads=1, head_dim=64")
-    words = states_words({"g": model})
-    assert re.findall(r"\d[\d,.]* \w+", words) == ["1,048,576 tokens", "2.0 MiB", "16.0 KiB"]
+    words = states({"g": model}, [1024, 1 << 20]).words
+    assert re.findall(r"\d[\d,.]* [KMG]iB at \w+", words) == [
+        "2 KiB at 1k",
+        "2 MiB at 1M",
+        "16 KiB at 1k",
+        "16 KiB at 1M",
+    ]
 
 
 def test_a_model_that_keeps_nothing_lies_at_the_foot() -> None:
