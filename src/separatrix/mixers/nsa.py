@@ -49,9 +49,7 @@ from separatrix.stacks.mechanisms import NSA
 
 
 class Pool(nn.Module):
-    """phi: one vector for every block of `block` tokens, one every `stride`. A block is its
-    stretches of `stride` tokens, of which each is mapped once.
-    """
+    """phi: one vector for every block of `block` tokens, one every `stride`."""
 
     def __init__(self, kind: str, block: int, stride: int, dim: int) -> None:
         super().__init__()
@@ -62,25 +60,17 @@ class Pool(nn.Module):
         self.outer = linear(dim, dim) if kind == "mlp" else None
 
     def forward(self, x: GroupKeys) -> BlockKeys:
-        if x.shape[2] < self.block:
+        blocks = (x.shape[2] - self.block) // self.stride + 1
+        if blocks < 1:
             return x[:, :, :0]
         per_block = self.block // self.stride
-        blocks = (x.shape[2] - self.block) // self.stride + 1
-        stretches = blocks + per_block - 1
-        x = x[:, :, : stretches * self.stride].unflatten(2, (stretches, -1))
+        x = x[:, :, : (blocks + per_block - 1) * self.stride].unflatten(2, (-1, self.stride))
         if self.places is None or self.inner is None or self.outer is None:
-            means = x.mean(3)
-            return means.unfold(2, per_block, 1).mean(-1)
-        weight = wide(self.inner.weight)
-        if blocks == 1:
-            rows = F.linear(x.flatten(2)[:, :, None], weight)
-        else:
-            # stretch n as the j-th of a block
-            by_place = weight.unflatten(1, (per_block, -1))
-            parts = torch.einsum("bgnx,ojx->bgnjo", x.flatten(3), by_place)
-            rows = sum(parts[:, :, j : j + blocks, j] for j in range(per_block))
-        rows = rows + F.linear(wide(self.places).flatten(), weight)
-        return F.linear(F.silu(rows), wide(self.outer.weight))
+            return x.mean(3).unfold(2, per_block, 1).mean(-1)
+        stretches = x.flatten(3)
+        rows = torch.cat([stretches[:, :, j : j + blocks] for j in range(per_block)], 3)
+        inner = F.linear(rows + wide(self.places).flatten(), wide(self.inner.weight))
+        return F.linear(F.silu(inner), wide(self.outer.weight))
 
 
 class NSAMixer(BlockMixer):

@@ -131,12 +131,16 @@ def parted_softmax(
         # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
         places = spans(tokens, max(64, tokens // 64, ROOM // (batch * heads * tokens)), 1)
     outputs = []
-    for first, last in places:
-        seen = (x[:, :, :last] for x in (k, v, *gates))
-        inputs = (q[:, :, first:last], *seen, *sinks)
+    seen = [k, v, *gates]
+    queries = q.split([last - first for first, last in places], 2)
+    # from the end: what a part reads is cut from what the next one does, so that gradients are added
+    # up over no more tokens than that
+    for (first, last), own in zip(reversed(places), reversed(queries), strict=True):
+        seen = [x[:, :, :last] if last < x.shape[2] else x for x in seen]
+        inputs = (own, *seen, *sinks)
         run = partial(_part, gated=bool(gates), first=first, cap=cap)
         outputs.append(run(*inputs) if kept else recomputed(run, *inputs))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs[::-1], 2)
 
 
 def _part(
@@ -176,15 +180,22 @@ def chosen_softmax(
     """
     batch, heads, tokens, _ = q.shape
     whole = min(whole, tokens)
-    attend = parted_softmax if whole <= PARTED else causal_softmax
-    outputs = [attend(q[:, :, :whole], k[:, :, :whole], v[:, :, :whole])] if whole else []
+    outputs = []
     kept = batch * heads * tokens * tokens <= KEPT
-    for first, last in spans(tokens - whole, max(CHOSEN_PART, tokens // 16), 1):
-        first, last = first + whole, last + whole
-        inputs = (q[:, :, first:last], k[:, :, :last], v[:, :, :last], choice(first, last))
+    size = max(CHOSEN_PART, tokens // 16)
+    rest = q[:, :, whole:].split(size, 2) if whole < tokens else ()
+    # from the end, as above
+    for i, own in reversed(list(enumerate(rest))):
+        first = whole + i * size
+        last = first + own.shape[2]
+        k, v = k[:, :, :last], v[:, :, :last]
         run = partial(_chosen_part, block=block)
+        inputs = (own, k, v, choice(first, last))
         outputs.append(run(*inputs) if kept else recomputed(run, *inputs))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
+    if whole:
+        attend = parted_softmax if whole <= PARTED else causal_softmax
+        outputs.append(attend(q[:, :, :whole], k[:, :, :whole], v[:, :, :whole]))
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs[::-1], 2)
 
 
 def _chosen_part(q: Tensor, k: Tensor, v: Tensor, marks: Tensor, *, block: int) -> Tensor:
