@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -171,29 +170,22 @@ def _tiles(
     tiles = pairs // size + blocks + 1
     slot, pair, block = place(chosen.flatten(1), blocks, size, tiles)
     offset = torch.arange(groups, device=q.device)[:, None]
-    used = pair < pairs
     to_query = (pair.clamp(max=pairs - 1) // picks + offset * queries).flatten()
-    to_slot = slot + offset * (tiles * size)
-    none = (chosen == blocks).flatten()
-    q = _Moved.apply(q.flatten(0, 1), to_query, to_slot.flatten(), ~none, picks)
+    to_slot = (slot + offset * (tiles * size)).flatten()
     tile = (block + offset * blocks).flatten()
+    q = q.flatten(0, 1).index_select(0, to_query).unflatten(0, (-1, size))
     # (n tiles) B d
-    keys, values = (
-        _Copied.apply(x.flatten(0, 1).flatten(1), tile).unflatten(1, x.shape[2:])
-        for x in (keys, values)
-    )
-    top, total, sums = _partial(q.unflatten(0, (-1, size)) @ keys.transpose(-1, -2), values)
-    to_pair = (pair.clamp(max=pairs - 1) + offset * pairs).flatten()
-    back = (to_slot.flatten(), to_pair, used.flatten(), 1)
-    sums = _Moved.apply(sums.flatten(0, 1), *back)
-    total = _Moved.apply(total.flatten()[:, None], *back)[:, 0]
-    # maxima have no gradient (see _partial), so they need no _Moved
-    top = top.flatten().index_select(0, back[0]).masked_fill(none, -math.inf)
+    keys, values = (x.flatten(0, 1).index_select(0, tile) for x in (keys, values))
+    found = _partial(q @ keys.mT, values)
     shape = (groups, queries, picks)
+    top, total, sums = (
+        x.flatten(0, 1).index_select(0, to_slot).unflatten(0, shape) for x in found
+    )
+    none = chosen == blocks
     return (
-        top.view(shape),
-        total.view(shape).masked_fill(chosen == blocks, 0.0),
-        sums.view(*shape, -1).masked_fill((chosen == blocks)[..., None], 0.0),
+        top.masked_fill(none, -math.inf),
+        total.masked_fill(none, 0.0),
+        sums.masked_fill(none[..., None], 0.0),
     )
 
 
@@ -233,41 +225,3 @@ def place(chosen: Tensor, blocks: int, size: int, tiles: int) -> tuple[Tensor, T
         ends, torch.arange(tiles, device=chosen.device).expand(groups, -1).contiguous(), right=True
     )
     return slot, pair, block.clamp(max=blocks - 1)
-
-
-class _Copied(torch.autograd.Function):
-    """Rows x[there] of long rows, each taken about as often; autograd's own backward pass is
-    slower.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor) -> Tensor:
-        ctx.save_for_backward(there)
-        ctx.rows = len(x)
-        return x.index_select(0, there)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (there,) = ctx.saved_tensors
-        return grads[0].new_zeros(ctx.rows, grads[0].shape[1]).index_add_(0, there, grads[0]), None
-
-
-class _Moved(torch.autograd.Function):
-    """Rows x[there]; backward: row j sums the gradients of the `copies` places back[j * copies : (j
-    + 1) * copies], those with `counts` only. Rows are gathered both ways, which is faster than
-    adding them up one by one, and in one order.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, there: Tensor, back: Tensor, counts: Tensor, copies: int
-    ) -> Tensor:
-        ctx.save_for_backward(back, counts)
-        ctx.copies = copies
-        return x.index_select(0, there)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        back, counts = ctx.saved_tensors
-        rows = grads[0].index_select(0, back).masked_fill(~counts[:, None], 0.0)
-        return rows.unflatten(0, (-1, ctx.copies)).sum(1), None, None, None, None
