@@ -21,8 +21,7 @@ from torch import Tensor
 
 from separatrix.mixers import backend, linear, loglinear
 from separatrix.mixers.base.recurrent import unit
-from separatrix.mixers.kernels import chosen
-from separatrix.mixers.kernels.backends import missing
+from separatrix.mixers.kernels import chosen, missing
 from separatrix.mixers.ops import decay, delta_rule, scan
 from separatrix.mixers.rwkv import DECAY
 

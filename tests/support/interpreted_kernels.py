@@ -27,7 +27,6 @@ import triton.language as tl  # pyright: ignore[reportMissingImports]
 from triton.runtime import autotuner, interpreter  # pyright: ignore[reportMissingImports]
 
 from separatrix.mixers import backend, kernels, mixer
-from separatrix.mixers.kernels import backends
 from separatrix.mixers.laws import drawn
 from separatrix.stacks.mechanisms import mechanism
 
@@ -148,7 +147,7 @@ def main() -> int:
     patch()
     warnings.simplefilter("ignore")
     # on a CPU nothing is chosen: let everything be
-    backends.why_not = lambda *_: None
+    kernels.why_not = lambda *_: None
     for name, kernel in kernels.KERNELS.items():
         kernels.KERNELS[name] = replace(kernel, computes={dtype: dtype for dtype in RELATIVE})
     wrong = 0

@@ -19,7 +19,7 @@ from torch.func import vmap
 
 from separatrix.core.errors import BackendError, UnknownNameError
 from separatrix.mixers import Mixer, kernels, mixer
-from separatrix.mixers.kernels import backend, backends, chosen
+from separatrix.mixers.kernels import backend, chosen
 from separatrix.mixers.laws import drawn
 from separatrix.stacks.mechanisms import mechanism
 
@@ -249,11 +249,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         monkeypatch.setattr(sys.modules[kernel.module], kernel.operator, operator, raising=False)
     monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.6.0")
     has(monkeypatch, "3.7.1", (9, 0))
-    backends.missing.cache_clear()
+    kernels.missing.cache_clear()
     called.clear()
     yield monkeypatch
-    backends.missing.cache_clear()
-    backends.wrong_gradients.cache_clear()
+    kernels.missing.cache_clear()
+    kernels.wrong_gradients.cache_clear()
 
 
 def has(
@@ -266,7 +266,7 @@ def has(
     patch.setattr(torch.cuda, "device_count", lambda: len(devices))
     patch.setattr(torch.cuda, "get_device_capability", lambda i: devices[i])
     patch.setattr(torch.cuda, "get_device_name", lambda i: name)
-    backends.wrong_gradients.cache_clear()
+    kernels.wrong_gradients.cache_clear()
 
 
 def made(case: str, dtype: torch.dtype = torch.float32) -> Mixer:
@@ -365,7 +365,7 @@ def test_capped_scores_of_fox_are_ours() -> None:
 
 
 def test_on_a_cpu_nothing_is_asked(installed: pytest.MonkeyPatch) -> None:
-    installed.setattr(backends, "why_not", lambda *_: pytest.fail("asked"))
+    installed.setattr(kernels, "why_not", lambda *_: pytest.fail("asked"))
     made("gdn")(torch.randn(2, 5, WIDTH))
 
 
@@ -495,7 +495,7 @@ def test_on_hopper_with_a_wrong_triton_gated_kernels_do_not_train(
         else:
             m(x)
     assert called == ([] if kernel in GATED else [kernel])
-    backends.wrong_gradients.cache_clear()
+    kernels.wrong_gradients.cache_clear()
     called.clear()
     if kernel in GATED:
         with pytest.warns(UserWarning, match=r"Triton 3\.4\.0"):
@@ -536,14 +536,14 @@ def test_which_triton_and_device_are_wrong(
 ) -> None:
     has(installed, triton, *devices, name=name)
     with backend("fla"):
-        reason = backends.wrong_gradients()
+        reason = kernels.wrong_gradients()
     assert (reason is None) == right
 
 
 def test_amd_devices_are_no_hopper(installed: pytest.MonkeyPatch) -> None:
     has(installed, "3.5.1", HOPPER, name="AMD Instinct MI300X")
     installed.setattr(torch.version, "hip", "6.3")
-    assert backends.wrong_gradients() is None
+    assert kernels.wrong_gradients() is None
 
 
 def test_nothing_is_said_of_kernels_that_would_not_run_anyway(

@@ -178,9 +178,7 @@ def _tiles(
     keys, values = (x.flatten(0, 1).index_select(0, tile) for x in (keys, values))
     found = _partial(q @ keys.mT, values)
     shape = (groups, queries, picks)
-    top, total, sums = (
-        x.flatten(0, 1).index_select(0, to_slot).unflatten(0, shape) for x in found
-    )
+    top, total, sums = (x.flatten(0, 1).index_select(0, to_slot).unflatten(0, shape) for x in found)
     none = chosen == blocks
     return (
         top.masked_fill(none, -math.inf),

@@ -133,8 +133,8 @@ def parted_softmax(
     outputs = []
     seen = [k, v, *gates]
     queries = q.split([last - first for first, last in places], 2)
-    # from the end: what a part reads is cut from what the next one does, so that gradients are added
-    # up over no more tokens than that
+    # from the end: what a part reads is cut from what the next one does, so that gradients are
+    # added up over no more tokens than that
     for (first, last), own in zip(reversed(places), reversed(queries), strict=True):
         seen = [x[:, :, :last] if last < x.shape[2] else x for x in seen]
         inputs = (own, *seen, *sinks)
