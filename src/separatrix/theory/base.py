@@ -17,9 +17,7 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.seqcomp import Functions
-from separatrix.theory.words import Words, WordsByTask, kept, layers_of
-
-REAL_NUMBERS = "weights and position-wise functions are arbitrary; decoding is deterministic"
+from separatrix.theory.words import ALL, TOLD, Words, WordsByTask, kept, layers_of
 
 SEEN_WHOLE = "a window or chunk of at least the prompt's length is full attention"
 """What a construction takes for granted that is written into such layers."""
@@ -31,7 +29,9 @@ NEITHER: frozenset[Status] = frozenset()
 
 
 class Theorem(ABC):
-    """A theorem with its finite evaluation. Subclasses are final and stateless."""
+    """A theorem with its finite evaluation. Subclasses are final and stateless; what is said of
+    one stands in theorems.md, or in the class itself.
+    """
 
     key: ClassVar[str]
     title: ClassVar[str]
@@ -72,9 +72,15 @@ class Theorem(ABC):
     start_token: ClassVar[bool] = True
     """Whether a token may stand before the prompt where it is built."""
     words: ClassVar[WordsByTask] = {}
-    """How its verdicts are told, by the name of the task."""
     words_after_thought: ClassVar[WordsByTask] = {}
-    """The same where the model may write a chain of thought first."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = vars(cls)
+        told = TOLD.get(own.get("key", ""))
+        for name, said in () if told is None else told._asdict().items():
+            if name not in own:
+                setattr(cls, name, said)
 
     def solves_at_once(self) -> bool:
         """Whether it shows what models can compute that answer without writing anything before."""
@@ -160,7 +166,8 @@ class Theorem(ABC):
         """A verdict of this theorem in words; its own sentence and title where it has no words
         for the task.
         """
-        words = (self.words_after_thought if thought else self.words).get(task.name)
+        by_task = self.words_after_thought if thought else self.words
+        words = by_task.get(task.name, by_task.get(ALL))
         if words is None:
             why = f"{self.cited} says: {self.title}. `separatrix list theorems {self.key}` tells"
             return Words(verdict.statement, f"{why} its premises, and why it holds.")

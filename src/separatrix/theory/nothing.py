@@ -59,14 +59,6 @@ BOTH_WAYS = Lack(
 
 class NothingKnown(Theorem):
     key = "none"
-    title = "no theorem here decides it"
-    statement = (
-        "Neither a bound nor a construction of this program covers the architecture and the task at"
-        " this size."
-    )
-    premises = ()
-    source = "this program"
-    proof_sketch = "Nothing is claimed."
     shows = NEITHER
     both_ways = True
 

@@ -1,19 +1,17 @@
-"""How verdicts are told on a capability card."""
+"""What is said of theorems and of their verdicts, read from theorems.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from separatrix.stacks.architecture import Architecture
 
 
 class Words(NamedTuple):
-    """A verdict in short, and the reason for it in a sentence or two of plain English.
-
-    A theorem writes facts in braces: "{h}" is a number of the verdict or a size of the task; "{n}"
-    the n from which it fails, "{fewer}" one less; "{kept}" what a bounded cache is made of;
-    "{layers}" its layers by kind; "{statement}" the verdict's own sentence.
+    """A verdict in short, and why it is so in a sentence or two; a theorem writes facts in braces,
+    see theorems.md.
     """
 
     text: str
@@ -25,6 +23,69 @@ class Words(NamedTuple):
 
 
 WordsByTask = Mapping[str, Words]
+ALL = "all"
+"""In place of a task's name: words for any that has none of its own."""
+
+
+class Told(NamedTuple):
+    """All that is said of a theorem, a statement or a count of prefixes."""
+
+    title: str
+    statement: str
+    premises: tuple[str, ...]
+    source: str
+    proof_sketch: str
+    words: WordsByTask
+    """How its verdicts are told, by the name of the task."""
+    words_after_thought: WordsByTask
+    """The same where the model may write a chain of thought first."""
+
+
+_INTRODUCED, *_SECTIONS, _SHARED = (
+    Path(__file__)
+    .with_name("theorems.md")
+    .read_text(encoding="utf-8")
+    # what goes on is indented
+    .replace("\n  ", " ")
+    .split("\n\n# ")
+)
+SHARED: dict[str, str] = dict(
+    line[1:].split("]: ", 1) for line in _SHARED.splitlines() if line.startswith("[")
+)
+"""Premises that several theorems share, or that verdicts rest on."""
+TOLD: dict[str, Told] = {}
+"""Key of a theorem, "known KEY" of a statement, or "count KEY" -> what is said of it."""
+
+
+def _told(title: str, lines: list[str], asked: list[str]) -> Told:
+    """A section of the file: its lines, and how verdicts are told."""
+    premises = [line[2:] for line in lines if line.startswith("- ")]
+    source, proof = (
+        next(line.removeprefix(label) for line in lines if line.startswith(label))
+        for label in ("Source: ", "Proof: ")
+    )
+    words: tuple[dict[str, Words], dict[str, Words]] = ({}, {})
+    for section in asked:
+        heading, *said = section.splitlines()
+        heading, _, other = heading.partition(": as ")
+        names, _, when = heading.partition(" (")
+        for place, found in enumerate(words):
+            if (
+                when
+                in (("", "also after thought)"), ("after thought)", "also after thought)"))[place]
+            ):
+                found |= {
+                    name: (TOLD[other].words[name] if other else Words(said[0], said[1]))
+                    for name in names.split(", ")
+                }
+    shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
+    return Told(title, lines[0], shared, source, proof, *words)
+
+
+for _section in _SECTIONS:
+    _lines, *_asked = _section.split("\n## ")
+    _key, _, _title = _lines.splitlines()[0].partition(": ")
+    TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked)
 
 
 def kept(architecture: Architecture) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.records import Verdict
@@ -17,56 +17,14 @@ from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import FAILS, Theorem, number, size_in_words
-from separatrix.theory.words import Words, WordsByTask
-
-_WORDS = Words(
-    "at {facts} facts no weights answer {too_many}",
-    "It keeps {kept} of {cache_bits} bits, and every fact that is answered well takes its share of"
-    " them. A table of as many bits, which stores the facts that fit and guesses the others,"
-    " reaches {stored}.",
-)
 
 
 class TheoremA(Theorem):
     key = "A"
-    title = "bounded caches: the highest accuracy on random questions"
-    statement = (
-        "One of N random facts of V values is asked for after all of them were read. With C bits of"
-        " cache then, over all layers together, the accuracy a of every choice of weights obeys a"
-        " <= 1/V or N D(a || 1/V) <= C + delta, where D(a || c) = a log2(a/c) + (1-a) log2((1-a) /"
-        " (1-c)). Here delta = N log2 V - H, where H is the entropy of the facts: 0 for independent"
-        " uniform ones, N log2 V - log2(V!/(V-N)!) where all differ. It holds with or without"
-        " sampling and chain of thought, and for each of several questions after one prefix."
-    )
-    premises = (
-        "the model is causal",
-        "weights and position-wise functions are arbitrary; answers may be sampled",
-        "the cache holds the declared number of bits",
-        "questions are drawn as the task's sampler draws them: given what else the prefix says, the"
-        " facts have the entropy H; the one asked for is uniform, whatever the prefix says; what"
-        " else follows does not depend on the facts",
-    )
-    source = "theory.md, section 9, Theorem A; Fano's inequality"
-    proof_sketch = (
-        "phi(a) = h(a) + (1-a) log2(V-1) = log2 V - D(a || 1/V) is concave, and falls from a = 1/V"
-        " on. By Fano, of a fact that is answered with accuracy a_j at most phi(a_j) bits are left"
-        " unknown by the cache. So N phi(a) >= sum_j phi(a_j) >= sum_j H(f(j) | cache) >= H(f |"
-        " cache) >= H - C: Jensen, Fano, and subadditivity; the last because a cache of C bits"
-        " takes away no more than C. Given what else the prefix says, all that is written"
-        " afterwards is a function of the cache, the question and coins. The bound is the"
-        " rate-distortion curve of such facts: at a fixed C/N some code reaches it as N grows."
-    )
     shows = FAILS
     anywhere = True
     after_thought = True
     grades = True
-    words: ClassVar[WordsByTask] = dict.fromkeys(("eva", "index", "mqar", "recall"), _WORDS) | {
-        "seqcomp": Words(
-            "with {facts} entries in its last function no weights answer {too_many}",
-            _WORDS.why,
-        )
-    }
-    words_after_thought = words
 
     def smallest(self, task: Task, verdict: Verdict) -> Task | None:
         # its n is the size that was asked, with the shift that a family leaves out

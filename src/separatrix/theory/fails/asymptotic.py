@@ -12,8 +12,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
-from separatrix.theory.base import NEITHER, REAL_NUMBERS, Theorem
-from separatrix.theory.words import Words, WordsByTask
+from separatrix.theory.base import NEITHER, Theorem
 
 MOST_WRITTEN = 4096
 """Exponents of two up to this are multiplied out."""
@@ -61,15 +60,6 @@ class Bite:
         return f"{self.base:,}^(2^{self.exponent})"
 
 
-_VACUOUS: WordsByTask = {
-    "seqcomp": Words(
-        "it would bite at n = (Hdp)^(2^{exponent}), Hdp = {Hdp}",
-        "The paper's theorem is asymptotic: it says that prompts long enough defeat such a stack."
-        " It shows no failure at any length that is named here.",
-    )
-}
-
-
 class _Asymptotic(Theorem):
     shows = NEITHER
 
@@ -97,16 +87,6 @@ def _short(digits: str) -> str:
 
 class ChenPengWu(_Asymptotic):
     key = "CPW-1.1"
-    title = "L full layers fail L-SeqComp (asymptotic)"
-    statement = "A decoder of L full attention layers fails L-SeqComp when H d p <= n^(2^(-4L))."
-    premises = ("every layer with memory is full attention, at most L of them", REAL_NUMBERS)
-    source = "[CPW, Theorem 1.1], arXiv 2412.02975"
-    proof_sketch = (
-        "Players hold z_L, ..., z_0, w on a line; a layer is an epoch of autoregressive"
-        " communication. Sets of inputs with one transcript are grown player by player (the"
-        " indistinguishable decomposition) until one transcript covers two answers."
-    )
-    words = _VACUOUS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         memory = [
@@ -128,23 +108,6 @@ class ChenPengWu(_Asymptotic):
 
 class YeEtAl(_Asymptotic):
     key = "Ye26-1.1"
-    title = "hybrids with L-1 full layers fail L-SeqComp (asymptotic)"
-    statement = (
-        "An (L-1, 2^(3L^2), ..., 2^(3L^2))-hybrid, L-1 full layers with at most 2^(3L^2) linear"
-        " layers in each gap, fails L-SeqComp when H d p <= n^(2^(-4L-2))."
-    )
-    premises = (
-        "layer-wise hybrid of full and recurrent layers",
-        "at most L-1 full layers, at most 2^(3L^2) recurrent ones in each gap",
-        REAL_NUMBERS,
-    )
-    source = "[Ye26, Theorem 1.1], arXiv 2602.01763"
-    proof_sketch = (
-        "As for full layers, with the states of the recurrent layers handed along the line between"
-        " epochs: each costs its bits once per player, which the indistinguishable decomposition"
-        " absorbs."
-    )
-    words = _VACUOUS
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         if not isinstance(task, SeqComp) or any(len(layer) > 1 for layer in architecture):

@@ -4,15 +4,12 @@ full layer with memory, and a query that is fixed.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Questions, SeqComp, Task
 from separatrix.theory.base import (
     FAILS,
-    REAL_NUMBERS,
     Theorem,
     counted,
     first_excess,
@@ -20,73 +17,16 @@ from separatrix.theory.base import (
     number,
     size_in_words,
 )
-from separatrix.theory.words import Words, WordsByTask
+from separatrix.theory.words import Words
 
 
 class TheoremI(Theorem):
     key = "I"
-    title = "bounded caches: fewer cache states than prefix classes"
-    statement = (
-        "A causal model fails at length n if, over all layers together, cache_bits(n) < log2 C(n),"
-        " where C(n) counts the prefixes that some continuation tells apart. Chain of thought does"
-        " not help: what is written is a function of the cache."
-    )
-    premises = ("the model is causal", REAL_NUMBERS, "the cache holds the declared number of bits")
-    source = "[Ye26, Lemma 2.2 and its bounds]; theory.md, section 3, Theorem I"
-    proof_sketch = (
-        "There are fewer caches than classes, so two inequivalent prefixes leave the same cache."
-        " Continue both with a suffix that tells them apart: the model gives one answer where two"
-        " are right. Anything it writes in between is a function of the cache and the suffix."
-    )
     shows = FAILS
     anywhere = True
     after_thought = True
     # a longer prompt has the shorter one's prefixes, and what tells them apart, at the same place
     larger_fail_too = True
-    words: ClassVar[WordsByTask] = {
-        "eva": Words(
-            "n log2 {V} > {cache_bits} bits of cache, which hold {fewer} such facts at the most",
-            "All it keeps of them is {kept} of {cache_bits} bits, and there are more lists of facts"
-            " than contents of that cache.",
-        ),
-        "seqcomp": Words(
-            "its last function alone: N log2 N > {cache_bits} bits of cache",
-            "The second function must be kept whole, since the place to look at comes last, and"
-            " {kept} of {cache_bits} bits cannot hold every such function.",
-        ),
-        "twosum": Words(
-            "more sets of n values than {cache_bits} bits of cache can hold, with or without chain"
-            " of thought",
-            "It keeps {kept} of {cache_bits} bits, and there are more sets of values than contents"
-            " of that cache.",
-        ),
-        "equality": Words(
-            "two strings of n bits differ in 2^n ways; {cache_bits} bits of cache",
-            "It keeps {kept} of {cache_bits} bits, too few to hold every such string.",
-        ),
-        "dyck": Words(
-            "from nesting depth {D} on: more stacks of open brackets than {cache_bits} bits of"
-            " cache can hold",
-            "It has to remember which brackets are open, a bit each, and keeps {kept} of"
-            " {cache_bits} bits; whether it uses them well at smaller depths is another question.",
-        ),
-        "permutation": Words(
-            "more products of permutations than {cache_bits} bits of cache can hold",
-            "It keeps {kept} of {cache_bits} bits, and any product may be the one to remember.",
-        ),
-    }
-    words_after_thought: ClassVar[WordsByTask] = {
-        "eva": Words(
-            "what is written is a function of the cache",
-            "What it writes is worked out from the same cache, so two lists of facts that look"
-            " alike to the cache still look alike afterwards.",
-        ),
-        "seqcomp": Words(
-            "what is written is a function of the cache",
-            "What is written is worked out from a cache that has already lost part of the"
-            " function.",
-        ),
-    }
 
     def compare(self, architecture: Architecture, task: Task) -> LogSign | None:
         """The certified sign of log2 C - cache_bits for the task's prefixes; None for a task
@@ -172,41 +112,10 @@ class TheoremI(Theorem):
 
 class TheoremIPrime(Theorem):
     key = "I'"
-    title = "one full layer: fewer readable values than prefix classes"
-    statement = (
-        "Exactly one layer has memory, it is full attention, and prompts read A B q with the query"
-        " token q fixed. The model fails if h < log2 C_A, where C_A counts the A that some B tells"
-        " apart with that same q. Composition g(f(x)), g first: C_A = n^n. Equality, disjointness:"
-        " C_A = 2^n."
-    )
-    premises = ("exactly one layer has memory", "it is full attention", REAL_NUMBERS)
-    source = "[Peng24] for composition; theory.md, section 3, Theorem I'"
-    proof_sketch = (
-        "With one layer the query of the last token is fixed. What it takes from A is the softmax"
-        " accumulator after A, one of 2^h values; two inequivalent A share one, and with them the"
-        " same answer for every B."
-    )
     shows = FAILS
     anywhere = True
     # h does not change with n, and a family's first parts only gain contents
     larger_fail_too = True
-    words: ClassVar[WordsByTask] = {
-        "seqcomp": Words(
-            "one full layer reads {h} bits, and the table has m^m contents",
-            "The last token has to ask without knowing the place, and reads too little in one go to"
-            " take the whole table along.",
-        ),
-        "twosum": Words(
-            "more sets of n values than one full layer reads in {h} bits",
-            "Its only layer with memory reads {h} bits of all values, in one go, and there are more"
-            " sets of values than such readings.",
-        ),
-        "equality": Words(
-            "strings of n bits, of which one full layer reads {h}",
-            "Its only layer with memory reads {h} bits of the first string, in one go, and two"
-            " strings with the same reading look alike.",
-        ),
-    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         h = sole_full_layer(architecture)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from flint import arb
 
@@ -13,8 +12,7 @@ from separatrix.core.numbers.counts import Count, Exact, Power
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
-from separatrix.theory.base import FAILS, REAL_NUMBERS, Theorem, first_failing
-from separatrix.theory.words import Words, WordsByTask
+from separatrix.theory.base import FAILS, Theorem, first_failing
 
 
 @dataclass(frozen=True)
@@ -82,43 +80,10 @@ class _OneMore(Count):
 
 class TheoremII(Theorem):
     key = "II"
-    title = "one block-sparse layer on 2-Sum: block messages too short"
-    statement = (
-        "T blocks of B tokens are compressed to c bits each and the k best are opened. With u_1 ="
-        " ceil(N'(1 - k/T)) the layer fails 2-Sum if g(u_1) > 2^c, where g(u) counts the traces of"
-        " a block on u values; as a statement about protocols this is an equivalence. So H d p ="
-        " Omega(B log n)."
-    )
-    premises = (
-        (
-            "exactly one layer has memory, and it is (B, k)-sparse or mixture of block attention,"
-            " without a short convolution"
-        ),
-        (
-            "blocks that a window touches are seen: ceil(s/B) of them are not counted for a window"
-            " of s tokens"
-        ),
-        "the choice of blocks is a function of the block messages and the query",
-        REAL_NUMBERS,
-    )
-    source = "theory.md, section 4, Theorem II; [Ye26, Theorem 1.2] is its asymptotic form"
-    proof_sketch = (
-        "Call a value clear for a block if its message decides whether the block has it. A block's"
-        " clear set has at most u_1 - 1 values, so some value is unclear in more than k blocks."
-        " Fill each of these with the twin that lacks it; one of them is not opened; swap in the"
-        " twin that has it: same messages, same choice, same output, another answer."
-    )
     shows = FAILS
     anywhere = True
     # see `sizes`: T and N grow with n, so does u_1, and g grows with both
     larger_fail_too = True
-    words: ClassVar[WordsByTask] = {
-        "twosum": Words(
-            "{statement}",
-            "It opens too few blocks, and what it keeps of the others in short cannot tell all"
-            " their contents apart.",
-        )
-    }
 
     def sizes(self, architecture: Architecture, task: Task) -> BlockSizes | None:
         """The sizes of the only layer with memory on the task, or None where the theorem does

@@ -21,9 +21,8 @@ from separatrix.theory.arguments import (
     Sizes,
     Solver,
 )
-from separatrix.theory.base import REAL_NUMBERS
-from separatrix.theory.fails.r_windows_forget import FORGETS, LAYERWISE, STATES, granted
-from separatrix.theory.fails.reading_layers import IN_ORDER, DrivenTheorem, Found, sizes_of
+from separatrix.theory.fails.r_windows_forget import granted
+from separatrix.theory.fails.reading_layers import DrivenTheorem, Found, sizes_of
 from separatrix.theory.inequalities import Counting, Pigeonhole, smaller
 from separatrix.theory.search.evolve import Grid
 from separatrix.theory.search.reals import LN2, exp, ln
@@ -102,27 +101,6 @@ def _rows(s: Numbers, m: float, count: int) -> list[float]:
 
 class TheoremIII(DrivenTheorem[Parameters]):
     key = "III"
-    title = "one reading layer fails L-SeqComp, L >= 2, at finite n"
-    statement = (
-        "One reading layer of h bits, bounded layers of sigma_0 bits before and sigma_1 after it."
-        " With 1 <= t, r <= m it fails 2-SeqComp of N_1 = n_1 m, n = N_1 + m + 2, if (a) r = 1 or t"
-        " log(m/(r-1)) > sigma_0 and (b) n_1 r log N_1 > sigma_0 + n_1 h + min{r sigma_1, sigma_1 +"
-        " (rt+1) h}. A sparse layer owes the block open at the cut as well. Lifting: so it fails"
-        " L-SeqComp for every L >= 2, and whatever the further n_l are."
-    )
-    premises = (
-        "exactly one reading layer",
-        "softmax accumulators hold the declared bits",
-        IN_ORDER,
-        REAL_NUMBERS,
-    )
-    source = "theory.md, section 5, Theorem III and Lifting; asymptotic form [Ye26, Theorem 1.1]"
-    proof_sketch = (
-        "Fix the first caches after z_2 and part of z_1; by (a) r contents of the rest lead to one"
-        " cache and differ at one place c = z_0. The queries of z_0 and w then know nothing more;"
-        " fixing what w reads of z_2 and the last caches makes the answers at n_1 r points the same"
-        " for all z_2 that remain, and by (b) more remain than agree there."
-    )
     reading_layers = range(1, 2)
     argument = OneReading()
     parameters = Parameters
@@ -140,23 +118,6 @@ class TheoremIII(DrivenTheorem[Parameters]):
 
 class TheoremRDepth(TheoremIII):
     key = "R-depth"
-    title = "windows forget before one reading layer: Theorem III of states alone"
-    statement = (
-        "Theorem III with sigma_0 = S_0, the bits of the recurrent states before the reading"
-        " layer, where G_0 is the lag of all that stands there, a short convolution of the reading"
-        " layer included: if 2 G_0 + t <= m and (a), and (b) with r (t + G_0) + 1 in place of"
-        " rt + 1. With windows and convolutions alone, and no bounded layer behind: 2-SeqComp"
-        " fails if m >= 2 G_0 + 1 and m log2 (n_1 m) > h."
-    )
-    premises = (*TheoremIII.premises, f"before it, {FORGETS}", LAYERWISE, STATES)
-    source = "theory.md, sections 5 and 12, Theorems III and R [here]"
-    proof_sketch = (
-        "In the proof of Theorem III let the first and the last G_0 entries of z_1 be fixed, and t"
-        " entries between them vary. By Theorem R, cut behind z_2, what enters the reading layer"
-        " from the first of the t entries on knows S_0 bits of z_2; cut behind the t entries, what"
-        " enters at z_0 and w knows S_0 bits of their contents. The G_0 tokens between read the"
-        " prefix once for each content, which is the new term in (b)."
-    )
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         (reader,) = architecture.reading

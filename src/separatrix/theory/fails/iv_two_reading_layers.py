@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes, Solver
-from separatrix.theory.base import REAL_NUMBERS
-from separatrix.theory.fails.reading_layers import IN_ORDER, DrivenTheorem, sizes_of
+from separatrix.theory.fails.reading_layers import DrivenTheorem, sizes_of
 from separatrix.theory.inequalities import Counting, Pigeonhole
 from separatrix.theory.search.evolve import Grid, spread
 
@@ -98,28 +97,6 @@ class TwoReadings(Argument[Parameters]):
 
 class TheoremIV(DrivenTheorem[Parameters]):
     key = "IV"
-    title = "two reading layers fail L-SeqComp, L >= 2, at finite n"
-    statement = (
-        "Two reading layers of h_1 and h_2 bits, bounded heads of sigma_1 bits inside the first,"
-        " bounded heads inside the second and layers after it of sigma_2 bits, none before or"
-        " between. With 2 <= r <= q <= m, t <= m, g <= n_1 they fail 2-SeqComp if (a) t"
-        " log(q/(r-1)) > sigma_1 + g h_1 and (b) n_1 r log N_1 > sigma_1 + n_1 (h_1 + h_2) + (qt +"
-        " min(t, ceil(n_1/g))) h_1 + ceil(n_1/g) r sigma_2. Lifting extends it to every L >= 2."
-    )
-    premises = (
-        "exactly two reading layers",
-        "no bounded layer before or between them",
-        "accumulators hold the declared bits",
-        IN_ORDER,
-        REAL_NUMBERS,
-    )
-    source = "theory.md, section 5, Theorem IV and Lifting"
-    proof_sketch = (
-        "Layer-1 queries depend on token and place only: fix all reads of z_2. Cut the values of w"
-        " into groups of g; by (a) for each group r contents of z_1 differ at one place and look"
-        " alike to it. Then w's second query knows w only; fix its read and the last caches and"
-        " count as in III."
-    )
     reading_layers = range(2, 3)
     argument = TwoReadings()
     parameters = Parameters

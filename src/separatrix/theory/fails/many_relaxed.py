@@ -14,13 +14,7 @@ from typing import ClassVar, TypeVar
 
 from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_proof import (
-    Choice,
-    Parameters,
-    class_bits,
-    conditions,
-    prices,
-)
+from separatrix.theory.fails.many_proof import Choice, Parameters, class_bits, conditions, prices
 from separatrix.theory.inequalities import N, certainly, smaller
 from separatrix.theory.search.driver import Search
 from separatrix.theory.search.evolve import LogGrid, Point

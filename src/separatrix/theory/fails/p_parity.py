@@ -4,15 +4,15 @@ less in a long run of equal tokens matters.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task
 from separatrix.theory.base import FAILS, Theorem, first_failing, number
-from separatrix.theory.words import Words, WordsByTask
+from separatrix.theory.words import SHARED
 
-UNPLACED = "tokens enter the stack without their places (positions=none)"
+UNPLACED = SHARED["unplaced"]
 STEPS = "token by token, as in decoding: a parallel form that rounds elsewhere is another model"
 
 
@@ -27,68 +27,11 @@ class Standstill(NamedTuple):
 
 class TheoremP(Theorem):
     key = "P"
-    title = "recurrences that only move one way lose count of equal tokens"
-    statement = (
-        "Each layer is a monotone recurrence, a window without positions, a short convolution, or"
-        " mixes no tokens; tokens enter the stack without their places. Put c = 2^p + K - 2 for a"
-        " recurrence whose state has p bits per number and whose inputs come from the last K"
-        " tokens, 2^(p+1) + K - 3 for one scaled by a running maximum, w + K - 2 for a window of w"
-        " tokens, K - 1 for a convolution, and T = 1 + the sum of c over all layers, of heads side"
-        " by side the largest. Let a^j b^(m-j) and a^(j+1) b^(m-j-1), followed by the same tokens,"
-        " have different answers for some j with T <= j <= m - T - 1. Then the model fails at that"
-        " size, whatever its width, with or without chain of thought. So it fails parity, modular"
-        " counting, counting ones, majority and every product of two different elements of a group"
-        " from 2T + 1 tokens on."
-    )
-    premises = (
-        "under a constant token each number of a layer's state moves by a non-decreasing map of"
-        " itself alone, or is one of the last tokens' inputs",
-        UNPLACED,
-        "step-by-step form with deterministic kernels; states are stored in the declared format",
-        "weights are arbitrary; residuals, norms, MLPs and gates are position-wise",
-    )
-    source = "theory.md, section 10, Theorem P [here]"
-    proof_sketch = (
-        "Under a constant token the first layer's coefficients are constant after K - 1 more"
-        " tokens. Each number of its state then moves up or down for good, under one non-decreasing"
-        " map on at most 2^p values, and stands still after at most 2^p - 1 steps; its output is"
-        " worked out from the new state before that is rounded, so it stands still one token"
-        " later. The next layer counts from there. So the whole stack stands still T tokens after"
-        " the change, from any state: after a^j in one state s, and after b^(m-j) or b^(m-j-1) from"
-        " s in one state again. The two prompts end in equal states and have different answers;"
-        " with sampling one of them is answered wrongly with probability at least 1/2. A cascade"
-        " of slow layers attains T."
-    )
     shows = FAILS
     anywhere = True
     after_thought = True
     # runs of a longer prompt are no shorter (tests/unit/tasks/test_two_runs.py), and T stays
     larger_fail_too = True
-    words: ClassVar[WordsByTask] = {
-        name: Words(
-            "{layers}: while a token repeats, all that they keep stands still after {T} tokens at"
-            " the most",
-            why,
-        )
-        for name, why in {
-            "parity": "After that many ones another one changes nothing, so even and odd numbers"
-            " of ones end in the same state.",
-            "permutation": "After that many equal rearrangements another one changes nothing in"
-            " its state, though it moves every time.",
-            "eva": "Where a long run of equal facts ends is lost once the run after it is long,"
-            " too.",
-            "equality": "Where a long run of equal bits ends is lost once the run after it is long,"
-            " too.",
-            "dyck": "After that many opening brackets another one changes nothing in its state, so"
-            " rows with one bracket too many look balanced.",
-        }.items()
-    }
-    words_after_thought: ClassVar[WordsByTask] = {
-        "eva": Words(
-            "what is written is a function of the state",
-            "What it writes is worked out from one and the same state.",
-        )
-    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         still = standstill(architecture)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
@@ -18,32 +18,9 @@ from separatrix.stacks.architecture.forgetting import Forgetting, Lags, masks
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Modular, Parity, Task
 from separatrix.tasks.base.layout import Table
 from separatrix.tasks.tracking import tracked
-from separatrix.theory.base import (
-    FAILS,
-    REAL_NUMBERS,
-    Theorem,
-    first_failing,
-    number,
-    size_in_words,
-)
+from separatrix.theory.base import FAILS, Theorem, first_failing, number, size_in_words
 from separatrix.theory.fails.a_accuracy import TheoremA, more_than
-from separatrix.theory.words import Words, WordsByTask, counted_as
-
-FORGETS = (
-    "layers read earlier tokens through windows, short convolutions, token shifts and recurrent"
-    " states only, each of what lies below it"
-)
-LAYERWISE = (
-    "no cache is fed from above or shared between passes; no routing with a capacity and no scale"
-    " of a whole tensor; numbers are finite"
-)
-STATES = "recurrences run token by token, and hand over states of the declared number of bits"
-_FACTS = Words(
-    "facts of {each}: {what} lose them after {reach} tokens, {state_bits} bits of state"
-    " pass{masked}",
-    "What reads tokens directly reaches back {reach} of them, all layers together. Of facts before"
-    " that, {state_bits} bits of recurrent state are left.",
-)
+from separatrix.theory.words import counted_as
 
 
 class Cut(NamedTuple):
@@ -71,86 +48,10 @@ class Cut(NamedTuple):
 
 class TheoremR(Theorem):
     key = "R"
-    title = "windows forget: beyond their reach only states remember"
-    statement = (
-        "No layer keeps every token. Count a lag from the first layer on: a short convolution or a"
-        " token shift over K tokens adds K - 1, a window of w tokens w - 1, a chunk goes on to its"
-        " border, a recurrence adds nothing and hands its state over there. Let G be the lag of the"
-        " last layer, G_S the latest at which a state is handed over, S the bits of all states."
-        " Then outputs more than G tokens behind any cut are a function of the tokens behind the"
-        " cut and of S bits. So the model fails if more than 2^S prefixes are told apart by"
-        " continuations that begin with the same G_S tokens and are answered more than G tokens"
-        " behind the prefix. Recall of N facts of e tokens and V values: if (N - R) log2 V > S with"
-        " R = ceil(G / e). Chain of thought does not help."
-    )
-    premises = ("the model is causal", FORGETS, LAYERWISE, STATES, REAL_NUMBERS)
-    source = "theory.md, section 12, Theorem R [here]"
-    proof_sketch = (
-        "By induction along the layers: beyond its lag a layer is a function of the tokens behind"
-        " the cut and of the states handed over in it and below. A recurrence knows its inputs from"
-        " its lag on, and its state there is handed over; a window of w tokens sees nothing older"
-        " w - 1 tokens later. The cuts are staggered: each layer is cut later than what it reads,"
-        " and each state counts once. Two prefixes that leave the same S bits under the same G_S"
-        " tokens have the same outputs beyond G, and so the same answer; what is written on the way"
-        " is a function of such outputs."
-    )
     shows = FAILS
     after_thought = True
     # a longer prompt can be cut at the same place, and has more tokens behind it
     larger_fail_too = True
-    words: ClassVar[WordsByTask] = {
-        **dict.fromkeys(("eva", "index", "mqar", "recall", "noisy-recall", "cgram"), _FACTS),
-        **dict.fromkeys(
-            ("copying", "selective-copying", "state-recall"),
-            Words(
-                _FACTS.text.replace("facts of {each}", "values that are far back"),
-                _FACTS.why.replace("Of facts", "Of values"),
-            ),
-        ),
-        **dict.fromkeys(
-            ("parity", "modular", "permutation", "group"),
-            Words(
-                "{what} lose the first letters after {reach} tokens, {state_bits} bits of state"
-                " pass{masked}",
-                "Every letter counts, and of those read earlier {state_bits} bits are left.",
-            ),
-        ),
-        "seqcomp": Words(
-            "its last function alone: {what} lose it after {reach} tokens, {state_bits} bits of"
-            " state pass{masked}",
-            "The last function must be kept whole, since the place to look at comes last; what"
-            " reads tokens directly reaches back {reach} of them, all layers together, and"
-            " {state_bits} bits of recurrent state cannot hold the rest.",
-        ),
-        **dict.fromkeys(
-            ("equality", "disjointness"),
-            Words(
-                "{what} lose the first {cut} bits after {reach} tokens, {state_bits} bits of state"
-                " pass{masked}",
-                "When the second string ends, no layer reads these bits of the first any more, and"
-                " {state_bits} bits of recurrent state cannot hold them.",
-            ),
-        ),
-        "dyck": Words(
-            "{what} lose the first {cut} open brackets after {reach} tokens, {state_bits} bits of"
-            " state pass{masked}",
-            "When the last bracket closes, no layer reads any more which kind opened first, and"
-            " {state_bits} bits of recurrent state cannot hold it.",
-        ),
-        "counting": Words(
-            "{what} lose the first {cut} tokens after {reach} more, {state_bits} bits of state"
-            " pass{masked}",
-            "Every token counts, and of those read earlier {state_bits} bits are left.",
-        ),
-    }
-    words_after_thought: ClassVar[WordsByTask] = dict.fromkeys(
-        words,
-        Words(
-            "what is written is a function of the same states",
-            "What it writes comes as far behind, and is worked out from the same {state_bits} bits"
-            " of state.",
-        ),
-    )
 
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
         return super().shown(verdict, task) | _shown(verdict, task)
@@ -204,38 +105,7 @@ class TheoremR(Theorem):
 
 class TheoremRAccuracy(TheoremA):
     key = "R-accuracy"
-    title = "windows forget: the highest accuracy on random questions"
-    statement = (
-        "One of N random facts of V values is asked for right behind them. With G, G_S and S of"
-        " Theorem R and e tokens a fact, R = ceil(G / e) of them are within reach. Then the"
-        " accuracy of every choice of weights is at most R/N + (1 - R/N) a, where a is the ceiling"
-        " of Theorem A for the other N - R facts and S bits. It holds with or without sampling and"
-        " chain of thought, and for each of several questions after one prefix."
-    )
-    premises = (
-        *(premise for premise in TheoremR.premises if premise != REAL_NUMBERS),
-        *TheoremA.premises[1:2],
-        TheoremA.premises[-1],
-    )
-    source = "theory.md, sections 9 and 12, Theorems A and R [here]"
-    proof_sketch = (
-        "Let the last R facts be known, and all else that follows. The states are handed over"
-        " before the question comes, so they are S bits of the other facts, and the fact asked for"
-        " is independent of them. By Theorem R answers are a function of these bits, of what is"
-        " known and of coins; by Theorem A they are right with probability at most a where one of"
-        " the N - R facts is asked for. One of the R facts is with probability R/N."
-    )
     anywhere = False
-    words: ClassVar[WordsByTask] = dict.fromkeys(
-        ("eva", "index", "mqar", "recall", "seqcomp"),
-        Words(
-            "at {facts} facts of {each} no weights answer {too_many}",
-            "All layers together reach back {reach} tokens, and {state_bits} bits of state are all"
-            " that is left of earlier facts. Weights that store as many of those as fit, and guess"
-            " the others, would reach {stored}.",
-        ),
-    )
-    words_after_thought = words
 
     def shown(self, verdict: Verdict, task: Task) -> dict[str, str]:
         return super().shown(verdict, task) | _shown(verdict, task)

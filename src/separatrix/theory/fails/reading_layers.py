@@ -19,13 +19,7 @@ from separatrix.tasks.seqcomp import LARGEST_PROMPT
 from separatrix.theory.arguments import Argument, P, Sizes
 from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, readers, sized
 from separatrix.theory.search.driver import CountingSearch, at_size, shortest
-from separatrix.theory.words import Words, WordsByTask
 
-IN_ORDER = (
-    "accumulators are carried through the prefix in order: kernels that merge partial ones of"
-    " chunks (split-K) keep several at a cut"
-)
-"""What Theorems III to VII take for granted of kernels (theory.md, section 11)."""
 _ROUNDS = 40
 FAR = 1 << 200
 """A length at which everything that stops growing has stopped."""
@@ -50,14 +44,6 @@ class DepthTheorem(Theorem, Generic[P]):
     """
 
     shows = FAILS
-    words: ClassVar[WordsByTask] = {
-        "seqcomp": Words(
-            "whatever the weights, in some prompt of {n} tokens, a failing size that the search"
-            " found",
-            "What one token can read of the past, and what the bounded layers carry, is too little"
-            " to tell all functions apart.",
-        )
-    }
     reading_layers: ClassVar[range]
     """How many reading layers a stack may have that it is about."""
     first_length: ClassVar[int] = 4
@@ -364,24 +350,6 @@ def _exactly(numbers: Mapping[str, int]) -> str:
 
 class Lifting(Theorem):
     key = "lifting"
-    title = (
-        "from L steps to L+k: III and IV hold for L >= 2, V for L >= 3, VI and VII from R+1, R on"
-    )
-    statement = (
-        "If the arguments of III, IV, V, VI or VII show failure on L-SeqComp at (m, n_1..n_{L-1}),"
-        " the same architecture fails (L+k)-SeqComp at (m, n_1..n_{L-1}, 1, .., 1), with k N_{L-1}"
-        " more tokens; and at any further n_l, with the tokens these take. The identities may also"
-        " stand right below the last function: failure at (m, n_1..n_{L-2}, n) is failure wherever"
-        " n is one of the further n_l. So III and IV hold for every L >= 2, V for every L >= 3, VI"
-        " for every L >= R + 1 and VII for every L >= R."
-    )
-    premises = ("those of the theorem that is lifted, with caches sized for the longer prompt",)
-    source = "theory.md, sections 5 and 11, Lifting"
-    proof_sketch = (
-        "Let the first row of each further function be the identity and w ask for it. Behind the"
-        " last function or right below it they are constants of the prefix, so they change only the"
-        " first caches and each query's first accumulator, and the answer is i_L."
-    )
 
     shows = NEITHER
 

@@ -13,9 +13,8 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes, Solver
-from separatrix.theory.base import REAL_NUMBERS
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.reading_layers import IN_ORDER, DrivenTheorem, Found, sizes_of
+from separatrix.theory.fails.reading_layers import DrivenTheorem, Found, sizes_of
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, smaller
 from separatrix.theory.search.evolve import Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
@@ -206,30 +205,6 @@ def _balanced(s: Numbers, rng: Random) -> Point:
 
 class TheoremV(DrivenTheorem[Parameters]):
     key = "V"
-    title = "two reading layers fail L-SeqComp, L >= 3, at finite n, bounded layers anywhere"
-    statement = (
-        "Two reading layers of h_1 and h_2 bits, bounded groups of sigma_0 bits before, sigma_1"
-        " between and inside the first, sigma_2 after and inside the second. With 1 <= t, X, beta"
-        " <= m, 2 <= r <= q <= N_1, g <= n_2, u_0 = floor(sigma_0/log(N_1/(q-1))) < beta, b ="
-        " ceil(m/beta), y = ceil((X - b u_0)/(beta - u_0)) >= 1 and E = min{X sigma_1, sigma_1 +"
-        " (m-t+Xt+1) h_1} they fail 3-SeqComp if (a) X = 1 or t log(m/(X-1)) > sigma_0, (b) y"
-        " log(q/(r-1)) > E/n_1 + g h_1 and (c) n_2 r log N_2 > sigma_0 + sigma_1 + [N_1 + (q-1) n_1"
-        " y beta + m-t+Xt+1] h_1 + n_2 (h_1 + h_2) + ceil(n_2/g) r sigma_2. Lifting extends it to"
-        " every L >= 3."
-    )
-    premises = (
-        "two reading layers, or one, with a first one that reads nothing before it",
-        "accumulators hold the declared bits",
-        IN_ORDER,
-        REAL_NUMBERS,
-    )
-    source = "theory.md, section 5, Theorem V and Lifting"
-    proof_sketch = (
-        "Blocks of each row of z_2 keep q contents at one effective place under the most frequent"
-        " caches; z_1 keeps X contents under one. Fix the layer-1 reads; some row of z_2 stays rich"
-        " though the middle cache is fixed; groups of values of w_2 then see r alike contents, w's"
-        " second query knows w only, and z_3 is counted as in III."
-    )
     reading_layers = range(1, 3)
     argument = ThreeSteps()
     parameters = Parameters

@@ -16,12 +16,7 @@ from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Window
 from separatrix.stacks.mechanisms.base import ATTENTION, EXACT_FORMATS
 from separatrix.theory.search.reals import ln
-from separatrix.theory.solves.places import (
-    BY_ROTATIONS,
-    Attending,
-    counted_tokens,
-    full_heads,
-)
+from separatrix.theory.solves.places import BY_ROTATIONS, Attending, counted_tokens, full_heads
 from separatrix.theory.solves.room import EMBEDDED, bits_of
 
 ASSUMED_WIDTH = 4

@@ -26,7 +26,7 @@ from separatrix.theory.solves.fan_in import (
     steps,
     with_mlp,
 )
-from separatrix.theory.solves.room import CHOSEN_WEIGHTS, PLACES, WIDE, Construction, Room
+from separatrix.theory.solves.room import WIDE, Construction, Room
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
 
@@ -44,56 +44,6 @@ LAST = "a token of its own behind the letters asks; the weights are for this n"
 
 class TheoremS(Construction[Task]):
     key = "S"
-    title = "layers that read multiply: products of a finite monoid, by offsets"
-    statement = (
-        "G is a monoid of maps of q points; the letters g_1 ... g_n, one token each, are elements"
-        " of it, and their product is asked for. Reading layers 1 to F fetch by offset; layer l"
-        " multiplies r_l words at a time, and S_l = r_l S_(l-1), S_0 = 1. (a) Behind a start token"
-        " that holds the identity every token holds the product of all letters up to itself, for"
-        " every n up to r_1 ... r_F. (b) Without one, weights for one n below r_1 ... r_F answer a"
-        " token of its own that asks. r_l is at most 1 + h_l, for h_l heads; at most 1 + floor((w"
-        " - 1) / S_(l-1)) in a window of w tokens; and at most R, what the MLPs before the next"
-        " reading layer multiply. One MLP of ReLUs multiplies k maps with q^(k+1) units, with 2"
-        " (q^2 + ... + q^k) + q while the format holds q^k, two with 2 q^2; M of them make a tree"
-        " of factors a_m, where c(a_m) times the later factors is at most the width. (c) Of bits,"
-        " or addition modulo q, one full layer of equal weights is enough: c letters of n give"
-        " c/n, which fp32 tells apart up to n (q - 1) = 16,777,215, and C value channels in bf16"
-        " up to about 256 C bits, 1,048,576 at the most. (d) A recurrence behind a convolution,"
-        " whose tokens keep, clear or overwrite its words as their places say, multiplies r_l = 1 +"
-        " words in aligned blocks, as far as places are told."
-    )
-    premises = (
-        (
-            "heads with room for q^2 numbers in their values, and a stream as wide as the heads'"
-            " outputs, in which fetched words stand beside each other"
-        ),
-        PLACES,
-        (
-            "scores of at least (ln n + 17) / (lead - rounding), so that all weight off target"
-            " stays below the last bit of fp32; behind a start token half of that lead"
-        ),
-        "MLPs as wide as stated; the width counts the products, and not what makes addresses",
-        CHOSEN_WEIGHTS,
-    )
-    source = "theory.md, section 12, Theorem S [here]"
-    proof_sketch = (
-        "(a) Before layer l token i holds P(i), the product of its last min(i, S_(l-1)) letters."
-        " Head j fetches P at offset j S_(l-1), or the identity of the start token where there is"
-        " none, j = 1 .. r_l - 1, and the MLPs multiply: these are the last min(i, S_l) letters."
-        " (b) n = sum d_l S_(l-1), d_l < r_l. Of the asking token A_l - 1 = sum over m < l of d_m"
-        " S_(m-1) letters are done before layer l; it fetches the d_l words that end at offsets"
-        " A_l, A_l + S_(l-1), ...; its idle heads look at itself, where an identity stands. Each"
-        " word lies inside the prompt, since A_l + d_l S_(l-1) <= n + 1; what early tokens hold"
-        " where an offset does not exist is never used. Convolutions move numbers unrounded, and"
-        " give 0 before the first token, which is the identity where numbers say what is moved. An"
-        " MLP: for each path i_0, i_1, ... of points one unit that is 1 if g_1 sends i_0 to i_1 and"
-        " so on. (c) Neighbouring c/n differ"
-        " by more than one unit in the last place. In bf16 channel j holds c - T_j, T_j made of a"
-        " constant in every letter and a number of the start token, and tells 256 counts about T_j"
-        " apart. (d) In blocks of S_l letters, each of r_l parts: the first token of a block clears"
-        " all words, the first of a later part writes the word that the token before it finished,"
-        " and every token multiplies the words with its own product since its part began."
-    )
     about = (Parity, Modular, Permutation, Group)
 
     @property

@@ -15,18 +15,7 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import seeing_heads
 from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, full_heads
-from separatrix.theory.solves.room import (
-    CHOSEN_WEIGHTS,
-    CONTENTS,
-    EMBEDDED,
-    PLACES,
-    TAGS,
-    WIDE,
-    Construction,
-    Room,
-    bits_of,
-    in_turn,
-)
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Construction, Room, bits_of, in_turn
 from separatrix.theory.solves.states import SATURATED
 
 
@@ -40,38 +29,9 @@ class Needed(NamedTuple):
 
 class ConvolvedRecall(Construction[Recall | MQAR]):
     key = "recall"
-    title = "one full layer behind a short convolution recalls"
-    statement = (
-        "A convolution over two tokens makes the key of a value's place of the key in front of it."
-        " A query for q scores s^2 c (1 - 2 hamming) there, less elsewhere, and 0 at the first"
-        " place, before which nothing stands: it is the blank where nothing matches. With the"
-        " number of the pair added, c = 2^(r+1) for r bits, the last of equal keys wins. One such"
-        " layer solves associative recall in every form, and MQAR."
-    )
-    premises = (
-        (
-            "a full head behind a convolution of two tokens or more, with room for the bits of a"
-            " key, those of the number of a pair where keys are written again, and one tag; and in"
-            " its values for the answer's bits"
-        ),
-        "embeddings give every token its place",
-        (
-            "scores exact: fp32 or wider, or sums in fp32 where keys are written once; at most 256"
-            " bits, and 2^(r+1) (2 D + 2) at most 2^24"
-        ),
-        CHOSEN_WEIGHTS,
-    )
-    source = "this program: constructions/lookups.py derives the weights; [Bha24], [Aro24]"
-    proof_sketch = (
-        "A key that matches scores at least s^2 (2^r + 1), every other place at most the negative"
-        " of that; 2 s^2 apart they outweigh any n once s^2 > ln(n)/2. Without a convolution one"
-        " layer of h readable bits cannot: with the query fixed, what it sums up of the values"
-        " alone is one of 2^h, and there are V^n contents that some place of the key tells apart."
-    )
     start_token = False
     about = (Recall, MQAR)
     embedded = True
-    why = "Keys made of the token before let every value be found by the key in front of it."
 
     def room(self, architecture: Architecture, task: Recall | MQAR) -> Room | None:
         needed = needed_by(task)
@@ -124,41 +84,8 @@ def exact_scores(needed: Needed, form: str) -> bool:
 
 class LastLayer(Construction[CGram | Recall | MQAR]):
     key = "last-layer"
-    title = "one full layer after a stack of bounded layers closes the retrieval gap"
-    statement = (
-        "A layer of short convolutions brings every place what the c tokens before it hold, number"
-        " by number. One plain full layer behind it then compares these with what is asked for. So"
-        " it solves c-gram retrieval, and with c = 1 and embedded places associative recall in"
-        " every form, and MQAR; no bounded cache does. (For Index the last layer is the"
-        " construction `retrieval`, for counting `counting`, whatever stands before it.)"
-    )
-    premises = (
-        (
-            "a layer of short convolutions in fp32 or wider with a kernel of c + 1 tokens or more,"
-            " and a channel for each number of a key: c ceil(log2 V) for c-grams; for recall the"
-            " bits of a key, one tag and, where keys are written again, the number of a pair"
-        ),
-        "behind it a plain full layer in fp32 or wider with room for these and for the answer",
-        "at most 256 bits of a key; for recall 2^(r+1) (2 D + 2) at most 2^24",
-        "for recall, embeddings give every token its place; for c-grams no place is needed",
-        CHOSEN_WEIGHTS,
-    )
-    source = (
-        "[Wen25]; this program: constructions/cgram.py and constructions/lookups.py derive"
-        " the weights"
-    )
-    proof_sketch = (
-        "A channel copies one number and multiplies by 1, so nothing is rounded. Of letters of +-1"
-        " the same c score s^2 c B, a letter that differs or is missing costs 2 s^2 at least, and"
-        " the context stands once. Recall is the theorem `recall`: its keys are made of the token"
-        " before, here by a layer of their own."
-    )
     start_token = False
     about = (CGram, Recall, MQAR)
-    why = (
-        "Short convolutions bring every place the tokens before it, and one full layer looks them"
-        " up."
-    )
 
     def room(self, architecture: Architecture, task: CGram | Recall | MQAR) -> Room | None:
         grams = isinstance(task, CGram)
@@ -219,34 +146,7 @@ class Wanted(NamedTuple):
 
 class TwoLayerLookup(Construction[Task]):
     key = "lookup"
-    title = "two layers find what stood behind a key"
-    statement = (
-        "The last c tokens of a prompt stand once before, and what follows there is asked for:"
-        " associative recall of keys that are written once and promised, amid filler and for many"
-        " questions alike (c = 1), or c-gram retrieval. A layer brings every token the c tokens"
-        " before it: c heads by their offsets or places, in a window of c + 1 tokens or more, or a"
-        " short convolution. One head of a full layer behind it compares c B bits and 2 tags, B"
-        " bits a token, in dimensions that no rotation turns, and reads the token found."
-    )
-    premises = (
-        "a start token stands before the prompt where offsets are asked for",
-        PLACES,
-        f"{CONTENTS}: c B + 2 of them, at most {MOST_ADDRESS_BITS}; B value dimensions",
-        CHOSEN_WEIGHTS,
-    )
-    source = "[Wen25]; theory.md, section 6, retrieval head and places [here]"
-    proof_sketch = (
-        "A token that finds the start token at offset j knows that nothing stands further back, so"
-        " every token knows its c predecessors, or that there are fewer. Written in +-1, with a tag"
-        " for those that have all, they score s^2 (2 + c B) against the last c tokens where they"
-        " are the same and at least 2 s^2 less elsewhere: the retrieval head of Eva, with contents"
-        " for addresses. Only one place matches, and a threshold cleans what is read there."
-    )
     about = (CGram, Recall, MQAR, NoisyRecall)
-    why = (
-        "One layer tells every token which ones stood before it, and another finds the one place"
-        " where that is what is asked for."
-    )
 
     def room(self, architecture: Architecture, task: Task) -> Room | None:
         wanted = wanted_by(task)
@@ -310,37 +210,7 @@ def comparing(architecture: Architecture, wanted: Wanted) -> list[int]:
 
 class QuestionFirst(Construction[Recall]):
     key = "question-first"
-    title = "recurrences recall what they were asked for before"
-    statement = (
-        "The key asked for stands before the pairs. A recurrence whose tokens may overwrite"
-        " numbers of its state, or leave them exactly as they are, keeps the bits of that key;"
-        " each token is compared with it; a layer that sees the token before hands on whether it"
-        " matched; and such a recurrence again keeps the value behind a match. About log2 K +"
-        " log2 V bits answer every prompt, whatever n, in every form."
-    )
-    premises = (
-        (
-            "two layers of such recurrences, with room for the bits of a key and of an answer,"
-            " and between them a layer with a short convolution that hands a bit to the next token"
-        ),
-        (
-            "the first token is told apart: by embeddings of positions, or by one more layer with a"
-            " short convolution before"
-        ),
-        SATURATED,
-        ("weights, token embeddings and position-wise maps may be chosen; the same serve every n"),
-    )
-    source = "theory.md, section 12 [here]; Arora et al., Just Read Twice, arXiv 2407.05483"
-    proof_sketch = (
-        "Gates saturate, so that what is kept is kept bit for bit: the delta rule with one key"
-        " for all tokens and b = 1 or 0, Mamba with a large step or 0, RG-LRU with r = 1 or 0."
-        " The first token writes its bits into the first state, and no other does; behind that"
-        " layer every token sees its own bits and these, and an MLP says whether all agree. The"
-        " token after a match is its value, which overwrites the second state; where nothing"
-        " matched it stays empty. The last match counts, so that keys may be written again."
-    )
     about = (Recall,)
-    why = "It need not keep the facts, as it knows which one to wait for."
 
     def room(self, architecture: Architecture, task: Recall) -> Room | None:
         if task.question != "first":

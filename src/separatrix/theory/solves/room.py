@@ -13,7 +13,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task
 from separatrix.theory.base import SOLVABLE, Theorem
-from separatrix.theory.words import Words
 
 T = TypeVar("T", bound=Task)
 
@@ -22,21 +21,6 @@ WIDE = frozenset({"fp64", "fp32"})
 TAGS = 2
 """Key dimensions a retrieval head keeps free for tags beside the address."""
 
-CHOSEN_WEIGHTS = (
-    "weights, token embeddings and position-wise maps may be chosen, for this size; rotations"
-    " (RoPE) are the model's own"
-)
-"""A premise of constructions in full layers."""
-PLACES = (
-    "a source of positions, named with each verdict: embeddings that give every token its place;"
-    " rotations alone, under which the score at the offset asked for leads by more than rounding"
-    " takes; or recurrent layers before that count the tokens"
-)
-"""A premise of constructions that look up places."""
-CONTENTS = "key dimensions that no rotation turns, in which contents are compared"
-"""A premise of constructions that look up contents."""
-EXACT_SCORES = "scores of addresses exact in the format: s a power of two, at most 256 address bits"
-"""A premise of constructions that look up addresses."""
 EMBEDDED = "positions: learned or free embeddings give every token its place"
 
 
@@ -57,8 +41,6 @@ class Construction(Theorem, Generic[T]):
     """The tasks that it may solve."""
     embedded: ClassVar[bool] = False
     """Whether it needs embeddings that give every token its place."""
-    why: ClassVar[str] = ""
-    """Why it works, behind the verdict's own sentence."""
 
     @abstractmethod
     def room(self, architecture: Architecture, task: T) -> Room | None:
@@ -79,13 +61,6 @@ class Construction(Theorem, Generic[T]):
         return self.verdict(
             architecture, task, "SOLVABLE", said, numbers=numbers, assumptions=granted
         )
-
-    def told(
-        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
-    ) -> Words:
-        if not self.why:
-            return super().told(verdict, task, architecture, thought=thought)
-        return Words(verdict.statement, self.why)
 
 
 def in_turn(

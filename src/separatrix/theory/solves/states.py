@@ -24,14 +24,11 @@ from separatrix.tasks import (
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
 from separatrix.theory.solves.room import Construction, Room, bits_of
-from separatrix.theory.words import counted_as
+from separatrix.theory.words import SHARED, counted_as
 
 MOST_THINGS = 128
 """Largest number of things: what is read of them stays below 2^8, which bfloat16 holds."""
-SATURATED = (
-    "gates saturate: in float32 the sigmoid of 128 is 1 and that of -128 is 0, and the softplus of"
-    " -128 is 0; in float64 those of 1,024"
-)
+SATURATED = SHARED["saturated"]
 """What the construction takes for granted of the arithmetic."""
 TOTAL = (Eva, Equality, Disjointness, Parity, Modular)
 """Tasks that allow every continuation after every prefix, and that tell no more prefixes apart at
@@ -41,51 +38,7 @@ any length than `prefix_classes` says.
 
 class StateTracking(Construction[Task]):
     key = "state-tracking"
-    title = "one layer that reflects its state tracks permutations exactly"
-    statement = (
-        "With b = 2 a delta-rule update with a key of length 1 is a reflection: it exchanges two"
-        " things i and j where the key is (e_i - e_j, e_i - e_j)/2, a key of length exactly 1. One"
-        " DeltaNet, Gated DeltaNet, Gated DeltaProduct or KDA layer with negative eigenvalues"
-        " follows every rearrangement of K things that is a product of at most as many exchanges as"
-        " a token has updates: all of S_K with K - 1, the cyclic group of order m with the sum of q"
-        " - 1 over the prime powers q of m, parity and every group of two elements with one. It"
-        " answers every prompt of every length, and no number in it is ever rounded. Exchanges of"
-        " two things after an arbitrary first token take one update and a second head."
-    )
-    premises = (
-        "a layer whose b reaches 2 (negative eigenvalues), in fp64, fp32, bf16 or fp16",
-        (
-            "keys of 2K numbers and values of one for each thing that is followed; of one number"
-            " each for a group of two elements"
-        ),
-        (
-            "no convolution, norm or gate around the recurrence; for a group of two elements there"
-            " may be"
-        ),
-        SATURATED,
-        (
-            "weights and token embeddings may be chosen; the same serve every length (for exchanges"
-            " after an arbitrary first token also the first position embedding, and the MLP)"
-        ),
-    )
-    source = "theory.md, section 10 [here]; negative eigenvalues: Grazzi et al., arXiv 2411.12537"
-    proof_sketch = (
-        "The state is R = P Y - Y, twice, for the permutation P so far and Y the identity: zero at"
-        " the start. The update adds 2 k (v - k^T R) with v = -(e_i - e_j), so that P becomes (i j)"
-        " P, and R stays among finitely many matrices of -1, 0 and 1. A query of numbers a/2^s of"
-        " length 1 that gives every place a weight of its own reads off where each thing stands."
-        " For two elements: k = e_1, v = 1/2, b = 2 or 0, and s becomes 1 - s or stays; behind SiLU"
-        " k comes from 128 and v from 32, which it leaves as they are, s becomes 64 - s or stays,"
-        " and a norm and a gate after it leave 0 apart from 64. In the"
-        " parallel form every number solved for is an integer of absolute value at most 2, or a"
-        " deviation as above, since products of reflections are orthogonal."
-    )
     about = (Parity, Modular, Permutation, Group)
-    why = (
-        "Its tokens turn the state over along a direction of their choice, which exchanges two"
-        " things and leaves no rounding error, however long the prompt; training may not find such"
-        " weights."
-    )
 
     def room(self, architecture: Architecture, task: Task) -> Room | None:
         moved = tracked(task)
@@ -189,42 +142,7 @@ class Needed:
 
 class Brackets(Construction[Dyck]):
     key = "brackets"
-    title = "a counter and two layers that overwrite judge nested brackets"
-    statement = (
-        "Three recurrent layers, one behind the other, solve bounded Dyck-(k, D): the first adds up"
-        " how many brackets are open, the second keeps the kind of the bracket open at each depth"
-        " in a slot of its own, and the third remembers whether a bracket was wrong. The state"
-        " holds D' slots of ceil(log2 k) numbers, D' = min(D, n/2), and two more; the classes of"
-        " Theorem I take log(1 + sum over j <= D' of k^j) bits."
-    )
-    premises = (
-        (
-            "a head that adds up a number of every token, with no decay and no normaliser; behind"
-            " it a delta-rule head with a key dimension for each of D' open brackets and a value"
-            " dimension for each bit of a kind; behind that another delta-rule head"
-        ),
-        "no convolution, norm or gate around these heads",
-        "4 (n + 2) at most 2^digits in every format of theirs: all sums are exact integers",
-        SATURATED,
-        "weights, token embeddings and position-wise maps may be chosen; no positions are used",
-    )
-    source = "theory.md, sections 3 and 6 [here]; the question is that of [Bha24]"
-    proof_sketch = (
-        "With c brackets open after a token, its slot is s = c if it opens and s = c + 1 if it"
-        " closes; the key is e_s, b = 1 where a bracket opens and 0 where one closes. Induction:"
-        " up to the first wrong bracket, slot j holds the kind of the bracket opened last at depth"
-        " j, since e_s is of length 1 and the update S (I - e_s e_s^T) + v e_s^T replaces that slot"
-        " and no other. So a bracket that closes reads the kind of the one it must match. It is"
-        " wrong if they differ, or if c < 0, or if one opens with c > D'. The third layer's key is"
-        " e_1 at wrong brackets and 0 at all others: its number is 1 from the first of them on."
-        " Balanced means: that number and c are 0 in the end. All numbers are integers of size at"
-        " most 4 (n + 2), in either form."
-    )
     about = (Dyck,)
-    why = (
-        "One layer counts how many are open, the next one keeps what opened at each depth, the"
-        " third remembers a fault; training may not find such weights."
-    )
 
     def room(self, architecture: Architecture, task: Dyck) -> Room | None:
         needed = Needed.of(task)
@@ -279,23 +197,6 @@ def _exact(part: Mechanism, tokens: int) -> bool:
 
 class Tightness(Construction[Task]):
     key = "tightness"
-    title = "Theorem I is tight for total tasks"
-    statement = (
-        "An automaton with ceil(log2 max_t C(t)) bits, the maximum over prefix lengths t, solves a"
-        " total task when the position is supplied."
-    )
-    premises = (
-        "every continuation is allowed after every prefix",
-        "the update is an arbitrary function of state, token and position: a layer of kind"
-        " automaton with a rule for each token at each place, and positions embedded",
-        "the table may be chosen, for this size",
-    )
-    source = "theory.md, section 3, Theorem I"
-    proof_sketch = (
-        "The states are the classes of prefixes: two prefixes of one class stay in one class"
-        " whatever token follows, so that a token at a place is a map of classes; after the last"
-        " token a class is an answer. One bit less and Theorem I refutes it."
-    )
     about = TOTAL
     embedded = True
 

@@ -4,8 +4,6 @@ hops of induction.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.stacks.architecture import Architecture
@@ -22,16 +20,8 @@ from separatrix.theory.solves.places import (
     finders,
     full_heads,
 )
-from separatrix.theory.solves.room import (
-    CHOSEN_WEIGHTS,
-    EXACT_SCORES,
-    PLACES,
-    WIDE,
-    Construction,
-    Room,
-    bits_of,
-)
-from separatrix.theory.words import Words, WordsByTask
+from separatrix.theory.solves.room import WIDE, Construction, Room, bits_of
+from separatrix.theory.words import Words
 
 _EXACT = 24
 """Binary digits of scores in steps of 16."""
@@ -39,32 +29,6 @@ _EXACT = 24
 
 class Composition(Construction[SeqComp]):
     key = "composition"
-    title = "L+1 full layers, or L and a bounded one, compose L steps"
-    statement = (
-        "L+1 full layers solve L-SeqComp: the first fetches z_0, each further one follows one step."
-        " L full layers and one recurrent layer, window or short convolution before the first full"
-        " layer (it carries z_0 to w, the next token) or between the first and the second (it"
-        " carries i_1) do too."
-    )
-    premises = (
-        (
-            "full heads with room for the values' bits in their values and, for addresses, for"
-            " their bits and a tag for each level in their keys"
-        ),
-        PLACES,
-        (
-            "a carrier, where one is used, with room for the bits of z_0 in one head; without"
-            " embedded positions it has a short convolution, or is a rotated window that tells its"
-            " offsets apart"
-        ),
-        EXACT_SCORES,
-        CHOSEN_WEIGHTS,
-    )
-    source = "[CPW]; theory.md, sections 5 (tightness) and 6"
-    proof_sketch = (
-        "Every layer is a retrieval head for the address (level, w_{l-1}, i_{l-1}); z_0 comes by"
-        " one more of them, or by the recurrence."
-    )
     start_token = False
     about = (SeqComp,)
 
@@ -170,49 +134,9 @@ def _taken(architecture: Architecture, part: Mechanism) -> int:
 
 class Thought(Theorem):
     key = "thought"
-    title = "one full layer composes L steps in L written tokens"
-    statement = (
-        "A decoder with one full layer that may write before it answers solves L-SeqComp for every"
-        " L with room for all of w: it writes the composites (w, z_0), (w, i_1), ..., (w,"
-        " i_{L-1}), L tokens, and then answers i_L. The composites matter: from i_l alone the next"
-        " query would not know w_l. With rotations alone a written token does not know its step:"
-        " one head for each step fetches what it would be in that step, and one for each step but"
-        " the first asks whether a written token stands so far back."
-    )
-    premises = (
-        (
-            "a full head with room for the values' bits in its values and, for addresses, for the"
-            " bits of every part of w, of N_{L-2} values and of L+1 levels in its keys"
-        ),
-        PLACES,
-        (
-            "for more than one step by rotations alone, 2 L - 1 heads, and room for one bit more in"
-            " the values"
-        ),
-        "written tokens from a vocabulary of composites; decoding is deterministic",
-        EXACT_SCORES,
-        CHOSEN_WEIGHTS,
-    )
-    source = "[CPW]; theory.md, section 6, chain of thought"
-    proof_sketch = (
-        "Every written token is one retrieval for the address (level, w_{l-1}, i_{l-1}), of which"
-        " its place is the level and the token just written holds the rest: it asks with every part"
-        " of w, and the keys of a level are 0 but in the bits of theirs. A level that is not asked"
-        " for scores less by twice the tags' factor, a power of two above half of an address's"
-        " bits."
-    )
     shows = SOLVABLE
     at_once = False
     after_thought = True
-    words_after_thought: ClassVar[WordsByTask] = {
-        "seqcomp": Words(
-            "one full layer suffices, which writes a token for each of {written} steps",
-            "If the model may write intermediate results, one full layer is enough: it looks up a"
-            " step, writes the result, looks up the next. It then writes one token per step; the"
-            " limit of {written} is where the proof was asked for, the key's room for step"
-            " tags, or the heads that ask for offsets.",
-        )
-    }
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """SOLVABLE with a chain of thought, or None where no full head has the room.
@@ -287,36 +211,9 @@ def _heads_for(steps: int) -> int:
 
 class Encoder(Construction[SeqComp]):
     key = "encoder"
-    title = "an encoder of 1 + ceil(log2(L+1)) layers composes L steps"
-    statement = (
-        "1 + ceil(log2(L+1)) layers of attention that is not causal solve L-SeqComp. In the first"
-        " every token fetches w, and the token w fetches z_0. Every token then holds an address to"
-        " read next, or a final value and a flag; each further layer doubles the jump."
-    )
-    premises = (
-        (
-            "full layers with causal=false and no other option, with room for the bits of w, of"
-            " N_{L-2} values and of L+2 levels in their keys, and for a value, a level and a flag,"
-            " or a value and w, in their values"
-        ),
-        "positions: learned or free embeddings",
-        "scores of addresses exact in the format: fp32 or wider, at most 256 address bits",
-        CHOSEN_WEIGHTS,
-    )
-    source = "[CPW]; theory.md, section 6; constructions/encoder.py derives the weights"
-    proof_sketch = (
-        "Number the chain: w is 0, the entry of z_l that is asked for l, the answer L+1. Induction:"
-        " behind layer 1 + j a token at index i holds the address of index i + 2^j, or the final"
-        " value if that is L+1 or more: it reads the pointer of the token that it points to, and"
-        " keeps a final value. So w holds the answer once 2^j is at least L+1."
-    )
     both_ways = True
     about = (SeqComp,)
     embedded = True
-    why = (
-        "Where every token sees the whole prompt, all of them follow their pointers at once, and"
-        " each layer doubles how far these reach."
-    )
 
     def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
         parts, levels = _parts(task), bits_of(task.L + 2)
@@ -344,38 +241,8 @@ class Encoder(Construction[SeqComp]):
 
 class DoubledHops(Construction[KHop]):
     key = "k-hop"
-    title = "floor(log2 k) + 2 full layers make k hops"
-    statement = (
-        "In the first layer every token finds the latest earlier one of its letter: one head for"
-        " each binary digit of a place, which looks where that digit is the first to differ, so"
-        " that no token finds itself. The place behind it is one hop away. In each further layer"
-        " every token reads where its pointer leads: the pointer there, which doubles the hops,"
-        " and, where a digit of k is set, the letter known there. So floor(log2 k) + 2 layers make"
-        " k hops. (With the previous token in the first layer and the last occurrence in the second"
-        " the same depth would make 2^floor(log2 k) hops only.)"
-    )
-    premises = (
-        (
-            "full layers, the first with a head for each binary digit of a place, its keys with"
-            " room for a place, a letter and a start token; the others with room for a place and a"
-            " tag in their keys, and for a place and a letter in their values"
-        ),
-        "positions: learned or free embeddings; a start token stands before the prompt",
-        "scores of up to 32 (n+1) (2 log V + 6), in steps of 16, are exact: fp32 or wider",
-        CHOSEN_WEIGHTS,
-    )
-    source = "[San24] for the depth; constructions/khop.py derives the weights [here]"
-    proof_sketch = (
-        "A token before p first differs from p in some digit b, 1 in p and 0 there: it lies in"
-        " block b of p. Of the tokens of p's letter in that block the latest scores highest, by a"
-        " step per place; a start token lies between those and all others. The lowest digit with a"
-        " find is the nearest block. Then induction: behind layer l a token holds the place that"
-        " 2^(l-1) hops lead to, less one, and the letter as many hops on as the lowest l-1 digits"
-        " of k say."
-    )
     about = (KHop,)
     embedded = True
-    why = "One layer finds what each token looks for, and every further one doubles the hops."
 
     def room(self, architecture: Architecture, task: KHop) -> Room | None:
         place, letter = bits_of(task.n + 1), bits_of(task.V)
