@@ -57,6 +57,8 @@ class Section:
     tolerance: float = 0.0
     each: bool = False
     slow: bool = False
+    refused: tuple[str, ...] = ()
+    """How the keys begin of what must be refused. An error elsewhere is no value."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ def written(value: Value) -> str:
 
 
 def computed(name: str, section: Section) -> Found:
-    """Every line of a section. What a user's input is refused with is a value as well."""
+    """Every line of a section. Where that is said, the class of a refusal is a value as well."""
     from separatrix import SeparatrixError
 
     found = Found()
@@ -91,10 +93,11 @@ def computed(name: str, section: Section) -> Found:
             raise ValueError(f"the key {key!r} stands twice, or holds a tabulator")
         try:
             found.lines[key] = written(part[1]())
-        except SeparatrixError as error:
-            found.lines[key] = f"raises {type(error).__name__}"
         except Exception as error:
-            found.broken[key] = f"breaks with {type(error).__name__}: {error}"
+            if isinstance(error, SeparatrixError) and part[0].startswith(section.refused):
+                found.lines[key] = f"raises {type(error).__name__}"
+            else:
+                found.broken[key] = f"breaks with {type(error).__name__}: {error}"
     return found
 
 

@@ -110,7 +110,7 @@ CURVES = tuple(
             *("deltaproduct", "loglinear", "retnet", "mlstm", "lightning", "hgrn2"),
             *("mamba2", "mamba(width=16)", "rwkv(width=16)", "rglru(width=16)", "deltanet"),
             *("sparse(block=2, topk=2)", "mla(latent=8, rope_dim=2)", "shortconv(width=16)"),
-            *("nsa(block=2, stride=1, selected=2, topk=2, window=3)",),
+            *("nsa(block=2, stride=1, selected=2, topk=3, window=3)",),
             *("moba(block=2, topk=2)", "indexed(topk=3, index_dim=2)", "gdn|full"),
         ),
         "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4": ("full*2", "gdn + full"),
@@ -118,15 +118,43 @@ CURVES = tuple(
     }.items()
     for stack in stacks
 )
+DRAWN = {
+    **{
+        name: f"{name}{sizes} @ heads=1, head_dim=2"
+        for name, sizes in {
+            "full": "",
+            "fox": "",
+            "mla": "(latent=4, rope_dim=2)",
+            "window": "(size=3)",
+            "chunked": "(size=3)",
+            "sparse": "(block=2, topk=2)",
+            "nsa": "(block=2, stride=2, selected=2, topk=3, window=3)",
+            "moba": "(block=2, topk=2)",
+            "indexed": "(topk=3, index_dim=2)",
+            "dsa": "(topk=3, latent=4, rope_dim=2, index_dim=2)",
+            "rwkv": "(width=8)",
+            "mamba2": "(state=4)",
+        }.items()
+    },
+    **{
+        name: f"{name} @ heads=1, head_dim=2"
+        for name in (
+            *("linear", "lightning", "retnet", "gla", "hgrn2", "deltanet", "gdn", "deltaproduct"),
+            *("kda", "mlstm", "loglinear"),
+        )
+    },
+    **{name: f"{name}(width=8)" for name in ("mamba", "rglru", "shortconv")},
+    "automaton": "automaton(bits=8)",
+}
+"""Every mechanism that can be built -> a small one, of which no two compute the same."""
 REFUTED = (
     ("linear @ heads=1, head_dim=2, p2", "eva:n=8,V=8"),
     ("window(size=3) @ heads=1, head_dim=2, p3", "seqcomp:L=2,m=4,n_1=2"),
     ("sparse(block=4, topk=1) @ heads=1, head_dim=2, p3", "twosum:n=12,M=32"),
     ("full*2 @ heads=1, head_dim=2", "recall:n=8,K=12,V=6,form=absent"),
     ("gdn @ heads=1, head_dim=2", "parity:n=64"),
-    ("rwkv(width=8)", "parity:n=64"),
-    ("mamba2 @ heads=1, head_dim=2, p2", "dyck:n=12,k=2,D=5"),
-    *((f"{name}(width=8)", "eva:n=8,V=8") for name in ("mamba", "rwkv", "rglru", "shortconv")),
+    ("rwkv(width=8) @ heads=1, head_dim=2", "parity:n=64"),
+    ("mamba2(state=4) @ heads=1, head_dim=2", "dyck:n=96,k=2,D=5"),
 )
 
 Edit = Callable[[dict[str, Any]], None]

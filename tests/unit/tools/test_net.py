@@ -7,7 +7,7 @@ from pathlib import Path
 
 import net
 import pytest
-from net import Absent, Found, Section, Value
+from net import Absent, Section, Value
 from support.each import each
 from support.net_lines import SECTIONS
 
@@ -98,15 +98,20 @@ def test_lines_that_cannot_be_computed_here_stay(tmp_path: Path) -> None:
     assert net.read(path) == {"own/a": "x", "other/file 1": "y"}
 
 
-def test_an_error_is_a_value_if_it_is_a_users(tmp_path: Path) -> None:
+def test_an_error_is_a_value_if_it_is_a_users_and_expected(tmp_path: Path) -> None:
     def refused() -> str:
         raise sx.SeparatrixError("no such size")
 
     def broken() -> str:
         raise TypeError("a bug")
 
-    found = net.computed("own", Section(lambda: [("a", refused), ("b", broken)]))
-    assert found == Found({"own/a": "raises SeparatrixError"}, [], {"own/b": found.broken["own/b"]})
+    lines = [("a", refused), ("b", broken), ("c", refused)]
+    found = net.computed("own", Section(lambda: lines, refused=("a", "b")))
+    assert found.lines == {"own/a": "raises SeparatrixError"}
+    assert {key: error.split()[2] for key, error in found.broken.items()} == {
+        "own/b": "TypeError:",
+        "own/c": "SeparatrixError:",
+    }
     path = tmp_path / "net.txt"
     assert net.rewritten(path, {"own": Section(lambda: [("b", broken)])}) == 1
     assert not path.exists()
