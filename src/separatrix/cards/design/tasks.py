@@ -4,7 +4,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from separatrix.core.errors import SeparatrixError, SizeError, UnknownNameError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, check_context
@@ -35,7 +35,8 @@ def check_fits(task: Task, context: int) -> None:
 def task_for_context(text: str, context: int) -> Task:
     """The task of a text such as "seqcomp:L=3" or "eva:V=50000" at a context of that many tokens.
 
-    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1. Raises
+    A missing n (m of seqcomp) becomes the largest that fits; missing n_l of seqcomp are 1, and
+    recall has as many keys and values as facts, where it does not say. Raises
     what `parse_task` raises, and SizeError for a task that does not fit.
     """
     check_context(context)
@@ -55,7 +56,8 @@ def task_for_context(text: str, context: int) -> Task:
         task = parse_task(text)
         check_fits(task, context)
         return task
-    return _largest(text, grows, context)
+    alike = [size for size in ("K", "V") if name == "recall" and size not in given]
+    return _largest(text, [grows, *alike], context)
 
 
 def _growing(name: str) -> str:
@@ -63,15 +65,15 @@ def _growing(name: str) -> str:
     return parse_task(f"{name}:{TASKS[name].grid[0]}").family().grows
 
 
-def _largest(text: str, size: str, context: int) -> Task:
-    """The task with the largest `size` that fits in the context."""
+def _largest(text: str, sizes: Sequence[str], context: int) -> Task:
+    """The task with the largest value of these sizes that fits in the context."""
 
     def at(value: int) -> Task:
         """The task at that size, or one below where only even sizes exist."""
         try:
-            return parse_task(add_sizes(text, [f"{size}={value}"]))
+            return parse_task(add_sizes(text, [f"{size}={value}" for size in sizes]))
         except SizeError:
-            return parse_task(add_sizes(text, [f"{size}={value - 1}"]))
+            return parse_task(add_sizes(text, [f"{size}={value - 1}" for size in sizes]))
 
     def beyond(value: int) -> bool:
         try:
@@ -87,8 +89,8 @@ def _largest(text: str, size: str, context: int) -> Task:
     first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)
     if first is None or first == smallest:
         raise SizeError(
-            f"task '{text}' does not fit in a context of {context:,} tokens: with {size} ="
-            f" {least.sizes()[size]} it takes {least.length:,}; give a longer --context or"
+            f"task '{text}' does not fit in a context of {context:,} tokens: with {sizes[0]} ="
+            f" {least.sizes()[sizes[0]]} it takes {least.length:,}; give a longer --context or"
             " smaller sizes"
         )
     return at(first - 1)

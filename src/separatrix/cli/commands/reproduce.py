@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from separatrix.cli.options import Asked, command
@@ -36,8 +36,9 @@ def reproduce(asked: Asked) -> Told:
 
 
 def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False) -> Document:
-    """Status, deciding number, the paper's entry and the three marks within 100 columns; in ASCII
-    where the terminal has no more. Raises EvidenceError as `view` does.
+    """Status, deciding number, the paper's entry and the three marks within 100 columns, and what
+    training reached in a table of its own; in ASCII where the terminal has no more. Raises
+    EvidenceError as `view` does.
     """
     from separatrix.cli.report.notation import formula
     from separatrix.cli.report.statuses import FACES
@@ -53,23 +54,28 @@ def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False
         face = FACES[cell.status]
         marks = (signs[name][0 if there else 1] for name, there in cell.marks.items())
         sign = face.ascii_sign if ascii_only else face.sign
-        lines = [f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), said(cell.stack)]
         paper = [f"paper: {said(cell.paper)}"] if cell.paper else []
-        return "\n".join([*lines, said(cell.training), *paper])
+        return "\n".join([f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), *paper])
 
-    columns = [f"{said(column['title'])}\n{column['size_class']}" for column in seen.columns]
-    rows = [
-        (
-            said(row["title"]),
-            *(written(seen.cells[row["key"], column["key"]]) for column in seen.columns),
+    def table(shown: Callable[[Cell], str], heads: Sequence[str]) -> Table:
+        keys = [column["key"] for column in seen.columns]
+        cells = (
+            (said(row["title"]), *(shown(seen.cells[row["key"], key]) for key in keys))
+            for row in seen.rows
         )
-        for row in seen.rows
-    ]
+        return Table([*cells], ("", *heads), labels=True)
+
     legend = "  ".join(f"{sign[0]} {name}" for name, sign in signs.items())
     return Document(
         Heading(said(seen.title)),
         Heading(),
-        Table(rows, ("", *columns), labels=True),
+        table(written, [said(column["title"]) for column in seen.columns]),
         Heading(),
         Line(f"{legend}  {signs['measured'][1]} not here"),
+        Heading("Trained alike", "seeds that solved it, of those trained"),
+        Heading(),
+        table(
+            lambda cell: f"{said(cell.stack)}\n{cell.training}",
+            [f"{said(column['title'])}\n{column['size_class']}" for column in seen.columns],
+        ),
     )

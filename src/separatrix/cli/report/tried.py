@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from separatrix.cards.design import DesignResult, Layout, Point
 from separatrix.cards.question import failure
-from separatrix.core.document import Document, Heading, Line, Part
+from separatrix.core.document import Document, Heading, Line, Part, Plot
 from separatrix.core.errors import SeparatrixError
 from separatrix.findings.own import Measured, measured, recorded
 from separatrix.findings.scaling import unplaced
@@ -49,7 +49,8 @@ def measured_parts(found: Sequence[Measured], small: Tried) -> list[Part]:
             parts += [Line(f"  {name}: {first}"), *(Line(f"  {name}: {line}") for line in more)]
     if small.command:
         told = "this trains small ones beside each other:"
-        return [*parts, Line(f"  {told}"), Line(f"    {small.command}")]
+        # a command is copied, so it is not broken into lines
+        return [*parts, Line(f"  {told}"), Plot("a trial", [f"    {small.command}"])]
     return [*parts, *([Line(f"  no trial: {small.why}")] if small.why else [])]
 
 

@@ -47,8 +47,8 @@ def _elements(part: Part, inline: Callable[[str], str]) -> Iterator[str]:
             yield f"<table>{''.join(_rows(part, inline))}</table>"
         case Plot():
             words = escape(printable(part.words), quote=True)
-            drawn = part.svg or f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
-            yield f'<figure role="img" aria-label="{words}">{drawn}</figure>'
+            picture = f'<figure role="img" aria-label="{words}">{part.svg}</figure>'
+            yield picture if part.svg else f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
 
 
 def _rows(table: Table, inline: Callable[[str], str]) -> Iterator[str]:
