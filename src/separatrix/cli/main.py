@@ -17,11 +17,9 @@ import typer
 import typer.core
 
 from separatrix import __version__
-from separatrix.cli.commands.analyze import analyze
-from separatrix.cli.commands.compare import compare
-from separatrix.cli.commands.design import design
 from separatrix.cli.commands.evidence import construct, refute, verify
 from separatrix.cli.commands.explore import explore
+from separatrix.cli.commands.judge import analyze, compare, design
 from separatrix.cli.commands.listing import list_
 from separatrix.cli.commands.mechanisms import check_mechanism
 from separatrix.cli.commands.reproduce import reproduce
@@ -68,20 +66,10 @@ def root(
     """
 
 
-app.command()(reproduce)
-app.command()(analyze)
-app.command()(compare)
-app.command()(design)
-app.command()(trial)
-app.command()(train)
-app.command()(runs)
-app.command()(task)
-app.command()(construct)
-app.command()(refute)
-app.command()(verify)
-app.command("list")(list_)
-app.command()(explore)
-app.command("check-mechanism")(check_mechanism)
+for one in (reproduce, analyze, compare, design, trial, train, runs, task, construct, refute):
+    app.command()(one)
+for one in (verify, list_, explore, check_mechanism):
+    app.command(one.__name__.strip("_").replace("_", "-"))(one)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -67,8 +67,8 @@ def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
             nonlocal last
             if time.monotonic() - last >= _SAY_EVERY:
                 last = time.monotonic()
-                said = "  ".join(filter(None, words))
-                print(f"{title}: {said}", file=sys.stderr, flush=True)
+                said = filter(None, words)
+                print(f"{title}:", *said, sep="  ", file=sys.stderr, flush=True)
 
         yield say
     else:
@@ -91,13 +91,9 @@ def _lines(*columns: ProgressColumn) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=_WIDTH),
-        *columns,
-        console=Console(stderr=True),
-        transient=True,
-    )
+    title = TextColumn("{task.description}", markup=False)
+    bar = BarColumn(bar_width=_WIDTH)
+    return Progress(title, bar, *columns, console=Console(stderr=True), transient=True)
 
 
 def clock(seconds: float) -> str:

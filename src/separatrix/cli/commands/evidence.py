@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.commands.checkpoints import said_of, stock_json, write_stock
 from separatrix.cli.options import Asked, command, stack
 from separatrix.cli.printing import Answer, Told
-from separatrix.cli.proofs import built_as, formats_named, limits_of, number_or_stock
 from separatrix.core.document import Document, Line, Part
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.progress import bar, seconds_of
 
 if TYPE_CHECKING:
     from separatrix.checks.verify import Checked
+    from separatrix.constructions import Built
+    from separatrix.models.stock import Checkpoint
+    from separatrix.stacks.architecture import Architecture
+    from separatrix.tasks import Task
 
 MOST_DESCRIBED = 9
 """Records of a file whose checks are printed one by one; of more only the kinds are counted."""
+
+STOCK_NAMES = ("gpt2", "llama")
+"""Those of `separatrix.models.stock.STOCK`, known without torch."""
+PROVED = ("fp64", "fp32", "bf16", "fp16")
+"""Formats that `--formats all` tells of."""
+_SECONDS = 1.0
+"""Of one proof, after which `--formats all` tries no larger size."""
 
 
 @command
@@ -55,6 +66,127 @@ def construct(asked: Asked) -> Answer:
 
 def _written(path: Path) -> Line:
     return Line(f"written to {path}\ncheck it: separatrix verify {path}")
+
+
+def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
+    """A number format or a stock architecture, as --format names them."""
+    if text is None:
+        return None, None
+    try:
+        return NumberFormat(text).name, None
+    except SpecError:
+        return None, stock_named(text, *PROVED, "pN")
+
+
+def formats_named(text: str | None) -> list[str]:
+    """The formats of a list such as "fp64,bf16", or all. Raises SizeError for one without
+    proofs.
+    """
+    from separatrix.proofs.arithmetic import arithmetic
+
+    if text == "all":
+        return list(PROVED)
+    if text is None:
+        return []
+    return [arithmetic(name.strip()).name for name in text.split(",")]
+
+
+def built_as(
+    task: Task,
+    architecture: Architecture | None,
+    number: str | None,
+    others: list[str],
+    kind: str | None = None,
+    *,
+    unproved: bool,
+) -> Built:
+    """The construction in a number format, with its proofs in others. Raises SizeError, with the
+    largest size that is proved, for one that is not.
+    """
+    from separatrix.constructions import construct
+    from separatrix.constructions.parts.built import proved_in
+    from separatrix.constructions.parts.limits import limit_below
+    from separatrix.proofs.arithmetic import FP32, arithmetic
+
+    wanted = None if number is None else arithmetic(number)
+    if unproved:
+        return construct(task, architecture, kind, (wanted or FP32).unproved)
+    try:
+        return proved_in(construct(task, architecture, kind, wanted), others)
+    except SizeError as error:
+        found = limit_below(task, architecture, kind, wanted)
+        if found is None:
+            raise
+        title = (wanted or FP32).title
+        least = "at least " * found.capped
+        raise SizeError(
+            f"{error} (the largest {found.size} proved in {title}, all else the same, is"
+            f" {least}{found.n:,}; --formats none writes the weights without a proof)"
+        ) from None
+
+
+def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
+    """How far this construction is proved in each format that the record tells of."""
+    from separatrix.constructions.parts.limits import SHOWN, largest_proved
+    from separatrix.proofs.arithmetic import FP32, arithmetic
+
+    yield f"weights built alike, tried up to {SHOWN:,}, all else the same:"
+    for name in dict.fromkeys((built.record.format or FP32.name, *built.record.proofs)):
+        own = arithmetic(name)
+        found = largest_proved(
+            built.record.name,
+            built.task,
+            own,
+            most=SHOWN,
+            architecture=architecture,
+            seconds=_SECONDS,
+        )
+        yield f"  {found.sentence(own.title)}"
+
+
+def stock_named(name: str | None, *others: str) -> str | None:
+    """The stock architecture that `--format` names. Raises UnknownNameError, which tells of these
+    and of all others that it may name.
+    """
+    if name is not None and name not in STOCK_NAMES:
+        raise UnknownNameError.of("format", name[:60], (*others, *STOCK_NAMES))
+    return name
+
+
+def write_stock(built: Built, name: str, folder: Path) -> Checkpoint:
+    """Writes the checkpoint beside the record, in place of the model's own config.json. Raises
+    SizeError, naming the feature in the way, and OutputError.
+    """
+    from separatrix.models.stock import stock_checkpoint
+
+    if built.record.format:
+        raise SizeError(
+            f"{name}: the proof is about {built.record.format}; a checkpoint of a stock"
+            " architecture is written, and computes, in float32"
+        )
+    checkpoint = stock_checkpoint(built.model, name)
+    checkpoint.save(folder)
+    return checkpoint
+
+
+def said_of(checkpoint: Checkpoint, out: Path) -> list[str]:
+    """What a person reads of a checkpoint that was written."""
+    start = checkpoint.start
+    prompt = "" if start is None else f"; every prompt begins with the id {start}"
+    return [
+        f"{checkpoint.name}: AutoModelForCausalLM.from_pretrained({str(out)!r}) loads it without"
+        f" any code of ours{prompt}",
+        *(f"  {remark}" for remark in checkpoint.remarks),
+    ]
+
+
+def stock_json(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "model_type": checkpoint.name,
+        "start": checkpoint.start,
+        "remarks": list(checkpoint.remarks),
+    }
 
 
 @command

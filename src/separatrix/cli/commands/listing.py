@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from contextlib import nullcontext
 from importlib import import_module
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from separatrix.cli.complete import KINDS
 from separatrix.cli.options import Asked, command, given, only
 from separatrix.cli.printing import Answer, Told, rows_table, width
-from separatrix.core.document import Document, Line
-from separatrix.core.errors import UnknownNameError
+from separatrix.core.document import Document, Heading, Line, Part
+from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.core.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.constructions.precision import Line as Found
 
 WIDE = 130
 """Columns of a terminal that has room for whole tables of tasks and mechanisms."""
+FORMATS = "fp64,fp32,bf16,fp16"
+_SHOWN = 10
+"""Tokens of an input that a table shows."""
 PRECISION = ("sizes", "formats", "bits", "most", "tokens", "seed", "out")
 
 
@@ -40,8 +50,6 @@ def list_(asked: Asked) -> Answer | None:
     takes = {"constructions": PRECISION, "experiments": ("rows", "check", "seed", "out")}
     only(asked.ctx, f"list {kind} NAME", takes.get(kind, ()))
     if kind == "constructions" and set(PRECISION) & set(given(asked.ctx)):
-        from separatrix.cli.commands.precision import precision
-
         return precision(name, asked)
     if kind == "experiments":
         from separatrix.cli.commands.experiment import show
@@ -61,3 +69,92 @@ def explained(pairs: Iterable[tuple[str, str]]) -> Told:
         data[key] = {"heading": heading, "text": text}
     texts = (f"{one['heading']}\n{indent(one['text'], '  ')}" for one in data.values())
     return Told(data, Document(*map(Line, texts)))
+
+
+def precision(name: str, asked: Asked) -> Told:
+    """The precision map: for each number format the largest size at which a construction is proved
+    right on every input, beside the smallest one at which a search finds an input that it answers
+    wrongly. In formats pN every operation is rounded, with sums in a row and in pairs.
+    """
+    from separatrix.cli.report import charts
+    from separatrix.constructions.precision import family_of, precision_map
+    from separatrix.core.evidence.atomic import write_atomic
+    from separatrix.core.evidence.canonical import canonical
+    from separatrix.core.evidence.folder import new_folder
+    from separatrix.proofs.arithmetic import arithmetic
+
+    out, most, seed = asked.out, asked.most, asked.seed or 0
+    family = family_of(name, asked.sizes)
+    wanted = [*(asked.formats or FORMATS).split(","), *_of_bits(asked.bits)]
+    for one in wanted:
+        arithmetic(one)
+    lines: list[Found] = []
+    # an existing folder is refused before anything is computed
+    with nullcontext() if out is None else new_folder(out) as folder:
+        with bar(f"precision of {name}", shown=not asked.as_json) as advance:
+            tried = {"most": most, "tokens": asked.tokens, "seed": seed}
+            for line in precision_map(name, family, wanted, **tried):
+                lines.append(line)
+                advance(len(lines), len(wanted))
+        data = {
+            "construction": name,
+            "sizes": family.text,
+            "most": most,
+            "seed": seed,
+            "formats": [line.to_json() for line in lines],
+        }
+        if folder is not None:
+            drawing = charts.precision(name, family, lines, most)
+            write_atomic(folder / "precision.json", canonical(data) + "\n")
+            for suffix in ("svg", "png"):
+                drawing.write(folder / f"precision.{suffix}")
+    parts: list[Part] = [Line(f"{name}, along {family.size} of {family.text}, up to {most:,}")]
+    parts += [Heading(), rows_table([_row(line) for line in lines])]
+    said = [_told(line) for line in lines if line.wrong is not None]
+    for reason in dict.fromkeys(line.unrun for line in lines if line.unrun is not None):
+        those = ", ".join(line.format for line in lines if line.unrun == reason)
+        said.append(f"{those}: no larger size was run: {reason}")
+    for text in said:
+        parts += [Heading(), Line(text)]
+    parts += [Heading(), *map(Line, charts.said_of_slopes(family, lines, most))]
+    if out is not None:
+        parts.append(Line(f"written to {out}"))
+    return Told(data, Document(*parts))
+
+
+def _row(line: Found) -> dict[str, str]:
+    def size(number: int | None) -> str:
+        return "none" if number is None else f"{number:,}"
+
+    return {
+        "format": line.format,
+        "digits": str(line.digits),
+        "proved up to": f"{size(line.proved)}{' (all tried)' if line.capped else ''}",
+        "no failure up to": size(line.survived),
+        "fails at": size(line.fails),
+        "ratio": "" if line.ratio is None else f"{line.ratio:.2f}",
+    }
+
+
+def _told(line: Found) -> str:
+    """The input that is answered wrongly, in a sentence."""
+    assert line.wrong is not None
+    wrong = line.wrong
+    shown = " ".join(map(str, wrong.tokens[:_SHOWN]))
+    rest = len(wrong.tokens) - _SHOWN
+    more = f" ... ({rest:,} more)" if rest > 0 else ""
+    said = "no number" if wrong.answer < 0 else f"{wrong.answer}"
+    return (
+        f"{line.format}, {wrong.how}, size {line.fails:,}: {shown}{more} is answered {said}, not"
+        f" {wrong.right}"
+    )
+
+
+def _of_bits(bits: str | None) -> list[str]:
+    """Formats of p bits. Raises SpecError for no range."""
+    if bits is None:
+        return []
+    match = re.fullmatch(r"(\d{1,2}):(\d{1,2})", bits)
+    if not match or int(match[1]) > int(match[2]):
+        raise SpecError(f"--bits {bits[:20]}: write a range such as 12:32")
+    return [f"p{count}" for count in range(int(match[1]), int(match[2]) + 1)]

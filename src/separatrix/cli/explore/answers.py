@@ -16,7 +16,7 @@ from separatrix.cards import CardFacts, CardLine, card_facts
 from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
 from separatrix.cards.facts import in_turn
 from separatrix.cards.short import ASKED, TOPICS, rows_of
-from separatrix.cli.report import plots
+from separatrix.cli.report import charts
 from separatrix.cli.report.card import opened
 from separatrix.cli.report.card_json import card_json
 from separatrix.cli.report.compare import COSTS, separated
@@ -178,11 +178,11 @@ def _charts(stacks: tuple[Architecture, ...]) -> list[Said]:
     named: dict[str, Architecture] = dict(zip(names, stacks, strict=False))
     curves = {name: recall_curve(stack, CONTEXTS) for name, stack in named.items()}
     drawn = {
-        "Cache of one sequence; shaded: what a context full of facts needs": plots.states(
+        "Cache of one sequence; shaded: what a context full of facts needs": charts.states(
             named, CONTEXTS, _HIGH
         ),
         "Random facts recalled, at the most of all weights; dashed: by storing what fits": (
-            plots.curves(curves, _HIGH)
+            charts.curves(curves, _HIGH)
         ),
     }
     small = {

@@ -34,7 +34,7 @@ from separatrix.cards.design import (
 )
 from separatrix.cards.design.search import told_apart
 from separatrix.cards.design.status import TaskJudge
-from separatrix.cli.commands import design as command
+from separatrix.cli.commands import judge as command
 from separatrix.cli.main import run
 from separatrix.cli.report.charts import fronts
 from separatrix.cli.report.pareto import (

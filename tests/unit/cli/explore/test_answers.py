@@ -54,7 +54,7 @@ def test_the_last_part_is_the_charts() -> None:
     assert last["contexts"] == (512, 1 << 24)
     kept, recalled = last["charts"]
     # what grows and what does not: each a line of that name, down or level
-    lines = re.findall(r'points="([^"]*)"[^>]*><title>([AB])</title>', kept["svg"])
+    lines = re.findall(r'points="([^"]*)"[^>]*><title>([AB]):', kept["svg"])
     heights = {name: [point.split(",")[1] for point in line.split()] for line, name in lines}
     assert len(set(heights["A"])) == 1
     assert heights["B"] == sorted(heights["B"], key=float, reverse=True)

@@ -10,7 +10,7 @@ from support.each import each
 
 from separatrix.cards import CardFacts, card_facts
 from separatrix.cards.apart import KINDS, asked_of_all
-from separatrix.cli.commands.compare import compare
+from separatrix.cli.commands.judge import compare
 from separatrix.cli.report.compare import (
     Aligned,
     aligned,

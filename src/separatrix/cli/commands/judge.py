@@ -1,0 +1,232 @@
+"""`separatrix analyze`, `compare` and `design`: what theorems say of models, and which would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from separatrix.cli.options import Asked, chosen_sizes, command, named, stack, tokens
+from separatrix.cli.printing import Answer, Told
+from separatrix.core.document import Document, Line
+from separatrix.core.errors import OutputError, SizeError, SpecError, UnknownNameError
+from separatrix.core.progress import bar
+
+if TYPE_CHECKING:
+    from separatrix.cards.costs import Serving
+    from separatrix.stacks.architecture import Architecture
+    from separatrix.stacks.architecture.settings import Settings
+
+MOST_IN_A_RANGE = 10_000
+VARIED = {"state": "states", "window": "windows", "block": "blocks", "topk": "topks"}
+"""What --set calls sizes that are varied -> what `Choices` does."""
+CHOSEN = ("heads", "kv_heads", "head_dim")
+FORMATS = ("format", "state_format")
+LONGEST = "the longest it was made for"
+
+
+@command
+def analyze(asked: Asked) -> Answer:
+    """One screen about a model: what it carries and reads, what some weights provably do and none
+    do, each with the number that decides it.
+    """
+    from separatrix.cards.costs import Serving
+    from separatrix.cards.short import MEASURED, opened
+    from separatrix.stacks.architecture.outline import UnknownSizes
+
+    settings = chosen_sizes(asked.set)
+    serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
+    why = "" if asked.why is None else opened(asked.why)
+    if asked.context is not None:
+        # before a file is read, so that a wrong one is refused first
+        tokens(asked.context, None, whose="")
+    try:
+        architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
+    except UnknownSizes as error:
+        from separatrix.cli.report.outline import Outlined
+
+        if why == MEASURED:
+            raise SpecError(
+                "--why measured takes a layout whose sizes are all known; give them with --set"
+            ) from None
+        return Outlined(error.outline, tokens(asked.context, error.outline.context, whose="")[0])
+    from separatrix.cli.asked import Cards
+
+    length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
+    return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
+
+
+@command
+def compare(asked: Asked) -> Answer:
+    """What separates models: first what theorems do, then what costs do, then what nothing here
+    does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
+    every model that has it.
+    """
+    from separatrix.cards.short import opened
+    from separatrix.cli.asked import Cards
+
+    models, plot = asked.models, asked.plot
+    why = "" if asked.why is None else opened(asked.why)
+    settings = chosen_sizes(asked.set)
+    servings = _servings(models, asked.memory, asked.weights or [], asked.batch, settings)
+    if len(models) < 2:
+        raise SpecError("compare needs at least two models; `separatrix analyze` shows one")
+    stacks = _stacks([named(model) for model in models], settings)
+    own = [stack.context for stack in stacks if stack.context is not None]
+    whose = "the smallest of the models' own" if len(own) > 1 else "a model's own"
+    length, chosen = tokens(asked.context, min(own, default=None), whose=whose)
+    if plot is not None:
+        _draw(stacks, plot)
+    drawn = "" if plot is None else str(plot)
+    return Cards.of(stacks, length, chosen=chosen, servings=servings, why=why, drawn=drawn)
+
+
+def _draw(stacks: Sequence[Architecture], path: Path) -> None:
+    """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
+    has a bound.
+    """
+    from separatrix.cards.apart import many_contexts, recall_curve
+    from separatrix.cli.report.charts import curves
+    from separatrix.core.document.plot import check_plot
+
+    check_plot(path)
+    contexts = many_contexts(stacks)
+    if not contexts:
+        raise OutputError(f"--plot {path}: none of the models has a bound on recall to be drawn")
+    found = {str(stack): recall_curve(stack, contexts) for stack in stacks}
+    curves(found).write(path, f"compare: {', '.join(found)}")
+
+
+def _servings(
+    models: Sequence[str],
+    memory: str | None,
+    weights: Sequence[str],
+    batch: int,
+    settings: Settings,
+) -> list[Serving]:
+    """What each model is served with. Raises SizeError for more sizes of weights than one, unless
+    there is one for each model.
+    """
+    from separatrix.cards.costs import Serving
+
+    if len(weights) not in (0, 1, len(models)):
+        raise SizeError(
+            f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
+            " all, or once for each in their order"
+        )
+    each = weights if len(weights) == len(models) else [*weights, None][:1] * len(models)
+    return [Serving.parse(memory, own, batch, settings) for own in each]
+
+
+def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
+    """The models, with each size that is set by hand in those that have such a layer. Raises
+    UnknownNameError for a size that fits none of them.
+    """
+    if not settings:
+        return [stack(model) for model in models]
+    there = [_mechanisms(model) for model in models]
+    settings.check_used(set().union(*there))
+    return [
+        stack(model, settings=settings.of(own)) for model, own in zip(models, there, strict=True)
+    ]
+
+
+def _mechanisms(model: str) -> set[str]:
+    """The names of a model's mechanisms, also of one whose file leaves sizes open."""
+    from separatrix.stacks.architecture.outline import UnknownSizes
+
+    try:
+        layers = stack(model).counted()
+    except UnknownSizes as error:
+        layers = error.outline.counted()
+    return {part.name for layer, _ in layers for part in layer}
+
+
+@command
+def design(asked: Asked) -> Told:
+    """Layouts that could do the tasks within a cache budget, and those that provably do: how many
+    reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
+    --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
+    """
+    from separatrix.cards.design import Choices, space_of, task_for_context
+    from separatrix.cards.design import design as search
+    from separatrix.cli.report.pareto import design_document, design_json
+    from separatrix.core.numbers.amounts import parse_bits
+
+    if not asked.task:
+        raise SpecError(
+            "--task is missing; name at least one, such as --task seqcomp:L=2 (`separatrix list"
+            " tasks` lists all)"
+        )
+    if asked.cache is None:
+        raise SizeError("--cache is missing; give the budget with its unit, such as --cache 2GiB")
+    budget = parse_bits(asked.cache, what="--cache")
+    model = stack(asked.base) if asked.base is not None else None
+    own = model.context if model is not None else None
+    length, chosen = tokens(asked.context, own, whose="the longest the base was made for")
+    plot = asked.plot
+    if plot is not None:
+        from separatrix.core.document.plot import check_plot
+
+        check_plot(plot)
+    choices = Choices(
+        layers=_integers("--layers", asked.layers),
+        readings=None if asked.readers is None else _integers("--readers", asked.readers),
+        places=tuple(asked.place.replace(" ", "").split(",")),
+        reading=tuple(asked.reading or ()),
+        bounded=tuple(asked.bounded or ()),
+        **_sizes(asked.set or []),
+    )
+    tasks = [task_for_context(text, length) for text in asked.task]
+    space = space_of(choices, model)
+    with bar("judging layouts", shown=not asked.as_json) as progress:
+        result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
+    if plot is not None:
+        from separatrix.cli.report.charts import fronts
+
+        fronts(result).write(plot)
+    drawn = [] if plot is None else [Line(f"plot      {plot}")]
+    shown = design_document(result, context_from=chosen) + Document(*drawn)
+    return Told(design_json(result), shown, code=int(not result.not_excluded))
+
+
+def _sizes(texts: list[str]) -> dict[str, Any]:
+    """Fields of `Choices` from texts such as "state=64,128". Raises UnknownNameError, SpecError."""
+    found: dict[str, Any] = {}
+    for name, _, text in (one.partition("=") for one in texts):
+        name = name.strip()
+        if name not in (*VARIED, *CHOSEN, *FORMATS):
+            raise UnknownNameError.of("size", name[:60], (*VARIED, *CHOSEN, *FORMATS))
+        field = VARIED.get(name, name)
+        if field in found:
+            raise SpecError(f"--set {name} is given twice; write --set {name}=4,8")
+        if name in FORMATS:
+            found[field] = text.strip()
+            continue
+        values = _integers(f"--set {name}", text)
+        if name in CHOSEN and len(values) != 1:
+            raise SpecError(f"--set {name}={text[:40]}: one number of {name}, such as {name}=16")
+        found[field] = values[0] if name in CHOSEN else values
+    return found
+
+
+def _integers(option: str, text: str | None) -> tuple[int, ...]:
+    """Whole numbers from "4,8" or "0-4". Raises SpecError for anything else."""
+    values: list[int] = []
+    for part in text.split(",") if text is not None else ():
+        low, dash, high = (piece.strip() for piece in part.partition("-"))
+        ends = [low, high] if dash else [low]
+        if any(not end.isdecimal() or len(end) > 13 for end in ends):
+            raise SpecError(
+                f"{option} {text!r}: '{part.strip()}' is no whole number or range; write numbers"
+                " such as 4,8 or a range such as 0-4"
+            )
+        first = int(ends[0])
+        last = int(ends[-1])
+        if last < first or last - first > MOST_IN_A_RANGE:
+            raise SpecError(
+                f"{option} {text!r}: the range {part.strip()} runs backwards or is too long; write"
+                " the smaller number first"
+            )
+        values += range(first, last + 1)
+    return tuple(values)
