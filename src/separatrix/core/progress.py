@@ -67,8 +67,8 @@ def told(title: str, *, shown: bool = True, hint: str = "") -> Iterator[Told]:
             nonlocal last
             if time.monotonic() - last >= _SAY_EVERY:
                 last = time.monotonic()
-                said = filter(None, words)
-                print(f"{title}:", *said, sep="  ", file=sys.stderr, flush=True)
+                said = "  ".join(filter(None, words))
+                print(f"{title}: {said}", file=sys.stderr, flush=True)
 
         yield say
     else:

@@ -44,10 +44,8 @@ def share(right: int, due: int, prompts: int) -> str:
 
 def duration(seconds: float) -> str:
     """ "0.4 s", "59 s", "3:12" (minutes), "2:03:12" (hours)."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
     if seconds < 60:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.{int(seconds < 10)}f} s"
     return clock(seconds)
 
 
