@@ -89,7 +89,12 @@ def test_a_link_holds_all(opened: Callable[..., Window], browser: Any) -> None:
 
 @pytest.mark.parametrize(
     ("link", "said"),
-    [("#s=gnd*4&n=4096", "gnd"), ("#s=full&n=0", "context is 0"), ("#s=full&n=10000000000000", "")],
+    [
+        ("#s=gnd*4&n=4096", "gnd"),
+        ("#s=full&n=0", "context is 0"),
+        ("#s=full&n=10000000000000", ""),
+        ("#s=gnd&s=gmd&n=0", "gmd"),
+    ],
 )
 def test_a_link_that_cannot_be_read(opened: Callable[..., Window], link: str, said: str) -> None:
     window = opened(link)
@@ -116,6 +121,13 @@ def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
     assert window.page.locator("#wrong").is_hidden()
     # the link holds the stack that was read, not the file
     assert "model_type" not in window.page.url
+    # one that cannot be read leaves the stack, its tiles and its link
+    link, tiles = window.page.url, window.tiles()
+    good.write_text("{}")
+    window.page.set_input_files("#file", str(good))
+    window.page.wait_for_selector("#wrong:has-text('model_type')", timeout=WAIT)
+    window.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+    assert (window.page.url, window.tiles()) == (link, tiles)
 
 
 def test_a_text_that_does_not_parse(opened: Callable[..., Window]) -> None:

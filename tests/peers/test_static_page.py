@@ -159,6 +159,21 @@ def test_a_long_search_gives_way(window: Window) -> None:
     assert window.tiles() == ["gdn"]  # a period, three times
 
 
+def test_a_question_that_ends_the_engine(browser: Any, address: str, tmp_path: Path) -> None:
+    # so deep that the browser's own stack does not hold it
+    deep = tmp_path / "deep.json"
+    deep.write_text('{"a":' + "[" * 100_000)
+    window = Window(browser, address, "#s=gdn*4&n=4096")
+    link = window.page.url
+    window.page.set_input_files("#file", str(deep))
+    window.page.wait_for_selector("#wrong:has-text('deep.json')", timeout=WAIT)
+    window.page.wait_for_selector("body[data-state=answered]", timeout=WAIT)
+    assert window.page.url == link
+    window.after(lambda: window.page.locator("#spec").fill("gdn*2 + full"))
+    assert window.page.locator("#whole i").count() == 3
+    window.page.close()
+
+
 def without_webassembly(page: Any) -> None:
     page.add_init_script("delete globalThis.WebAssembly")
 

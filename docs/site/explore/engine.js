@@ -37,12 +37,17 @@ function fail(why) {
 
 function launch() {
   if (typeof WebAssembly !== "object" || typeof Worker !== "function") return fail("This browser has no WebAssembly, which the theory needs.");
+  engine?.worker.terminate();
   const worker = new Worker("worker.mjs", { type: "module" });
   const found = (engine = { worker, ready: null });
   found.ready = new Promise((done) => {
     worker.onmessage = ({ data }) => {
       if (engine !== found) return;
-      if (data.broken) fail(`The theory's engine cannot run here: ${data.broken}.`);
+      if (data.lost) {
+        launch();
+        const error = `the theory's engine ended on this question and is loaded anew: ${data.lost}`;
+        for (const [id, take] of waiting) take(id === data.id ? { part: JSON.stringify({ error, lost: true }) } : { again: true });
+      } else if (data.broken) fail(`The theory's engine cannot run here: ${data.broken}.`);
       else if (data.ready) {
         loading = "";
         done();
@@ -101,7 +106,6 @@ function watch(id, asked) {
   waiting.set(id, (data) => { begun ||= Boolean(data?.begun || data?.part); take(data); });
   setTimeout(() => {
     if (begun || id !== last || engine !== asked || !waiting.has(id)) return;
-    asked.worker.terminate();
     launch();
     take({ again: true });
     engine?.ready.then(() => watch(id, engine));

@@ -26,10 +26,14 @@ async function work() {
     const { id, question } = asked.pop();
     asked.length = 0;
     postMessage({ id, begun: true });
-    for (const part of answers(question)) {
-      postMessage({ id, part });
-      await new Promise((done) => setTimeout(done)); // lets a newer question in
-      if (newest !== id) break;
+    try {
+      for (const part of answers(question)) {
+        postMessage({ id, part });
+        await new Promise((done) => setTimeout(done)); // lets a newer question in
+        if (newest !== id) break;
+      }
+    } catch (error) {
+      return postMessage({ id, lost: String(error) }); // a Python that failed answers nothing more
     }
     postMessage({ id, done: true });
   }
@@ -38,7 +42,7 @@ async function work() {
 onmessage = ({ data }) => {
   newest = data.id;
   asked.push(data);
-  work().catch((error) => postMessage({ broken: String(error) }));
+  work();
 };
 try {
   answers = await load(read, new URL("./pyodide/", import.meta.url).href, (what) => postMessage({ loading: what }));

@@ -8,7 +8,7 @@ const STATUS = { SOLVABLE: "solves", FAILS: "fails", OPEN: "open" };
 const SHOWN = 600; // layers of the strip
 
 let about = { presets: [], mechanisms: {}, kinds: {}, given: [], largest: 0 };
-let stacks = []; // what is asked: {text, file, tiles, own, linked, answer}
+let stacks = []; // what is asked: {text, file, tiles, own, answer}, and what is shown instead where it cannot be read
 let edited = 0;
 let context = "";
 let contextLinked = false; // whether a link gave it, and nothing was answered since
@@ -25,7 +25,7 @@ const make = (tag, attributes = {}, ...children) => {
   return element;
 };
 const number = (n) => Number(n).toLocaleString("en");
-const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, answer: {}, ...more });
+const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, instead: null, answer: {}, ...more });
 const here = () => stacks[edited];
 const ofFile = (one) => one.file || about.given.includes(one.text);
 const tokens = () => stacks[0]?.answer.card?.context ?? 8192;
@@ -70,7 +70,7 @@ function take(said, fresh) {
 function takeCard(stack, fresh, said) {
   if (said.tiles) {
     stack.answer = Object.assign(fresh, said);
-    stack.linked = false;
+    stack.instead = null;
     if (!stack.own) stack.tiles = said.tiles;
     complain("");
     context = String(said.card.context);
@@ -91,13 +91,15 @@ function takeCard(stack, fresh, said) {
 }
 
 function failed(said) {
-  const stack = stacks[said.stack ?? -1];
-  if (stack?.linked) {
-    complain(`The link names a stack that cannot be read: ${said.error} Shown instead: ${DEFAULT}.`, true);
-    Object.assign(stack, stackOf(DEFAULT));
+  const place = said.lost ? edited : said.stack; // what ended the engine was the last to change
+  const stack = stacks[place];
+  const why = said.error.replace(/[^.?!]$/, "$&.");
+  if (stack?.instead) {
+    complain(`${stack.file ? stack.text : "The link's stack"} cannot be read: ${why} Shown instead: ${stack.instead.text}.`, true);
+    stacks[place] = stack.instead;
     ask();
-  } else if (said.stack === undefined && contextLinked && context) {
-    complain(`The link's context cannot be read: ${said.error}. Shown instead: the model's own.`, true);
+  } else if (place === undefined && contextLinked && context) {
+    complain(`The link's context cannot be read: ${why} Shown instead: the model's own.`, true);
     context = "";
     ask();
   } else complain(said.error);
@@ -107,9 +109,9 @@ function failed(said) {
 let kept = false; // whether the complaint outlives the next answer
 function complain(text, keep = false) {
   if (!text && kept) return;
-  kept = keep;
   $("wrong").hidden = !text;
-  $("wrong").textContent = text;
+  $("wrong").textContent = keep && kept ? `${$("wrong").textContent} ${text}` : text;
+  kept = keep;
   if (text) $("state").textContent = "";
 }
 
@@ -177,7 +179,7 @@ function drawStack() {
     tile.setAttribute("aria-label", `${layer}, layer ${place + 1} of ${period.length} of the period`);
     return tile;
   }));
-  if (!period.length) $("tiles").append(make("span", { class: "hint", textContent: "No period is short enough to be shown: edit the text." }));
+  if (stack.tiles && !period.length) $("tiles").append(make("span", { class: "hint", textContent: "No period is short enough to be shown: edit the text." }));
   if (active !== null) $("tiles").children[Math.min(active, period.length - 1)]?.focus();
   $("times").disabled = !period.length;
   $("times").max = Math.max(96, times);
@@ -234,7 +236,7 @@ function remember() {
 function fromLink() {
   const link = new URLSearchParams(location.hash.slice(1));
   const named = link.getAll("s").slice(0, 2).filter(Boolean);
-  stacks = (named.length ? named : [about.given[0] ?? DEFAULT]).map((text) => stackOf(text, { linked: true }));
+  stacks = (named.length ? named : [about.given[0] ?? DEFAULT]).map((text) => stackOf(text, { instead: stackOf(DEFAULT) }));
   context = link.get("n") ?? "";
   contextLinked = true;
   edited = 0;
@@ -278,7 +280,7 @@ function row(id, key, asks, answers) {
 
 // A theorem that the site explains leads there.
 const explained = (html) => html.replace(/`separatrix list theorems ([^`]+)`/g, (told, key) =>
-  (Object.hasOwn(about.links ?? {}, key) ? `<a href="${about.links[key]}">its page</a>` : told));
+  (Object.hasOwn(about.links ?? {}, key) ? `<a href="${about.links[key]}">its page</a>` : told)).replace(/`([^`<]+)`/g, "<code>$1</code>");
 
 // The package's own words on a question or a topic, escaped where they were made.
 function behind(key) {
@@ -369,9 +371,10 @@ function drawPalette() {
 async function read(file) {
   if (!file) return;
   if (file.size > about.largest / 2) return complain(`${file.name} has ${Math.round(file.size / 2 ** 20)} MiB; a config.json has a few KiB`);
-  const text = (await file.text()).trim();
+  const text = (await file.text().catch(() => "")).trim();
   if (!text.startsWith("{")) return complain(`${file.name} is no config.json: it does not begin with {`);
-  Object.assign(here(), stackOf(file.name, { file: text }));
+  const { tiles, answer } = here();
+  stacks[edited] = stackOf(file.name, { file: text, tiles, answer, instead: here() });
   changed();
 }
 $("file").onchange = ({ target }) => read(target.files[0]).finally(() => { target.value = ""; });
