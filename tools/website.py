@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 
 import separatrix
-from separatrix.cli.report import constructions
+from separatrix.cli.report import constructions, mechanisms, tasks
 from separatrix.cli.report import theorems as statements
 from separatrix.cli.report.html import render_html
 from separatrix.cli.report.view import view
@@ -34,28 +35,40 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.document.markdown import slug
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.evidence.bundles import from_bundle, read_json
+from separatrix.stacks.architecture import MECHANISMS
+from separatrix.tasks import AUDITED, PROBES, Thought, parse_any_task
+from separatrix.tasks.measured import best_rule, level, measured, rules, stated
 
 ROOT = Path(__file__).resolve().parent.parent
 KATEX = ROOT / "build" / "downloads" / "katex-0.19.1" / "package"
 EXPLORER = ROOT / "build" / "explore"
 EVIDENCE = ROOT / "report" / "evidence.json"
 LESSON = "docs/lesson.py"
+WIDEST = 100
+"""Columns of printed prose that was broken; what is longer was not."""
 LARGEST = 20_000
 """Bytes of a page, as Markdown."""
 BUILDERS = ("zensical", "mkdocs")
 """What can build it; the second where mkdocs-material is installed, which `make site` does not."""
-SPLIT = {"tasks": 2, "mechanisms": 2, "theory": 3, "analyze": 3, "benchmarks": 2, "experiments": 2}
+SPLIT = {"theory": 3, "analyze": 3, "benchmarks": 2, "experiments": 2}
 """Document -> down to which level of headings it becomes pages of its own."""
 RENAMED = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
 }
+MADE = {
+    "tasks": ([*tasks.every(), Thought.name], tasks.describe),
+    "mechanisms": (MECHANISMS, mechanisms.describe),
+    "constructions": (CONSTRUCTIONS, constructions.describe),
+}
+"""Folder of pages that are made from what the code says: their names, and what is said of one."""
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
 _LINK = re.compile(
     r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)"
 )
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
+_EXPLORE = "`separatrix explore`"
 _KEY = re.compile(r"\(`([^`]+)`\)")
 
 
@@ -93,7 +106,7 @@ def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     need; printed blocks without columns are told apart from those with some, as they may be broken.
     """
     before = ""
-    lines = list(lines)
+    lines = flowing(list(lines))
     for place, (line, inside) in enumerate(code(lines)):
         if line == "```text":
             line = f"``` {{.text .{'prose' if prose(lines[place + 1 :]) else 'columns'}}}"
@@ -102,6 +115,24 @@ def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
             yield "", False
         yield line, inside
         before = line
+
+
+def flowing(lines: list[str]) -> list[str]:
+    """The same with printed prose in lines as long as they like: a line goes on in the next where
+    that one's first word had no room in it.
+    """
+    done: list[str] = []
+    before, flows = "", False
+    for place, line in enumerate(lines):
+        if line.startswith("```"):
+            flows = line == "```text" and prose(lines[place + 1 :])
+        full = len(before) <= WIDEST < len(before) + 9 + len(line.partition(" ")[0])
+        if flows and full and re.match(r"(?!\w+: )[^ `-]", line):
+            done[-1] += f" {line}"
+        else:
+            done.append(line)
+        before = line
+    return done
 
 
 def prose(lines: Sequence[str]) -> bool:
@@ -174,6 +205,11 @@ def named(title: str, pages: list[Page]) -> str:
     return next(w for w in (words, *(f"{words}-{i}" for i in range(2, 99))) if w not in taken)
 
 
+def up_from(page: Page) -> str:
+    """The site's root, as a page there names it."""
+    return "../" * page.path.count("/")
+
+
 class Site:
     """Pages, and where each heading of each document went."""
 
@@ -216,7 +252,7 @@ class Site:
             address = match["target"]
             if re.match(r"[a-z]+:", address):
                 return match[0]
-            up = "../" * page.path.count("/")
+            up = up_from(page)
             if address.startswith("/"):  # from the site's root: what is made here
                 return f"{match['image']}[{match['text']}]({up}{address[1:]})"
             name, _, anchor = address.partition("#")
@@ -229,9 +265,14 @@ class Site:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
             if found is None:
                 return match["text"]
-            return f"{match['image']}[{match['text']}]({up}{found})"
+            shown = f"{match['image']}[{match['text']}]({up}{found})"
+            return f"[{shown}]({up}{found})" if match["image"] else shown
 
-        lines = [line if inside else _LINK.sub(target, line) for line, inside in listed(page.lines)]
+        explorer = f"[{_EXPLORE}]({up_from(page)}explore/index.html)"
+        lines = [
+            line if inside else _LINK.sub(target, line).replace(_EXPLORE, explorer)
+            for line, inside in listed(page.lines)
+        ]
         return "\n".join(lines) + "\n"
 
 
@@ -276,9 +317,10 @@ def theorems(site: Site) -> None:
         page = sections.get(key)
         if page is not None:
             own = explained(told)[2:]
+            first = page.lines[0].count("(`") == 1
             page.lines += [
                 "",
-                "## As the software applies it",
+                f"## As the software applies {'it' if first else key}",
                 "",
                 f"`separatrix list theorems {key}`",
                 "",
@@ -297,13 +339,59 @@ def theorems(site: Site) -> None:
     site.pages[-1].lines = rows
 
 
+def made(site: Site) -> None:
+    """A page for each task, mechanism and construction, to which the table of all leads."""
+    for folder, (names, describe) in MADE.items():
+        table = next(page for page in site.pages if page.path == f"{folder}/index.md").lines
+        for name in names:
+            # index.md is the folder's own page
+            path = f"{folder}/{name if name != 'index' else 'index-2'}.md"
+            tables = ["", "## Audit", "", *audit(name)] if name in tasks.every() else []
+            told = [*explained(describe(name)), *(tables if folder == "tasks" else [])]
+            site.add([Page(path, name, f"{folder}/{name}", told)])
+            row = re.compile(rf"\| {re.escape(name)} \|")
+            table[:] = [row.sub(f"| [{name}](/{path}) |", line, count=1) for line in table]
+
+
+def audit(name: str) -> list[str]:
+    """The audit's tables: every probe at the first sizes, the best one at every size and shift."""
+    texts = list(measured(name))
+    first = texts[:AUDITED]
+    lines = [
+        f"| accuracy of level | {' | '.join(text.partition(':')[2] for text in first)} |",
+        f"|---|{'---|' * len(first)}",
+    ]
+    for probe in (*PROBES, *tasks.every()[name].shortcuts):
+        cells = (_reached(text, probe) if probe in rules(text) else "-" for text in first)
+        lines.append(f"| {probe} | {' | '.join(cells)} |")
+    lines += ["", "| size | best rule | accuracy of level | level of all |", "|---|---|---|---|"]
+    lines += [_best(text) for text in texts]
+    return lines
+
+
+def _best(text: str) -> str:
+    """The rule that is right most often, its accuracy and level, and the largest of all levels."""
+    best, most = best_rule(text), level(parse_any_task(text))
+    cells = "none tried | too large | -"
+    if best is not None:
+        end = f"{best.accuracy:.3f} | -"
+        cells = f"{best.name} | {end if most is None else _reached(text, best.name, most)}"
+    return f"| `{text.partition(':')[2]}` | {cells} |"
+
+
+def _reached(text: str, probe: str, *more: Fraction) -> str:
+    """What a probe reached, of what it may."""
+    may = [stated(parse_any_task(text), probe), *more]
+    return f"{rules(text)[probe]:.3f} of {' | '.join(f'{float(each or 1):.3f}' for each in may)}"
+
+
 def references(site: Site) -> dict[str, str]:
     """Where the report finds what it names: "theorems/I" -> "../theory/i.html"."""
     found = {f"theorems/{key}": page.path for key, page in site.theorems.items()}
     found["site"] = "index.md"
     for page in site.pages:
         folder, _, name = page.path.removesuffix(".md").partition("/")
-        if folder in ("tasks", "mechanisms", "constructions") and name != "index":
+        if folder in MADE and name != "index":
             found[f"{folder}/{'index' if name == 'index-2' else name}"] = page.path
         if "*hybrid by layers*" in "\n".join(page.lines):
             found["mechanisms/hybrid"] = page.path
@@ -354,18 +442,15 @@ def gathered(lesson: str = "# Lesson\n", evidence: Path | None = None) -> Site:
             pages = parted(source, text)
         else:
             pages = divided(source, text, SPLIT.get(Path(source).stem, 1))
-        if source == "docs/constructions.md":
-            pages[0].path = "constructions/index.md"
+        if Path(source).stem in MADE and "/tutorials/" not in source:
+            pages[0].path = f"{Path(source).stem}/index.md"
         if "/tutorials/" in source:
             pages[0].path = f"tutorials/{Path(source).name}"
         site.add(pages)
     site.add([Page("lesson.md", "A lesson in five steps", LESSON, lesson.splitlines())])
     theorems(site)
-    for name in CONSTRUCTIONS:
-        # index.md is the folder's own page
-        path = f"constructions/{name if name != 'index' else 'index-2'}.md"
-        told = explained(constructions.describe(name))
-        site.add([Page(path, name, f"constructions/{name}", told)])
+    made(site)
+    python(site)
     report(site, evidence)
     for page in list(site.pages):
         own = [
@@ -374,25 +459,24 @@ def gathered(lesson: str = "# Lesson\n", evidence: Path | None = None) -> Site:
             if one is not page and Path(one.path).parent == Path(page.path).parent
         ]
         if page.path.endswith("/index.md") and not any(
-            f"({Path(one.path).name}" in line for one in own[:1] for line in page.lines
+            re.search(rf"\((/{folder})?{Path(one.path).name}", line)
+            for folder in (f"{Path(page.path).parent}/",)
+            for one in own[:1]
+            for line in page.lines
         ):
             page.lines += ["", *(f"- [{one.title}](/{one.path})" for one in own)]
     return site
 
 
-def python_page() -> str:
-    """The public names, by mkdocstrings."""
-    homes = separatrix._HOMES
-    names = [name for name in separatrix.__all__ if name in homes and name != "tasks"]
-    return "\n".join(
-        [
-            "# Python",
-            "",
-            "`import separatrix as sx`",
-            "",
-            *(f"::: {homes[name]}.{name}\n" for name in names),
-        ]
-    )
+def python(site: Site) -> None:
+    """A page for each public name, by mkdocstrings."""
+    names = [name for name in separatrix.__all__ if separatrix._HOMES.get(name) and name != "tasks"]
+    lines = ["# Python", "", "`import separatrix as sx`", ""]
+    lines += [f"- [sx.{name}](/python/{name}.md)" for name in names]
+    site.add([Page("python/index.md", "Python", "python", lines)])
+    for name in names:
+        docs = [f"::: {separatrix._HOMES[name]}.{name}"]
+        site.add([Page(f"python/{name}.md", name, f"python/{name}", docs)])
 
 
 def navigation(entries: Any, site: Site) -> Any:
@@ -548,7 +632,6 @@ def build(out: Path, katex_from: Path, explorer: Path, evidence: Path, builder: 
     start = pages / "explore" / "start.json"
     links = {key: f"../{page.path.removesuffix('.md')}.html" for key, page in site.theorems.items()}
     start.write_text(json.dumps({**read_json(start), "links": links}), encoding="utf-8")
-    (pages / "python.md").write_text(python_page(), encoding="utf-8")
     for page in site.pages:
         path = pages / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -574,7 +657,7 @@ def build(out: Path, katex_from: Path, explorer: Path, evidence: Path, builder: 
         raise Wrong("\n".join(wrong))
     files = [path for path in (out / "public").rglob("*") if path.is_file()]
     return json.dumps(
-        {"pages": len(site.pages) + 1, "bytes": sum(path.stat().st_size for path in files)}
+        {"pages": len(site.pages), "bytes": sum(path.stat().st_size for path in files)}
     )
 
 

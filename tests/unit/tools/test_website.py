@@ -125,6 +125,26 @@ def test_printed_prose_may_be_broken_and_columns_may_not(site: ModuleType) -> No
     assert re.findall(r"``` {.text .(\w+)}", found.text(found.pages[0])) == ["prose", "columns"]
 
 
+def test_broken_prose_flows_again_and_lists_stay(site: ModuleType) -> None:
+    long = "word " * 18 + "end"  # 93 columns, so that "continued" had no room
+    block = [long, "continued", "", long, "- item", long, "few: entries", f"{long} {long}", "next"]
+    told = site.flowing(["```text", *block, "```", long, "outside"])
+    assert told[1:8] == [f"{long} continued", "", *block[3:8]]
+    assert told[-4:] == ["next", "```", long, "outside"]
+    columns = ["```text", long, "a    1", "```"]
+    assert site.flowing(columns) == columns
+
+
+def test_the_explorer_and_pictures_are_links(site: ModuleType) -> None:
+    found = site.Site()
+    text = "# A\n\n`separatrix explore`\n\n![B](images/b.svg)\n\n    separatrix explore\n"
+    found.add(site.divided("docs/a.md", text, 1))
+    told = found.text(found.pages[0])
+    assert "[`separatrix explore`](explore/index.html)" in told
+    assert "    separatrix explore\n" in told
+    assert "[![B](images/b.svg)](images/b.svg)" in told
+
+
 def test_equal_headings_have_anchors_of_their_own(site: ModuleType) -> None:
     found = site.Site()
     found.add(site.divided("docs/a.md", "# A\n\n## B\n\n## B\n", 1))

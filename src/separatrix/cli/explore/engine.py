@@ -50,7 +50,10 @@ class Engine:
                         yield said
                 yield ENDED
             except (EOFError, OSError):
-                yield {"error": "the process that searches ended by itself; ask again", "lost": True}
+                yield {
+                    "error": "the process that searches ended by itself; ask again",
+                    "lost": True,
+                }
             finally:
                 if not whole:
                     self._drop()

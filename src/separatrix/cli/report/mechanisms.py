@@ -20,8 +20,6 @@ from separatrix.stacks.mechanisms import ALSO_CALLED, mechanism_named
 
 TOKENS = 4096
 """Tokens at which costs and sizes are shown."""
-SIZES = "sizes and their defaults"
-"""Heading of the sizes of a mechanism."""
 
 
 def rows() -> list[dict[str, str | int | None]]:
@@ -82,7 +80,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     parts = [
         (f"{name}: {cls.title}", maths),
         ("mixer", mixer),
-        (SIZES, "\n".join(sizes)),
+        ("sizes and their defaults", "\n".join(sizes)),
         (
             "numbers carried (after t tokens)",
             _with_convolution(cls, facts.carried) if facts else "",
@@ -101,15 +99,6 @@ def mathematics(name: str) -> str:
     """The docstrings of the files that hold the mixers of that name, in a family behind those of
     the classes; "" if there is none.
     """
-    own, shared = maths(name)
-    title = f"{MECHANISMS[name].title}."
-    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
-
-
-def maths(name: str) -> tuple[list[str], list[str]]:
-    """The docstrings of classes in families, and those of files, for a page that says once what a
-    family shares.
-    """
     texts: dict[str, list[str]] = {}
     for known, (module, cls) in _mixer_classes():
         if known == name:
@@ -124,7 +113,8 @@ def maths(name: str) -> tuple[list[str], list[str]]:
         # one line would be the title again
         own += [text for n in said if family and "\n" in (text := ast.get_docstring(n) or "")]
         shared.append(ast.get_docstring(tree) or "")
-    return own, shared
+    title = f"{MECHANISMS[name].title}."
+    return "\n\n".join(text.removeprefix(title).lstrip("\n") for text in (*own, *shared))
 
 
 @cache

@@ -91,14 +91,9 @@ def test_every_mechanism_is_listed_and_built_where_the_table_says_so() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / "tools").exists(), reason="belongs to a checkout")
-def test_the_page_is_up_to_date_and_holds_all_that_is_said_of_each() -> None:
-    """What several share stands there once."""
+def test_the_page_is_up_to_date() -> None:
     whole = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
     assert whole == loaded("pages").mechanisms_page(), "write it again: tools/pages.py mechanisms"
-    assert re.findall("^## (.*?): ", whole, re.MULTILINE) == list(MECHANISMS)
-    for name in MECHANISMS:
-        for _, text in describe(name):
-            assert [line for line in text.splitlines() if line not in whole] == [], name
 
 
 @each(

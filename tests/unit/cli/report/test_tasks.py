@@ -24,7 +24,6 @@ def test_the_page_is_what_the_code_writes() -> None:
     page = loaded("pages").tasks_page()
     written = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
     assert written == page, "write it again: tools/pages.py tasks"
-    assert page.count("\n## ") == len(TASKS) + len(TEXT_TASKS) + 1  # and chains of thought
 
 
 def test_every_task_is_listed() -> None:
