@@ -27,8 +27,8 @@ from separatrix.theory.counts import KNOWN
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.fails.many_layers import closed_form
 from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_search import closed_form
 
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PARTS = ("Statement", "Intuition", "Proof", "Numbers", "Assumed", "Open")
@@ -235,7 +235,8 @@ def test_the_table_of_theorems_vi_and_vii() -> None:
             flags=(*integers(flags), 0),
         )
         sizes = Sizes((h,) * readers, tuple(groups(model, readers, state)), (0,) * readers)
-        assert all(sign.positive for sign in conditions(ahead, sizes, parameters).signs()), model
+        needed = conditions(ahead, sizes, parameters).values()
+        assert all(one.sign().positive for one in needed), model
         assert shown(parameters) == n
 
 

@@ -8,9 +8,9 @@ import pytest
 from support.each import each
 
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import TheoremVII, closed_form
-from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.many_search import ManyLayersSearch, at_size_of, shortest_of
+from separatrix.theory.fails.many_layers import TheoremVII
+from separatrix.theory.fails.many_proof import Parameters, conditions, sides
+from separatrix.theory.fails.many_search import ManyReadings, closed_form
 
 SMALL = (1, 4, 8)
 LARGE = (1, 16, 16)
@@ -238,11 +238,11 @@ def _ids(row: Row) -> str:
 def test_rows_of_the_table(row: Row) -> None:
     found = conditions(row.ahead, row.sizes, row.parameters)
     assert f"{row.parameters.length():.4e}" == row.n
-    assert all(sign.positive for sign in found.signs())
-    numbers = found.numbers
-    assert numbers == conditions(row.ahead, row.sizes, row.parameters).numbers
+    assert all(one.sign().positive for one in found.values())
+    numbers = sides(found)
+    assert numbers == sides(conditions(row.ahead, row.sizes, row.parameters))
     assert not TheoremVII().surely_silent(row.sizes, row.parameters.size)
-    for name in found.named:
+    for name in found:
         assert numbers[f"{name}_left"] >= numbers[f"{name}_right"]
 
 
@@ -250,18 +250,18 @@ def test_rows_of_the_table(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=_ids)
 def test_the_search_meets_every_row(row: Row) -> None:
     """Within one part in a hundred: rows are of an older search of VI and VII alone."""
-    search = ManyLayersSearch(row.ahead, row.sizes)
+    argument = ManyReadings(row.ahead)
     for quick in (True, False):
-        found = shortest_of(search, quick=quick)
+        found = argument.shortest(row.sizes, quick=quick)
         assert found is not None
         assert 100 * found.length() <= 101 * row.parameters.length()
-        assert all(sign.positive for sign in conditions(row.ahead, row.sizes, found).signs())
+        assert argument.holds(row.sizes, found)
     # the row's own size, and one that no integers divide
     for size in (row.parameters.size, tuple(n + n // 7 + 1 for n in row.parameters.size)):
-        here = at_size_of(replace(search, size=size))
+        here = argument.at_size(row.sizes, size)
         assert here is not None
         assert here.size == size
-        assert search.holds(here)
+        assert argument.holds(row.sizes, here)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=_ids)
@@ -272,7 +272,7 @@ def test_a_little_less_breaks_a_condition(row: Row) -> None:
     p = row.parameters
 
     def broken(name: str, p: Parameters) -> bool:
-        return not conditions(row.ahead, row.sizes, p).named[name].sign().positive
+        return not conditions(row.ahead, row.sizes, p)[name].sign().positive
 
     more = p.y_1 + max(1, p.y_1 // 1000)
     if more <= min(p.part, p.contents[0] * p.x):
@@ -293,8 +293,8 @@ def test_the_corollary(h: int) -> None:
     sizes = Sizes((h, h, h), (0, 0, 0, 0), (0, 0, 0))
     assert not TheoremVII().surely_silent(sizes, p.size)
     found = conditions(1, sizes, p)
-    assert all(sign.positive for sign in found.signs())
+    assert all(one.sign().positive for one in found.values())
     # theory.md's proof names these right sides; (A) is written times t
-    assert found.numbers["A_right"] == 117 * h**5 * p.t
-    assert found.numbers["B_2_right"] == 2376 * h**8 + 108 * h**5 + 1
-    assert found.numbers["C_right"] == 14220 * h**9 + 5712 * h**8 + 936 * h**7 + 1
+    assert sides(found)["A_right"] == 117 * h**5 * p.t
+    assert sides(found)["B_2_right"] == 2376 * h**8 + 108 * h**5 + 1
+    assert sides(found)["C_right"] == 14220 * h**9 + 5712 * h**8 + 936 * h**7 + 1

@@ -5,7 +5,7 @@ chooses, and its inequalities, each written once for exact integers and for floa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from math import inf
 from types import SimpleNamespace
@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
-from separatrix.theory.inequalities import Counting, Pigeonhole
-from separatrix.theory.search.evolve import Grid
+from separatrix.theory.inequalities import Certified, Pigeonhole, certainly
 
 
 @dataclass(frozen=True)
@@ -151,65 +150,53 @@ class Refuted(NamedTuple):
         return LogSign(-1, "integers", self.said)
 
 
-Inequality = Pigeonhole[Any] | Counting[Any] | Refuted
-
-
 class Argument(ABC, Generic[P]):
-    """One theorem's argument, as the driver searches it and as it is checked. Stateless.
-
-    Points of the search have the coordinates `free`, at a task's own size those of them that are
-    not of the task. `choose` makes everything else of them but the last n_l, which the counting
-    inequality decides.
-    """
+    """One theorem's argument: what it asks of its parameters, and how they are found. Stateless."""
 
     parameters: type[P]
-    free: ClassVar[tuple[str, ...]]
     least_steps: ClassVar[int] = 2
-    last: ClassVar[str] = "n_1"
-    """The n_l that the counting inequality decides."""
-    rounds: ClassVar[int] = 1
-    """In how many rounds the groups of w's last index are counted while looking."""
 
     @abstractmethod
-    def choose(self, x: Numbers, solver: Solver) -> bool:
-        """Sets what follows from a point; False where it is not allowed."""
-
-    def complete(self, x: Numbers) -> None:
-        """Sets what is short for other numbers."""
-        return
+    def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:
+        """All of them by name, of exact integers; the counting one last."""
 
     @abstractmethod
-    def premises(self, x: Numbers) -> tuple[Inequality, ...]:
-        """The inequalities before the counting one."""
+    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
+        """Certified parameters with the shortest prompt found, or None; `quick` may look less
+        far.
+        """
 
     @abstractmethod
-    def counting(self, x: Numbers) -> Counting[Any]:
-        """The last one."""
+    def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
+        """Certified parameters at this m and these n_l, or None; `anywhere` are those of the
+        shortest prompt found.
+        """
 
-    def tokens(self, x: Numbers) -> Any:
-        """Prompt tokens before the last function, but for the last two."""
-        return x.m
+    def holds(self, s: Sizes, p: P) -> bool:
+        """Whether every inequality certainly holds; a tie that stays open counts as no."""
+        return all(map(certainly, self.inequalities(s, p).values()))
 
-    def inequalities(self, s: Sizes, p: P) -> tuple[Inequality, ...]:
-        """All of them, of exact integers; the counting one last."""
-        x = Numbers(**s.numbers, **p.numbers)
-        self.complete(x)
-        return *self.premises(x), self.counting(x)
+    def functions(self, readers: int) -> int:
+        """How many functions it composes in stacks of so many reading layers; it says nothing of
+        compositions of fewer.
+        """
+        return self.least_steps
 
-    @abstractmethod
-    def grid(self, s: Numbers, size: tuple[int, ...] | None) -> Grid:
-        """Where points lie: for any task, or with this m and these n_l."""
+    def least_entries(self, s: Sizes, bits: int) -> int:
+        """A number of entries of the last function below which no parameters show failure where
+        log2 of it is below `bits`; 0 where nothing is known.
+        """
+        return 0
 
-    @abstractmethod
-    def starts(
-        self, s: Numbers, size: tuple[int, ...] | None, grid: Grid
-    ) -> Iterable[Sequence[float]]:
-        """First points; they need not be on the grid."""
+    def sides(self, s: Sizes, p: P) -> dict[str, int]:
+        """Both sides of the inequalities, by name, where a verdict holds them."""
+        return {}
 
-    def given(self, size: tuple[int, ...] | None) -> dict[str, int]:
-        """What a task of this m and these n_l says by itself."""
-        return (
-            {}
-            if size is None
-            else {"m": size[0]} | {f"n_{level}": n for level, n in enumerate(size[1:], 1)}
-        )
+    def lengthened(self, s: Sizes, anywhere: P | None, size: tuple[int, ...]) -> P | None:
+        """The same argument at this m and these n_l, where it differs from its own only in the last
+        n_l, and holds there; else None.
+        """
+        if anywhere is None or anywhere.size[:-1] != size[:-1] or anywhere.least_last > size[-1]:
+            return None
+        here = anywhere.with_last(size[-1])
+        return here if self.holds(s, here) else None

@@ -17,8 +17,9 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII, closed_form
+from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII
 from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_search import closed_form
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
 TINY = f"@ {paper_sizes(1, 1, 1)}"
@@ -214,7 +215,7 @@ def test_a_record_of_parameters_that_do_not_hold_is_refused(
     worse = replace(p, **change)
     sizes = _sizes("VI", HYBRID)
     assert sizes is not None
-    signs = conditions(0, sizes, worse).named
+    signs = conditions(0, sizes, worse)
     assert not signs[breaks].sign().positive
     task = SeqComp(L=3, m=p.m, branching=p.branching)
     with pytest.raises(CheckFailed, match="does not hold"):

@@ -22,6 +22,7 @@ from separatrix.theory.fails.many_proof import (
     conditions,
     prices,
 )
+from separatrix.theory.lemmas import Asked, Hit
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:
@@ -205,9 +206,10 @@ def test_what_balls_are_thrown_into() -> None:
         flags=(0, 0, 0),
     )
     s = Sizes((40, 41, 42), (0, 0, 0, 0), (0, 0, 0))
-    _, spread, last = conditions(0, s, p)
-    assert [one.occupancy for one in spread] == [
+    _, *spread, last = conditions(0, s, p).values()
+    assert [one.occupancy for one in spread if isinstance(one, Hit)] == [
         Occupancy(bins=2 * 60, balls=3 * 2 * 3 * 9, hit=50, groups=2),
         Occupancy(bins=480, balls=11 * 4 * 50, hit=70, groups=1),
     ]
+    assert isinstance(last, Asked)
     assert (last.entries, last.values) == (5 * 70, 2400)

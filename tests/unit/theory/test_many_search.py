@@ -4,7 +4,7 @@ against problems solved by hand, and what it finds against the table of theory.m
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import pytest
@@ -16,12 +16,12 @@ from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Sizes
+from separatrix.theory.fails.many_proof import Parameters
 from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.fails.many_search import (
     MOST_READERS,
-    ManyLayersSearch,
-    at_size_of,
-    shortest_of,
+    ManyReadings,
+    _spread,
 )
 from separatrix.theory.judge import judge, recheck
 from separatrix.theory.search import driver
@@ -83,31 +83,48 @@ def test_logarithms_beyond_floats_of_integers_move_by_factors() -> None:
     assert found == (pytest.approx(5000.1, abs=1e-3), pytest.approx(2.0, abs=0.1))
 
 
-VI = ManyLayersSearch(0, Sizes((40, 40), (160, 160, 160), (0, 0)))
-VII = ManyLayersSearch(1, Sizes((40, 40, 40), (0, 160, 160, 160), (0, 0, 0)))
+@dataclass(frozen=True)
+class Looked:
+    """Theorem VI (0) or VII (1) in a stack of these sizes."""
+
+    ahead: int
+    s: Sizes
+
+    def shortest(self, *, quick: bool = False) -> Parameters | None:
+        return ManyReadings(self.ahead).shortest(self.s, quick=quick)
+
+    def at(self, size: tuple[int, ...]) -> Parameters | None:
+        return ManyReadings(self.ahead).at_size(self.s, size)
+
+    def holds(self, parameters: Parameters) -> bool:
+        return ManyReadings(self.ahead).holds(self.s, parameters)
+
+
+VI = Looked(0, Sizes((40, 40), (160, 160, 160), (0, 0)))
+VII = Looked(1, Sizes((40, 40, 40), (0, 160, 160, 160), (0, 0, 0)))
 
 
 @pytest.mark.parametrize(
     ("search", "printed"),
     [(VI, 417_181_347), pytest.param(VII, 1959 * 10**12, marks=pytest.mark.slow)],
 )
-def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> None:
+def test_rows_of_the_table_are_met(search: Looked, printed: int) -> None:
     """theory.md, section 11: (1,4,8), R = 2 with layers everywhere, and R = 3 with a head in the
     first; found twice alike, and found again at their own sizes and at larger ones.
     """
-    found = shortest_of(search, quick=True)
+    found = search.shortest(quick=True)
     assert found is not None
     assert found.length() <= printed
     assert search.holds(found)
-    for cached in (shortest_of, driver.shortest):
+    for cached in (_spread, driver.shortest):
         cached.cache_clear()
-    assert shortest_of(search, quick=True) == found
+    assert search.shortest(quick=True) == found
     larger = tuple(n * 5 // 4 for n in found.size)
-    here = at_size_of(replace(search, size=larger))
+    here = search.at(larger)
     assert here is not None
     assert here.size == larger
     assert search.holds(here)
-    assert at_size_of(replace(search, size=tuple(n // 2 for n in found.size))) is None
+    assert search.at(tuple(n // 2 for n in found.size)) is None
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
@@ -115,8 +132,8 @@ def test_rows_of_the_table_are_met(search: ManyLayersSearch, printed: int) -> No
 def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: int) -> None:
     """With one content at every level w receives R h bits: n is about 2^(R h) at the most."""
     readers = 5 if h == 40 else 3
-    search = ManyLayersSearch(ahead, Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers))
-    found = shortest_of(search, quick=True)
+    search = Looked(ahead, Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers))
+    found = search.shortest(quick=True)
     assert found is not None
     assert search.holds(found)
     assert found.length() <= (1 << readers * h) + 100 * readers**2 * h
@@ -125,8 +142,8 @@ def test_where_w_receives_little_answers_of_more_bits_are_enough(ahead: int, h: 
 def test_values_of_w_2_are_left_over_where_they_are_too_many() -> None:
     """All 1,782 of them would cost more than they ask for."""
     size = (19_676, 38, 1_782)
-    search = ManyLayersSearch(0, Sizes((51, 51), (0, 15, 0), (0, 0)), size)
-    here = at_size_of(search)
+    search = Looked(0, Sizes((51, 51), (0, 15, 0), (0, 0)))
+    here = search.at(size)
     assert here is not None
     assert here.size == size
     assert here.g * here.G < 1_782 // 2
@@ -150,7 +167,7 @@ def test_every_choice_of_flags_is_looked_at_from_starts_of_its_own(
     large; one bit more made it smaller.
     """
     for quick in (True, False):
-        found = shortest_of(ManyLayersSearch(0, Sizes(*sizes)), quick=quick)
+        found = Looked(0, Sizes(*sizes)).shortest(quick=quick)
         assert found is not None
         assert found.flags[0] == 1
         assert found.length() <= most
@@ -158,11 +175,11 @@ def test_every_choice_of_flags_is_looked_at_from_starts_of_its_own(
 
 def test_beyond_six_reading_layers_nothing_is_looked_for() -> None:
     h = (40,) * (MOST_READERS + 1)
-    assert shortest_of(ManyLayersSearch(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h)))) is None
+    assert Looked(1, Sizes(h, (0,) * (len(h) + 1), (0,) * len(h))).shortest() is None
 
 
 @st.composite
-def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
+def _any_sizes(draw: st.DrawFn) -> Looked:
     """Reads of 1 to 10^6 bits, all different; caches of none to 10^10 bits, one by one."""
     ahead = draw(st.integers(0, 1))
     readers = draw(st.integers(2 + ahead, 4))
@@ -171,25 +188,25 @@ def _any_sizes(draw: st.DrawFn) -> ManyLayersSearch:
     caches = tuple(0 if power is None else int(10**power) for power in sigma)
     if ahead:
         caches = (0, *caches[1:])
-    return ManyLayersSearch(ahead, Sizes(tuple(int(10**x) for x in h), caches, (0,) * readers))
+    return Looked(ahead, Sizes(tuple(int(10**x) for x in h), caches, (0,) * readers))
 
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(_any_sizes())
 # a layer that reads one bit: the first guesses lack 1,800 e-folds
-@example(ManyLayersSearch(1, Sizes((1, 16837, 131, 1), (0, 0, 184535, 0, 2), (0, 0, 0, 0)), None))
-def test_of_any_sizes_something_is_found_and_certified(search: ManyLayersSearch) -> None:
+@example(Looked(1, Sizes((1, 16837, 131, 1), (0, 0, 184535, 0, 2), (0, 0, 0, 0))))
+def test_of_any_sizes_something_is_found_and_certified(search: Looked) -> None:
     """Also with twice the bits, where it takes no shorter prompts but for what rounding costs."""
-    quick = shortest_of(search, quick=True)
+    quick = search.shortest(quick=True)
     # a quick look may miss a far valley, and end at a longer prompt
     assert quick is None or search.holds(quick)
-    found = shortest_of(search)
+    found = search.shortest()
     assert found is not None
     assert search.holds(found)
     s = search.s
     larger = Sizes(tuple(2 * h for h in s.h), tuple(2 * sigma for sigma in s.sigma), s.opened)
-    more = shortest_of(replace(search, s=larger))
+    more = replace(search, s=larger).shortest()
     assert more is not None
     # what fails with more bits fails with fewer
     assert search.holds(more)

@@ -4,7 +4,7 @@ forget stand before it (theory.md, section 12).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,8 +13,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import (
-    Argument,
-    Inequality,
     Numbers,
     ProofParameters,
     Refuted,
@@ -22,8 +20,9 @@ from separatrix.theory.arguments import (
     Solver,
 )
 from separatrix.theory.fails.r_windows_forget import granted
-from separatrix.theory.fails.reading_layers import DrivenTheorem, Found, sizes_of
-from separatrix.theory.inequalities import Counting, Pigeonhole, smaller
+from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
+from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, smaller
+from separatrix.theory.search.driver import CountingArgument
 from separatrix.theory.search.evolve import Grid
 from separatrix.theory.search.reals import LN2, exp, ln
 
@@ -45,7 +44,7 @@ class Parameters(ProofParameters):
         return 1 <= p.r <= p.m and 1 <= p.t <= p.m and p.n_1 >= 1
 
 
-class OneReading(Argument[Parameters]):
+class OneReading(CountingArgument[Parameters]):
     """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows. As many entries as
     the lag has tokens are fixed before the t, and as many behind them.
     """
@@ -68,8 +67,9 @@ class OneReading(Argument[Parameters]):
         after = smaller(x.r * x.sigma_1, x.sigma_1 + late * x.h_1)
         return Counting(x=x.n_1, r=x.r, base=x.m, each=x.h_1, owed=x.sigma_0 + x.open_1 + after)
 
-    def premises(self, x: Numbers) -> tuple[Inequality, ...]:
-        return (self.contents(x),) if x.t + 2 * x.lag <= x.m else (_NO_ROOM, self.contents(x))
+    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+        fixed = {} if x.t + 2 * x.lag <= x.m else {"fixed entries": _NO_ROOM}
+        return {**fixed, "a": self.contents(x)}
 
     def choose(self, x: Numbers, solver: Solver) -> bool:
         x.r = solver.at_most(x.r, x.m)
@@ -99,11 +99,10 @@ def _rows(s: Numbers, m: float, count: int) -> list[float]:
     return [*far, *(m - r for r in far), *(min(m, widest) - step for step in (0, 1, 2))]
 
 
-class TheoremIII(DrivenTheorem[Parameters]):
+class TheoremIII(DepthTheorem[Parameters]):
     key = "III"
     reading_layers = range(1, 2)
     argument = OneReading()
-    parameters = Parameters
     least_steps = OneReading.least_steps
     names: ClassVar = {"h_1": "h", "open_1": "open_block"}
 

@@ -4,15 +4,16 @@ at a finite n.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
 
 from separatrix.stacks.architecture import Architecture
-from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes, Solver
-from separatrix.theory.fails.reading_layers import DrivenTheorem, sizes_of
-from separatrix.theory.inequalities import Counting, Pigeonhole
+from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
+from separatrix.theory.fails.reading_layers import DepthTheorem, sizes_of
+from separatrix.theory.inequalities import Certified, Counting, Pigeonhole
+from separatrix.theory.search.driver import CountingArgument
 from separatrix.theory.search.evolve import Grid, spread
 
 _STARTS = 1_000
@@ -33,7 +34,7 @@ class Parameters(ProofParameters):
         return 2 <= p.r <= p.q <= p.m and 1 <= p.t <= p.m and 1 <= p.g <= p.n_1
 
 
-class TwoReadings(Argument[Parameters]):
+class TwoReadings(CountingArgument[Parameters]):
     """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
 
     parameters = Parameters
@@ -63,8 +64,8 @@ class TwoReadings(Argument[Parameters]):
             more=x.h_1,
         )
 
-    def premises(self, x: Numbers) -> tuple[Pigeonhole[Any], ...]:
-        return (self.contents(x),)
+    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+        return {"a": self.contents(x)}
 
     def choose(self, x: Numbers, solver: Solver) -> bool:
         if not hasattr(x, "m"):
@@ -95,11 +96,10 @@ class TwoReadings(Argument[Parameters]):
             yield q, t if number % 2 else q, g
 
 
-class TheoremIV(DrivenTheorem[Parameters]):
+class TheoremIV(DepthTheorem[Parameters]):
     key = "IV"
     reading_layers = range(2, 3)
     argument = TwoReadings()
-    parameters = Parameters
     least_steps = TwoReadings.least_steps
     # the open block of the first counts with the heads beside it
     names: ClassVar = {"sigma_0": "", "open_1": ""}

@@ -4,20 +4,15 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import listed
-from separatrix.theory.fails.many_proof import Parameters, conditions
+from separatrix.theory.fails.many_proof import Parameters
 from separatrix.theory.fails.many_search import (
-    ManyLayersSearch,
-    at_size_of,
-    least_entries,
-    shortest_of,
+    ClosedForm,
+    ManyReadings,
+    first_answer,
 )
 from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, sizes_of
 
@@ -25,15 +20,8 @@ from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, siz
 class ManyLayers(DepthTheorem[Parameters]):
     """Failure of L-SeqComp for any number of reading layers."""
 
-    ahead: ClassVar[int]
-    """0 for Theorem VI and 1 for VII, which knows more at each level by one stage."""
-    least_steps = 3
+    least_steps = ManyReadings.least_steps
     first_length = 1 << 20
-    parameters = Parameters
-
-    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
-        found = shortest_of(ManyLayersSearch(self.ahead, sizes), quick=quick)
-        return found or (first_answer(sizes) if self.ahead else None)
 
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """By (B_l) and (C).
@@ -55,11 +43,6 @@ class ManyLayers(DepthTheorem[Parameters]):
             n_l * bits <= sizes.h[0] or n_l * bits**2 <= sizes.h[0] * h for n_l, bits in levels
         )
 
-    def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
-        size = self.size(sizes, task)
-        known = self.at(self.best(sizes, task.L), sizes, size)
-        return known or at_size_of(ManyLayersSearch(self.ahead, sizes, size))
-
     def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
         readers = len(architecture.reading)
         if readers not in self.reading_layers or self.functions(readers) > steps:
@@ -70,32 +53,8 @@ class ManyLayers(DepthTheorem[Parameters]):
         n = 0
         for _ in range(2):
             s = sizes_of(architecture, n)
-            n = min(least_entries(self.ahead, s, tokens.bit_length()), tokens)
+            n = min(self.argument.least_entries(s, tokens.bit_length()), tokens)
         return n == tokens
-
-    def at(
-        self, anywhere: Parameters | None, sizes: Sizes, size: tuple[int, ...]
-    ) -> Parameters | None:
-        """The same argument at this m and these n_l, where it differs from its own only in the
-        last n_l, and holds there; else None.
-        """
-        if (
-            anywhere is None
-            or anywhere.size[:-1] != size[:-1]
-            or not anywhere.least_last <= size[-1]
-        ):
-            return None
-        here = anywhere.with_last(size[-1])
-        return here if self.holds(here, sizes) else None
-
-    def signs(self, parameters: Parameters, sizes: Sizes) -> tuple[LogSign, ...]:
-        return conditions(self.ahead, sizes, parameters).signs()
-
-    def sides(self, parameters: Parameters, sizes: Sizes) -> dict[str, int]:
-        return conditions(self.ahead, sizes, parameters).numbers
-
-    def functions(self, readers: int) -> int:
-        return max(self.least_steps, readers + 1 - self.ahead)
 
     def listed(self, parameters: Parameters) -> str:
         task = {"m": parameters.m}
@@ -103,39 +62,10 @@ class ManyLayers(DepthTheorem[Parameters]):
         return listed(task)
 
 
-def closed_form(h: int) -> Parameters:
-    """The parameters of the corollary: three reading layers of at most h bits each, no bounded
-    layers (Theorem VII).
-    """
-    return Parameters(
-        m=556 * h**6,
-        n_1=3 * h,
-        further=(6 * h * h,),
-        part=278 * h**5,
-        G=2 * h,
-        g=3 * h,
-        t=18 * h**3,
-        x=18 * h**3,
-        contents=(13 * h * h, 3 * h),
-        y_1=95 * h**5,
-        hit=(526 * h**8,),
-        flags=(0, 0),
-    )
-
-
-def first_answer(sizes: Sizes) -> Parameters | None:
-    """The closed form where it applies, without a search: three reading layers and nothing else
-    that carries anything.
-    """
-    if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
-        return None
-    return closed_form(max(sizes.h))
-
-
 class TheoremVII(ManyLayers):
     key = "VII"
     reading_layers = range(3, MOST_STEPS + 1)
-    ahead = 1
+    argument = ManyReadings(1)
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         before, first, *_ = architecture.groups(n)
@@ -146,7 +76,7 @@ class TheoremVII(ManyLayers):
 class TheoremVI(ManyLayers):
     key = "VI"
     reading_layers = range(2, MOST_STEPS)
-    ahead = 0
+    argument = ManyReadings(0)
 
     def threshold(self, architecture: Architecture, steps: int) -> Found[Parameters] | None:
         """As for every theorem, but where Theorem VII speaks: it names shorter failing sizes."""
@@ -159,7 +89,7 @@ class TheoremVI(ManyLayers):
 class TheoremVIIPrime(ManyLayers):
     key = "VII'"
     reading_layers = range(3, 4)
-    ahead = 1
+    argument = ClosedForm(1)
     spares = TheoremVII.key
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
@@ -169,9 +99,3 @@ class TheoremVIIPrime(ManyLayers):
     def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
         # its n takes no search
         return False
-
-    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> Parameters | None:
-        return first_answer(sizes)
-
-    def best_at(self, sizes: Sizes, task: SeqComp) -> Parameters | None:
-        return self.at(self.best(sizes, task.L), sizes, self.size(sizes, task))

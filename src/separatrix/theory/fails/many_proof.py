@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Generic, NamedTuple, Self
+from typing import Generic, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.logs import LogSign
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.arguments import ProofParameters, Sizes
 from separatrix.theory.inequalities import N, smaller
@@ -159,62 +158,34 @@ def _series(numbers: Mapping[str, int], name: str, first: int) -> tuple[int, ...
     return tuple(found)
 
 
-class Conditions(NamedTuple):
-    """(A), then (B_2), ..., (B_{L-1}), then (C)."""
+Conditions = dict[str, Class | Hit | Asked]
+"""(A), then (B_2), ..., (B_{L-1}), then (C), by their names in numbers."""
 
-    first: Class
-    spread: tuple[Hit, ...]
-    last: Asked
 
-    @property
-    def named(self) -> dict[str, Class | Hit | Asked]:
-        """Each by its name in numbers, in the order of the proof."""
-        spread = {f"B_{level}": hit for level, hit in enumerate(self.spread, 2)}
-        return {"A": self.first, **spread, "C": self.last}
-
-    def signs(self) -> tuple[LogSign, ...]:
-        """Every condition's certified sign; raises Undecided where one stays open."""
-        return tuple(one.sign() for one in self.named.values())
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Both sides of every condition in bits, the left ones rounded down; of conditions that
-        compare nothing (one value alone) there are none.
-        """
-        found: dict[str, int] = {}
-        for name, one in self.named.items():
-            sides: Sides | None = one.sides()
-            if sides is not None:
-                if max(sides).bit_length() > _WRITTEN:
-                    raise SizeError(f"the sides of ({name}) are too large to be written")
-                found |= {f"{name}_left": sides.left, f"{name}_right": sides.right}
-        return found
+def sides(conditions: Conditions) -> dict[str, int]:
+    """Both sides of every condition in bits, the left ones rounded down; of conditions that compare
+    nothing (one value alone) there are none.
+    """
+    found: dict[str, int] = {}
+    for name, one in conditions.items():
+        both: Sides | None = one.sides()
+        if both is not None:
+            if max(both).bit_length() > _WRITTEN:
+                raise SizeError(f"the sides of ({name}) are too large to be written")
+            found |= {f"{name}_left": both.left, f"{name}_right": both.right}
+    return found
 
 
 def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
     """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
     owed = prices(ahead, s, p.choice)
-    first = Class(
-        values=p.part,
-        places=p.x,
-        among=p.t,
-        contents=p.contents[0],
-        y=p.y_1,
-        bits=class_bits(ahead, s, p.choice),
-    )
-    spread = tuple(
-        Hit(
-            Occupancy(
-                p.bins(level),
-                p.contents[level - 1] * p.places(level),
-                p.hit[level - 2],
-                p.G if level == 2 else 1,
-            ),
-            p.contents[level - 1] * owed[level - 2] + 1,
-        )
-        for level in range(2, p.L)
-    )
-    return Conditions(first, spread, Asked(p.places(p.L), p.values(p.L - 1), owed[-1]))
+    bits = class_bits(ahead, s, p.choice)
+    found: Conditions = {"A": Class(p.part, p.x, p.t, p.contents[0], p.y_1, bits)}
+    for level, (delta, hit, price) in enumerate(zip(p.contents[1:], p.hit, owed, strict=False), 2):
+        groups = p.G if level == 2 else 1
+        thrown = Occupancy(p.bins(level), delta * p.places(level), hit, groups)
+        found[f"B_{level}"] = Hit(thrown, delta * price + 1)
+    return found | {"C": Asked(p.places(p.L), p.values(p.L - 1), owed[-1])}
 
 
 @dataclass(frozen=True)

@@ -216,8 +216,7 @@ class RelaxedSearch(Search[Parameters]):
         return found
 
     def holds(self, parameters: Parameters) -> bool:
-        found = conditions(self.ahead, self.s, parameters)
-        return all(certainly(one) for one in found.named.values())
+        return all(map(certainly, conditions(self.ahead, self.s, parameters).values()))
 
     def certified(self, choice: Choice[int]) -> Parameters | None:
         """Parameters of Theorem VI (`ahead` = 0, whose Delta_1 is then y_1) or VII (1), every
@@ -228,9 +227,9 @@ class RelaxedSearch(Search[Parameters]):
                 found = self._proposed(choice, share, lowered)
             except SizeError:
                 return None
-            needed = conditions(self.ahead, self.s, found)
-            if all(certainly(one) for one in (needed.first, *needed.spread)):
-                return found if certainly(needed.last) else None
+            *needed, last = conditions(self.ahead, self.s, found).values()
+            if all(map(certainly, needed)):
+                return found if certainly(last) else None
         return None
 
     def _proposed(self, choice: Choice[int], share: int, lowered: int) -> Parameters:

@@ -4,13 +4,16 @@ section 11); and from how many entries on they can show failure at all, without 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import accumulate, product
+from operator import mul
 
-from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_proof import Choice, Parameters, prices
+from separatrix.theory.arguments import Argument, Sizes
+from separatrix.theory.fails.many_proof import Choice, Parameters, conditions, prices, sides
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
+from separatrix.theory.inequalities import Certified
 from separatrix.theory.search.driver import at_size, nearby, shortest
 
 MOST_READERS = 6
@@ -25,116 +28,148 @@ Flags = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class ManyLayersSearch:
-    """Where parameters of Theorem VI (`ahead` = 0) or VII (1) are looked for; with a `size`, the m
-    and n_l of a task, at this size only.
+class ManyReadings(Argument[Parameters]):
+    """The argument of Theorem VI (`ahead` = 0) or VII (1), which knows more at each level by one
+    stage, over all choices of flags. What it finds does not depend on the functions that lifting
+    adds.
     """
 
     ahead: int
-    s: Sizes
-    size: tuple[int, ...] | None = None
+    parameters = Parameters
+    least_steps = 3
 
-    @property
-    def readers(self) -> int:
-        """How many reading layers there are."""
-        return len(self.s.h)
+    def inequalities(self, s: Sizes, p: Parameters) -> Mapping[str, Certified]:
+        return conditions(self.ahead, s, p)
 
-    @property
-    def L(self) -> int:
-        """How many functions the argument composes."""
-        return self.readers + 1 - self.ahead
+    def sides(self, s: Sizes, p: Parameters) -> dict[str, int]:
+        return sides(conditions(self.ahead, s, p))
 
-    def holds(self, parameters: Parameters) -> bool:
-        """Whether every condition certainly holds."""
-        return self.with_flags(parameters.flags).holds(parameters)
+    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+        found = [_spread(self, s, quick=quick), _counted(self, s)]
+        known = [parameters for parameters in found if parameters is not None]
+        best = min(known, key=lambda parameters: parameters.length(), default=None)
+        return best or (first_answer(s) if self.ahead else None)
 
-    def with_flags(self, flags: Flags) -> RelaxedSearch:
-        """The search with these flags."""
-        return RelaxedSearch(self.ahead, self.s, flags, self.size)
+    def at_size(
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+    ) -> Parameters | None:
+        return _at_size(self, s, size)
 
-    @property
-    def tokens(self) -> int:
-        """The entries of all functions at the search's own size."""
-        entries = 1
-        tokens = 0
-        for n in self.size or ():
-            entries *= n
-            tokens += entries
-        return tokens
+    def functions(self, readers: int) -> int:
+        return max(self.least_steps, readers + 1 - self.ahead)
 
-    def flags(self) -> list[Flags]:
+    def least_entries(self, s: Sizes, bits: int) -> int:
+        return least_entries(self.ahead, s, bits)
+
+    def flags(self, s: Sizes) -> list[Flags]:
         """What f_2, ..., f_L may be: where no cache is left to know, 0; in deep stacks f_2 alone is
         tried, since no other one was ever found to help there.
         """
-        caches = self.s.sigma[1 + self.ahead :]
-        tried = self.L - 1 if self.readers <= _SHALLOW else 1
-        return [
-            *product(
-                *((0, 1) if at < tried and any(caches[at:]) else (0,) for at in range(self.L - 1))
-            )
-        ]
+        caches = s.sigma[1 + self.ahead :]
+        levels = range(self.functions(s.readers) - 1)
+        tried = len(levels) if s.readers <= _SHALLOW else 1
+        return [*product(*((0, 1) if at < tried and any(caches[at:]) else (0,) for at in levels))]
+
+
+class ClosedForm(ManyReadings):
+    """The parameters of the corollary, without a search."""
+
+    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+        return first_answer(s)
+
+    def at_size(
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+    ) -> Parameters | None:
+        return None
+
+
+def closed_form(h: int) -> Parameters:
+    """The parameters of the corollary: three reading layers of at most h bits each, no bounded
+    layers (Theorem VII).
+    """
+    return Parameters(
+        m=556 * h**6,
+        n_1=3 * h,
+        further=(6 * h * h,),
+        part=278 * h**5,
+        G=2 * h,
+        g=3 * h,
+        t=18 * h**3,
+        x=18 * h**3,
+        contents=(13 * h * h, 3 * h),
+        y_1=95 * h**5,
+        hit=(526 * h**8,),
+        flags=(0, 0),
+    )
+
+
+def first_answer(sizes: Sizes) -> Parameters | None:
+    """The closed form where it applies, without a search: three reading layers and nothing else
+    that carries anything.
+    """
+    if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
+        return None
+    return closed_form(max(sizes.h))
 
 
 @lru_cache(maxsize=768)
-def shortest_of(search: ManyLayersSearch, *, quick: bool = False) -> Parameters | None:
-    """The certified parameters with the shortest prompt found, or None; `quick` looks less far."""
-    found = [_spread(search, quick=quick), _counted(search)]
-    known = [parameters for parameters in found if parameters is not None]
-    return min(known, key=lambda parameters: parameters.length(), default=None)
-
-
-def _counted(search: ManyLayersSearch) -> Parameters | None:
+def _counted(argument: ManyReadings, s: Sizes) -> Parameters | None:
     """The proof with one content and one value at every level, certified: w receives fewer bits
     than the answer has. None where these are too many, or nothing is looked for.
     """
-    if not 1 < search.readers <= MOST_READERS or search.L < 3:
+    L = argument.functions(s.readers)
+    if not 2 + argument.ahead <= s.readers <= MOST_READERS:
         return None
 
     def choice(n_l: int) -> Choice[int]:
-        ones = (1,) * (search.L - 1)
-        g = n_l if search.L == 3 else 1
+        ones = (1,) * (L - 1)
+        g = n_l if L == 3 else 1
         return Choice(2, (*ones[1:], n_l), 1, 1, g, 1, 1, ones, (0,) * len(ones))
 
     # what is fixed is a + b n_{L-1}, and with 2^(b-1) + a + 1 = n_{L-1} more is asked for
-    first, second = (prices(search.ahead, search.s, choice(n))[-1] for n in (1, 2))
+    first, second = (prices(argument.ahead, s, choice(n))[-1] for n in (1, 2))
     b = second - first
     if b > _COUNTED:
         return None
     n_l = (1 << (b - 1)) + max(first - b, 0) + 1
-    return search.with_flags((0,) * (search.L - 1)).certified(choice(n_l))
+    return RelaxedSearch(argument.ahead, s, (0,) * (L - 1)).certified(choice(n_l))
 
 
 @lru_cache(maxsize=768)
-def _spread(search: ManyLayersSearch, *, quick: bool) -> Parameters | None:
+def _spread(argument: ManyReadings, s: Sizes, *, quick: bool) -> Parameters | None:
     """Those with many contents at every level."""
-    if search.readers > MOST_READERS:
+    if s.readers > MOST_READERS:
         return None
+    L = argument.functions(s.readers)
     # the valleys of different flags may lie far apart
     valleys = sorted(
         (value, flags, point)
-        for flags in search.flags()
-        for value, point in nearby(replace(search.with_flags(flags), coarse=True), search.L)
+        for flags in argument.flags(s)
+        for value, point in nearby(RelaxedSearch(argument.ahead, s, flags, coarse=True), L)
     )
     best: Parameters | None = None
     for value, flags, point in valleys[: 1 if quick else 2]:
         if value > valleys[0][0] + _CLOSE:
             break
-        near = replace(search.with_flags(flags), first=(point,), coarse=quick)
-        found = shortest(near, search.L, quick=quick)
+        near = RelaxedSearch(argument.ahead, s, flags, first=(point,), coarse=quick)
+        found = shortest(near, L, quick=quick)
         if found is not None and (best is None or found.length() < best.length()):
             best = found
     return best
 
 
 @lru_cache(maxsize=768)
-def at_size_of(search: ManyLayersSearch) -> Parameters | None:
-    """Certified parameters at the search's own size, or None if none is found."""
+def _at_size(argument: ManyReadings, s: Sizes, size: tuple[int, ...]) -> Parameters | None:
     # nothing much shorter than the shortest is to be found
-    anywhere = _spread(replace(search, size=None), quick=True)
-    if anywhere is None or 10 * search.tokens < 9 * anywhere.length():
+    anywhere = _spread(argument, s, quick=True)
+    entries: Iterator[int] = accumulate(size, mul)
+    if anywhere is None or 10 * sum(entries) < 9 * anywhere.length():
         return None
-    for flags in search.flags():
-        here = search.with_flags(flags)
+    longer = argument.lengthened(s, anywhere, size)
+    if longer is not None:
+        return longer
+    for flags in argument.flags(s):
+        here = RelaxedSearch(argument.ahead, s, flags, size)
         found = at_size(replace(here, first=(here.point(anywhere),)), anywhere)
         if found is not None:
             return found

@@ -4,13 +4,12 @@ their verdicts read.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Generic
 
-from separatrix.core.errors import CheckFailed, SizeError, Undecided
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
@@ -18,7 +17,6 @@ from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
 from separatrix.theory.arguments import Argument, P, Sizes
 from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, readers, sized
-from separatrix.theory.search.driver import CountingSearch, at_size, shortest
 
 _ROUNDS = 40
 FAR = 1 << 200
@@ -50,8 +48,7 @@ class DepthTheorem(Theorem, Generic[P]):
     """Where the search for a failing size begins to ask how large caches are."""
     names: ClassVar[Mapping[str, str]] = {}
     """What it calls sizes that go by another name here; "" for those that it lacks."""
-    parameters: type[P]
-    """What the proof chooses, and the m and n_l that it is about."""
+    argument: Argument[P]
 
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """True only where no parameters can show failure at this m and these n_l: bounds on the
@@ -65,40 +62,33 @@ class DepthTheorem(Theorem, Generic[P]):
         """
         return sizes_of(architecture, n)
 
-    @abstractmethod
     def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> P | None:
         """Certified parameters with the shortest prompt found, or None; `quick` may look less
         far.
         """
+        return self.argument.shortest(sizes, steps, quick=quick)
 
-    @abstractmethod
     def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
         """Certified parameters at the task's own size, or None."""
+        size, anywhere = self.size(sizes, task), self.best(sizes, task.L)
+        longer = self.argument.lengthened(sizes, anywhere, size)
+        return longer or self.argument.at_size(sizes, size, anywhere)
 
-    @abstractmethod
     def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
         """The theorem's inequalities, certified; the counting one last. Raises Undecided where
         one stays open.
         """
+        return tuple(one.sign() for one in self.argument.inequalities(sizes, parameters).values())
 
     def holds(self, parameters: P, sizes: Sizes) -> bool:
         """Whether the theorem shows failure with these parameters, certified; a tie that stays
         open counts as no.
         """
-        try:
-            return all(sign.positive for sign in self.signs(parameters, sizes))
-        except Undecided:
-            return False
-
-    def sides(self, parameters: P, sizes: Sizes) -> dict[str, int]:
-        """Both sides of the inequalities, by name, where a verdict holds them."""
-        return {}
+        return self.argument.holds(sizes, parameters)
 
     def functions(self, readers: int) -> int:
-        """How many functions the argument composes in stacks of so many reading layers; it says
-        nothing of compositions of fewer.
-        """
-        return self.least_steps
+        """How many functions the argument composes in stacks of so many reading layers."""
+        return self.argument.functions(readers)
 
     def begins(self, architecture: Architecture) -> int:
         readers = len(architecture.reading)
@@ -167,7 +157,7 @@ class DepthTheorem(Theorem, Generic[P]):
         if not numbers:
             return None
         try:
-            parameters = self.parameters.of(numbers)
+            parameters = self.argument.parameters.of(numbers)
         except (KeyError, SizeError) as error:
             raise CheckFailed(
                 f"the parameters of Theorem {self.key} are incomplete or out of range: {error}"
@@ -302,23 +292,7 @@ class DepthTheorem(Theorem, Generic[P]):
 
     def _numbers(self, found: Found[P]) -> dict[str, int]:
         numbers = found.parameters.numbers | self.named(found.sizes)
-        return numbers | self.sides(found.parameters, found.sizes)
-
-
-class DrivenTheorem(DepthTheorem[P]):
-    """One with an argument that the driver of `theory/search` searches."""
-
-    argument: Argument[P]
-
-    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        return shortest(CountingSearch(self.argument, sizes), steps, quick=quick)
-
-    def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
-        search = CountingSearch(self.argument, sizes, self.size(sizes, task))
-        return at_size(search, self.best(sizes, task.L))
-
-    def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
-        return tuple(one.sign() for one in self.argument.inequalities(sizes, parameters))
+        return numbers | self.argument.sides(found.sizes, found.parameters)
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:

@@ -4,7 +4,7 @@ n.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.arguments import Argument, Numbers, ProofParameters, Sizes, Solver
+from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.reading_layers import DrivenTheorem, Found, sizes_of
-from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, smaller
+from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
+from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, ceil_ratio, smaller
+from separatrix.theory.search.driver import CountingArgument
 from separatrix.theory.search.evolve import Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
 
@@ -67,7 +68,7 @@ def rich_blocks(x: Any) -> Any:
     return ceil_ratio(x.X - blocks * x.u_0, x.beta - x.u_0)
 
 
-class ThreeSteps(Argument[Parameters]):
+class ThreeSteps(CountingArgument[Parameters]):
     """Points (m, n_1, k, q, d, g), k = m - X and d = beta - u_0, or (k, q, d, g) at a task's size;
     u_0 and t are the smallest and r the largest that the other inequalities allow.
 
@@ -113,8 +114,9 @@ class ThreeSteps(Argument[Parameters]):
             caches=x.sigma_2,
         )
 
-    def premises(self, x: Numbers) -> tuple[Pigeonhole[Any], ...]:
-        return self.poor_places(x), self.first_contents(x), self.row_contents(x)
+    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+        poor, first, rows = self.poor_places(x), self.first_contents(x), self.row_contents(x)
+        return {"u_0": poor, "a": first, "b": rows}
 
     def complete(self, x: Numbers) -> None:
         x.N_1 = x.m * x.n_1
@@ -203,11 +205,10 @@ def _balanced(s: Numbers, rng: Random) -> Point:
     return m, E / (share * (g * s.h_1 + 1)) + 1, k, q, d, g
 
 
-class TheoremV(DrivenTheorem[Parameters]):
+class TheoremV(DepthTheorem[Parameters]):
     key = "V"
     reading_layers = range(1, 3)
     argument = ThreeSteps()
-    parameters = Parameters
     least_steps = ThreeSteps.least_steps
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:

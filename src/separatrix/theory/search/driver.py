@@ -7,14 +7,14 @@ inequality is certified. So a search may overlook parameters, but never invents 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import inf
 from typing import Any, ClassVar, Generic
 
 from separatrix.theory.arguments import Argument, Numbers, P, Sizes, Solver
-from separatrix.theory.inequalities import certainly
+from separatrix.theory.inequalities import Certified, Counting, certainly
 from separatrix.theory.search.evolve import Grid, Point, Value, descend, evolve
 from separatrix.theory.search.reals import settle
 
@@ -73,28 +73,85 @@ class Search(ABC, Generic[P]):
         """Whether every inequality of the theorem certainly holds; an open tie counts as no."""
 
 
-@dataclass(frozen=True)
-class CountingSearch(Search[P]):
-    """Where the parameters of an argument are looked for whose last inequality is a `Counting` that
-    yields the last n_l.
+class CountingArgument(Argument[P]):
+    """One whose last inequality is a `Counting`, which yields the last n_l.
+
+    Points of the search have the coordinates `free`, at a task's own size those of them that are
+    not of the task. `choose` makes everything else of them.
     """
 
-    argument: Argument[P]
+    free: ClassVar[tuple[str, ...]]
+    last: ClassVar[str] = "n_1"
+    """The n_l that the counting inequality decides."""
+    rounds: ClassVar[int] = 1
+    """In how many rounds the groups of w's last index are counted while looking."""
+
+    @abstractmethod
+    def choose(self, x: Numbers, solver: Solver) -> bool:
+        """Sets what follows from a point; False where it is not allowed."""
+
+    def complete(self, x: Numbers) -> None:
+        """Sets what is short for other numbers."""
+        return
+
+    @abstractmethod
+    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+        """The inequalities before the counting one."""
+
+    @abstractmethod
+    def counting(self, x: Numbers) -> Counting[Any]:
+        """The last one."""
+
+    def tokens(self, x: Numbers) -> Any:
+        """Prompt tokens before the last function, but for the last two."""
+        return x.m
+
+    def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:
+        x = Numbers(**s.numbers, **p.numbers)
+        self.complete(x)
+        return {**self.premises(x), "counting": self.counting(x)}
+
+    @abstractmethod
+    def grid(self, s: Numbers, size: tuple[int, ...] | None) -> Grid:
+        """Where points lie: for any task, or with this m and these n_l."""
+
+    @abstractmethod
+    def starts(
+        self, s: Numbers, size: tuple[int, ...] | None, grid: Grid
+    ) -> Iterable[Sequence[float]]:
+        """First points; they need not be on the grid."""
+
+    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
+        return shortest(CountingSearch(self, s), steps, quick=quick)
+
+    def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
+        return at_size(CountingSearch(self, s, size), anywhere)
+
+
+@dataclass(frozen=True)
+class CountingSearch(Search[P]):
+    """Where the parameters of such an argument are looked for."""
+
+    argument: CountingArgument[P]
     s: Sizes
     size: tuple[int, ...] | None = None
 
     @cached_property
+    def _task(self) -> dict[str, int]:
+        """What a task of the search's own size says by itself."""
+        named = enumerate(self.size or ())
+        return {f"n_{level}" if level else "m": value for level, value in named}
+
+    @cached_property
     def _names(self) -> tuple[str, ...]:
         """What the coordinates of points are."""
-        task = self.argument.given(self.size)
-        return tuple(name for name in self.argument.free if name not in task)
+        return tuple(name for name in self.argument.free if name not in self._task)
 
     @cached_property
     def _known(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is known before a point: with the task's size as floats, and as integers."""
-        task = self.argument.given(self.size)
-        floats = {name: float(value) for name, value in task.items()}
-        return self.s.numbers | floats, self.s.numbers | task
+        floats = {name: float(value) for name, value in self._task.items()}
+        return self.s.numbers | floats, self.s.numbers | self._task
 
     def grid(self) -> Grid:
         return self.argument.grid(Numbers(**self.s.numbers), self.size)
@@ -148,14 +205,14 @@ class CountingSearch(Search[P]):
         def counts(n_l: int) -> bool:
             # the other inequalities do not know the last n_l, and hold
             return n_l >= proof.least_last and certainly(
-                self.argument.inequalities(self.s, proof.with_last(n_l))[-1]
+                self.argument.inequalities(self.s, proof.with_last(n_l))["counting"]
             )
 
         least = settle(estimate, counts)
         return None if least is None else proof.with_last(least)
 
     def holds(self, parameters: P) -> bool:
-        return all(certainly(one) for one in self.argument.inequalities(self.s, parameters))
+        return self.argument.holds(self.s, parameters)
 
 
 def nearby(search: Search[P], steps: int) -> list[tuple[float, Point]]:
@@ -192,15 +249,8 @@ def at_size(search: Search[P], anywhere: P | None) -> P | None:
     `anywhere` are those of the shortest prompt that the same sizes of caches fail at. Where there
     are none, there are none at this size.
     """
-    size = search.size
-    assert size is not None
     if anywhere is None:
         return None
-    if anywhere.size[:-1] == size[:-1] and anywhere.least_last <= size[-1]:
-        # where only the last n_l differs, the other inequalities hold already
-        longer = anywhere.with_last(size[-1])
-        if search.holds(longer):
-            return longer
     for _, point in _tries(search, search.owed, search.tried, enough=_SURELY):
         found = search.settled(point)
         if found is not None:
