@@ -345,7 +345,7 @@ def test_other_answers_than_the_outcomes(
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        ("bits", "bits for each answer, and not"),
+        ("bits", "answer, and not"),
         *(
             pytest.param(*entry, marks=pytest.mark.slow)
             for entry in (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from support.each import each
@@ -46,32 +46,74 @@ def said(node: ast.expr) -> str:
     return said(node.left) + said(node.right) if isinstance(node, ast.BinOp) else ""
 
 
-def parts(node: ast.expr) -> Iterator[str]:
-    """The texts of one side of a comparison, those in tuples and lists included."""
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        for one in node.elts:
-            yield from parts(one)
-    elif isinstance(node, ast.Dict):
-        for one in (*node.keys, *node.values):
-            yield from parts(one) if one is not None else ()
-    else:
-        yield said(node)
+def leaves(nodes: Iterable[ast.expr | None]) -> Iterator[ast.expr]:
+    """Some nodes, with what stands in tuples, lists, sets and dictionaries in their place."""
+    for node in nodes:
+        if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+            yield from leaves(node.elts)
+        elif isinstance(node, ast.Dict):
+            yield from leaves((*node.keys, *node.values))
+        elif node is not None:
+            yield node
 
 
 def wordings(code: str) -> list[str]:
     """What a test pins of more words than it may: "line: text"."""
-    found = []
-    for node in ast.walk(ast.parse(code)):
+    tree = ast.parse(code)
+    asserted, raised = [], []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
             compared = (one for one in ast.walk(node.test) if isinstance(one, ast.Compare))
-            sides = (side for one in compared for side in (one.left, *one.comparators))
-            texts = [text for side in sides for text in parts(side)]
-            found += [f"{node.lineno}: {text}" for text in texts if words(text) > MOST]
+            asserted += [side for one in compared for side in (one.left, *one.comparators)]
         elif isinstance(node, ast.keyword) and node.arg == "match":
-            pattern = said(node.value)
-            if words(pattern) > MOST_RAISED or len(pattern) > LONGEST:
-                found.append(f"{node.value.lineno}: {pattern}")
-    return found
+            raised.append(node.value)
+    handed = dict(handed_on(tree))
+    return [
+        f"{node.lineno}: {said(node)}"
+        for nodes, most, longest in ((asserted, MOST, 10**6), (raised, MOST_RAISED, LONGEST))
+        for node in leaves((*nodes, *of(nodes, handed)))
+        if words(said(node)) > most or len(said(node)) > longest
+    ]
+
+
+def of(nodes: list[ast.expr], handed: dict[tuple[str, int, int], list[ast.expr]]) -> list[ast.expr]:
+    """What `parametrize` and `each` hand on to the names that are some nodes."""
+    named = [(leaf.id, leaf.lineno) for leaf in leaves(nodes) if isinstance(leaf, ast.Name)]
+    return [
+        value
+        for (name, first, last), values in handed.items()
+        if any(one == name and first <= line <= last for one, line in named)
+        for value in values
+    ]
+
+
+def handed_on(tree: ast.Module) -> Iterator[tuple[tuple[str, int, int], list[ast.expr]]]:
+    """The values of each argument that a test's decorators hand on, by its name and its lines."""
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        lines = (function.lineno, function.end_lineno or 0)
+        for call in function.decorator_list:
+            if not isinstance(call, ast.Call) or asks(call) not in {"parametrize", "each"}:
+                continue
+            names = [one.strip() for text in leaves(call.args[:1]) for one in said(text).split(",")]
+            table = call.args[1]
+            table = constants.get(table.id, table) if isinstance(table, ast.Name) else table
+            rows = [cells(row, len(names)) for row in getattr(table, "elts", ())]
+            for at, name in enumerate(names):
+                yield (name, *lines), [row[at] for row in rows if at < len(row)]
+
+
+def cells(row: ast.expr, columns: int) -> list[ast.expr]:
+    """What a row of `parametrize` gives, `pytest.param` included."""
+    if isinstance(row, ast.Call) and asks(row) == "param":
+        return row.args
+    return getattr(row, "elts", [row]) if columns > 1 else [row]
 
 
 def words(text: str) -> int:
@@ -101,6 +143,19 @@ def test_an_exception_is_needed() -> None:
         ("assert x == 'some weights copy' ' every string'", 1),
         ("with raises(E, match='some weights copy every string'): ...", 1),
         (f"with raises(E, match='{'x' * 41}'): ...", 1),
+        ("@each('a', ['some weights copy every string'])\ndef f(a): assert a in x", 1),
+        (
+            "@each('a, b', [(1, 'some weights copy strings')])\ndef f(a, b): assert (b, 1) == x",
+            1,
+        ),
+        (
+            "@each('a, b', [(1, 'some weights copy every string')])\ndef f(a, b): assert a == x(b)",
+            0,
+        ),
+        (
+            "R = ['some weights copy every string']\n@each('a', R)\ndef f(a): raises(E, match=a)",
+            1,
+        ),
         ("assert 'n = 7,675,932 on' in x", 0),
         ("assert f('some weights copy every string') == 3", 0),
     ],

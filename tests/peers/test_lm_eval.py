@@ -237,8 +237,8 @@ def tiny_model(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "shots", "said"),
     [
-        ("eva:n=24,V=12", 60, r"60 solved questions do not fit .* at most \d+ do"),
-        ("eva:n=3000,V=4", 0, r"a question takes \d+ tokens, .* context has 2048"),
+        ("eva:n=24,V=12", 60, "60 solved questions"),
+        ("eva:n=3000,V=4", 0, r"takes \d+ tokens, .* context has 2048"),
     ],
 )
 @pytest.mark.usefixtures("alone")

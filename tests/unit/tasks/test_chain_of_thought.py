@@ -171,8 +171,8 @@ def test_the_law_of_each_value(text: str) -> None:
 @each(
     "text, said",
     [
-        ("eva:n=4,thought=values", "eva: there is no chain"),
-        ("khop:n=12,V=4,k=2,thought=pairs", "khop: there is no w to pair"),
+        ("eva:n=4,thought=values", "there is no chain"),
+        ("khop:n=12,V=4,k=2,thought=pairs", "is no w to pair"),
         ("permutation:n=8,k=3,thought=pairs", "write thought=values"),
         ("seqcomp:L=2,n=64,thought=pair", "Did you mean 'pairs'"),
         ("seqcomp:L=2,n=64,thought=values,thought=pairs", "given twice"),

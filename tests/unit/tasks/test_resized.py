@@ -113,7 +113,7 @@ def test_the_words_cover_every_id() -> None:
         ("eva:n=16", "n=64", SizeError, r"train on eva:n=16,V=64 \(V=64\)"),
         ("eva:n=16,V=32", "n=24,V=40", SizeError, r"leave V as it is \(V=32\)"),
         ("parity:n=8", "n=8", SizeError, "leaves parity:n=8 as it is"),
-        ("recall:n=8,K=16,V=4", "form=last", SpecError, "only sizes that are whole numbers"),
+        ("recall:n=8,K=16,V=4", "form=last", SpecError, "that are whole numbers"),
         ("parity:n=8", "", SpecError, "no size is named"),
         ("parity:n=8", "n", SpecError, "expected size=value"),
         ("parity:n=8", "n=4,n=16", SpecError, "given twice"),

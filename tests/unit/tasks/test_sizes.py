@@ -31,12 +31,12 @@ def test_what_is_read(text: str, name: str, sizes: dict[str, object]) -> None:
 @each(
     "text, error, said",
     [
-        ("eva:", SpecError, "expected size=value, found '' in the task 'eva:'; sizes are n, V"),
+        ("eva:", SpecError, "'' in the task 'eva:'"),
         ("eva:n", SpecError, "found 'n'"),
         ("eva:=4", SpecError, "found '=4'"),
         ("eva:n=", SpecError, "found 'n='"),
         ("eva:n=4,", SpecError, "found ''"),
-        ("eva:n=4,n=5", SpecError, "size 'n' is given twice"),
+        ("eva:n=4,n=5", SpecError, "size 'n'"),
         (f"eva:n={'9' * 129}", SizeError, "no size goes beyond 10\\^100"),
     ],
 )

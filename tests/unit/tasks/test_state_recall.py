@@ -29,9 +29,9 @@ def test_the_table_that_opens_the_module() -> None:
 @each(
     "place, token, said",
     [
-        (0, 2, r"part 'memory' holds 2; it must lie in \[0, 2\)"),
-        (4, 1, r"part 'pointers' holds 1; it must lie in \[2, 6\)"),
-        (4, 5, "two pointers point to one cell"),
+        (0, 2, "part 'memory' holds 2"),
+        (4, 1, "part 'pointers' holds 1"),
+        (4, 5, "point to one cell"),
         (7, 5, r"swaps"),
         (7, 9, r"swaps"),
         (9, 8, r"question"),

@@ -52,16 +52,16 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
     [
         ("full*4 @ fp8", "eva:n=64,V=64", "keep numbers in fp8"),
         ("full(rope=true)*4 @ int8, positions=none", "eva:n=64,V=64", "bf16 may take 0.0"),
-        ("full(rope=true)*2 @ positions=none", QUESTIONS["c-grams"], "turn every key dimension"),
+        ("full(rope=true)*2 @ positions=none", QUESTIONS["c-grams"], "every key dimension"),
         ("full*2 @ head_dim=8", QUESTIONS["c-grams"], "in 8 key dimensions"),
         ("full @ positions=none", QUESTIONS["several needles"], "see no places"),
-        ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "embeddings give every token"),
-        ("full*3", QUESTIONS["hops"], "4 hops take 4 full layers, and it has 3"),
-        ("gdn*4", QUESTIONS["c-grams"], "no bound here names a size"),
+        ("full(rope=true)*4 @ positions=none", QUESTIONS["hops"], "give every token"),
+        ("full*3", QUESTIONS["hops"], "4 hops take 4"),
+        ("gdn*4", QUESTIONS["c-grams"], "here names a size"),
         # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens
-        ("gdn*4", "cgram:n=26,V=8,c=2", "with c = 2, V = 8 sizes end at n = 52"),
+        ("gdn*4", "cgram:n=26,V=8,c=2", "c = 2, V = 8 sizes end at n = 52"),
         ("gdn*4", QUESTIONS["the question first"], "to keep a key"),
-        ("full*3", "istree:n=64", "no construction here is for this task"),
+        ("full*3", "istree:n=64", "for this task"),
         ("full*3 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),
     ],
 )

@@ -57,7 +57,7 @@ def test_the_key_is_of_these_members_in_this_order() -> None:
     [
         ((), "has no runs"),
         ((RUNS[0], RUNS[0]), "stands twice"),
-        ((RUNS[0], RUNS[10]), "differ in more than seed"),
+        ((RUNS[0], RUNS[10]), "in more than seed"),
     ],
 )
 def test_what_is_no_pack_is_refused(runs: tuple[Run, ...], message: str) -> None:

@@ -100,8 +100,8 @@ def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
         (["--context", "10^30"], "context is '10^30'"),
         (["--context", "1" + "0" * 30], "from 1 to 10^12"),
         (["--context", "128kB"], "such as 131072 or 128k"),
-        (["--set", "full.headz=3"], "Did you mean 'heads'?"),
-        (["--set", "gdn.heads=3"], "no layer of this model is 'gdn'"),
+        (["--set", "full.headz=3"], "you mean 'heads'?"),
+        (["--set", "gdn.heads=3"], "model is 'gdn'"),
         (["--set", "full.heads"], "no setting"),
         (["--pattern", "full*2"], "pattern"),
         (["--explain"], "it is now --why"),
@@ -135,12 +135,12 @@ def test_what_stands_behind_an_answer(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("recal1", "Did you mean 'recall'?"),
-        ("brakets", "Did you mean 'brackets'?"),
-        ("poetry", "Did you mean 'parity'?"),
+        ("recal1", "you mean 'recall'?"),
+        ("brakets", "you mean 'brackets'?"),
+        ("poetry", "you mean 'parity'?"),
         ("zzz", "Known: 2sum, all"),
         ("", "unknown question ''"),
-        ("question-first", "is not asked of full"),
+        ("question-first", "asked of full"),
     ],
 )
 def test_questions_that_are_none(capsys: pytest.CaptureFixture[str], asked: str, said: str) -> None:

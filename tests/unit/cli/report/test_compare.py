@@ -115,7 +115,7 @@ def test_json_holds_the_cards() -> None:
 @each(
     "models, context, said",
     [
-        (["full"], None, "at least two models"),
+        (["full"], None, "least two models"),
         (["full", "gnd"], None, "gnd"),
         (["full", "gdn"], "0", "context is 0"),
         (["full", "gdn"], "1" + "0" * 30, "from 1 to 10^12"),

@@ -165,12 +165,12 @@ def test_a_long_window_that_is_not_declared_is_not_taken_for_bounded() -> None:
 @each(
     "declared, said",
     [
-        (lambda t: 7, "holds 8 numbers after 0 tokens, but cache_numbers declares 7"),
+        (lambda t: 7, "holds 8 numbers after 0"),
         (
             lambda t: 8 if t < 40 else 7,
-            "holds 8 numbers after 40 tokens, but cache_numbers declares 7",
+            "holds 8 numbers after 40",
         ),
-        (lambda t: 8.0, "cache_numbers returned 8.0 for t=0; it must return an integer"),
+        (lambda t: 8.0, "cache_numbers returned 8.0 for t=0"),
         (lambda t: -1, "cache_numbers returned -1 for t=0"),
         (lambda t: 1 // 0, "cache_numbers raises ZeroDivisionError"),
         (lambda t: 10**9 - t, "cache_numbers declares less for t="),

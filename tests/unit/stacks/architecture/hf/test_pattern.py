@@ -92,13 +92,13 @@ def test_sizes_that_no_field_holds_are_named() -> None:
 @each(
     "pattern, error, said",
     [
-        ("gdn*7", ConfigError, "--pattern has 7 layers, but 'num_hidden_layers' is 8"),
+        ("gdn*7", ConfigError, "--pattern has 7 layers, but 'num_hidden_layers'"),
         ("gdn*9999 + full", ConfigError, "--pattern has 10,000 layers"),
         ("gdn*99999", SizeError, "at most"),
-        ("", SpecError, "the pattern is empty"),
+        ("", SpecError, "pattern is empty"),
         ("(gdn*8", SpecError, "expected"),
-        ("gdm*8", UnknownNameError, "Did you mean 'gdn'"),
-        ("gdn(hedas=4)*8", UnknownNameError, "Did you mean 'heads'"),
+        ("gdm*8", UnknownNameError, "you mean 'gdn'"),
+        ("gdn(hedas=4)*8", UnknownNameError, "you mean 'heads'"),
         ("gdn(heads=0)*8", ConfigError, "heads is 0"),
         ("gdn(heads=many)*8", SeparatrixError, "heads is 'many'"),
         ("gdn*8 @ window=4", UnknownNameError, "size"),
@@ -135,7 +135,7 @@ def test_settings_over_a_spec() -> None:
 @pytest.mark.parametrize(
     ("texts", "error", "said"),
     [
-        (["mamba2.state=4"], UnknownNameError, "no layer of this model is 'mamba2'"),
+        (["mamba2.state=4"], UnknownNameError, "of this model is 'mamba2'"),
         (["full.kv_heads=3"], SizeError, "does not divide"),
         (["full.heads=0"], SizeError, "heads is 0"),
     ],

@@ -119,7 +119,7 @@ def test_gemma_4_as_transformers_saves_it() -> None:
         ({"4": {"head_dim": 48}}, "layers 0 to 3"),
         ({"one": {"head_dim": 48}}, "layers 0 to 3"),
         ({"1": 48}, "layers 0 to 3"),
-        ({"1": {"kv_lora_rank": 8}}, "'per_layer_config.1.kv_lora_rank' is no field"),
+        ({"1": {"kv_lora_rank": 8}}, "'per_layer_config.1.kv_lora_rank'"),
         ({"1": {"head_dim": 0}}, "'head_dim' is 0"),
         ({"1": {"num_key_value_heads": 3}}, "does not divide"),
     ],
