@@ -7,6 +7,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,6 +25,18 @@ from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Dyck, Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import THEOREMS, Theorem, judge, recheck
+from separatrix.theory.solves import contents, products, recall, retrieval, states, steps
+from separatrix.theory.solves.room import Construction
+
+SOLVES = (contents, products, recall, retrieval, states, steps)
+
+
+def _is_a_room(room: Any, module: ModuleType) -> bool:
+    """Whether it says what a construction takes of a stack."""
+    here = inspect.isfunction(room) and room.__module__ == module.__name__
+    if not here or room.__name__.startswith("_") or room.__name__ == "waits":
+        return False
+    return room.__annotations__["return"] == "Room | None"
 
 
 def test_every_theorem_is_registered() -> None:
@@ -33,11 +47,14 @@ def test_every_theorem_is_registered() -> None:
                 isinstance(value, type)
                 and issubclass(value, Theorem)
                 and not inspect.isabstract(value)
-                and hasattr(value, "key")
+                and value is not Construction
+                and (hasattr(value, "key") or issubclass(value, Construction))
                 and not value.__name__.startswith("_")
             ):
                 concrete.add(value)
-    assert {type(theorem) for theorem in THEOREMS.values()} == concrete
+    assert {type(theorem) for theorem in THEOREMS.values()} == concrete | {Construction}
+    rooms = {room for at in SOLVES for room in vars(at).values() if _is_a_room(room, at)}
+    assert {t.room for t in THEOREMS.values() if isinstance(t, Construction)} == rooms
     assert {
         "I",
         "I'",

@@ -12,7 +12,29 @@ from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Unde
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Task, parse_task
+from separatrix.tasks import (
+    MQAR,
+    QSA,
+    CGram,
+    Copying,
+    Counting,
+    Dyck,
+    Equality,
+    Eva,
+    Group,
+    Index,
+    KHop,
+    Modular,
+    Neighbour,
+    NoisyRecall,
+    Parity,
+    Permutation,
+    Recall,
+    SeqComp,
+    Task,
+    TwoSum,
+    parse_task,
+)
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
@@ -27,30 +49,10 @@ from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.reading_layers import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.contents import (
-    Match2,
-    SparseAveraging,
-    StartTokenCounts,
-    TwoLayerEquality,
-    TwoLayerNeighbour,
-    TwoLayerPairs,
-)
-from separatrix.theory.solves.products import TheoremS
-from separatrix.theory.solves.recall import (
-    ConvolvedRecall,
-    LastLayer,
-    QuestionFirst,
-    TwoLayerLookup,
-)
-from separatrix.theory.solves.retrieval import (
-    BlockRetrieval,
-    IndexedRetrieval,
-    Retrieval,
-    TwoLayerCopying,
-)
-from separatrix.theory.solves.states import Brackets, StateTracking, Tightness
-from separatrix.theory.solves.steps import Composition, DoubledHops, Encoder, Thought
+from separatrix.theory.solves import contents, products, recall, retrieval, states, steps
+from separatrix.theory.solves.room import Construction
 
+_TRACKED = (Parity, Modular, Permutation, Group)
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
     for theorem in (
@@ -71,34 +73,34 @@ THEOREMS: dict[str, Theorem] = {
         Lifting(),
         ChenPengWu(),
         YeEtAl(),
-        Retrieval(),
-        BlockRetrieval(),
-        IndexedRetrieval(),
-        ConvolvedRecall(),
-        LastLayer(),
-        TwoLayerLookup(),
-        TwoLayerCopying(),
-        StartTokenCounts(),
-        SparseAveraging(),
-        Composition(),
-        Match2(),
-        TwoLayerPairs(),
-        TwoLayerEquality(),
-        TwoLayerNeighbour(),
-        DoubledHops(),
-        Encoder(),
-        Tightness(),
-        StateTracking(),
-        Brackets(),
-        TheoremS(),
-        QuestionFirst(),
-        Thought(),
+        Construction("retrieval", (Eva, Index), retrieval.retrieval, start_token=False),
+        Construction("block-retrieval", (Eva, Index), retrieval.block_retrieval, embedded=True),
+        Construction("indexed-retrieval", (Eva, Index), retrieval.indexed_retrieval),
+        Construction("recall", (Recall, MQAR), recall.recall, embedded=True, start_token=False),
+        Construction("last-layer", (CGram, Recall, MQAR), recall.last_layer, start_token=False),
+        Construction("lookup", (CGram, Recall, MQAR, NoisyRecall), recall.lookup),
+        Construction("copying", (Copying,), retrieval.copying, start_token=False),
+        Construction("counting", (Counting,), contents.counting),
+        Construction("qsa", (QSA,), contents.qsa, embedded=True),
+        steps.Composition("composition", (SeqComp,), steps.composition, start_token=False),
+        Construction("match2", (TwoSum,), contents.match2),
+        Construction("pairs", (TwoSum,), contents.pairs),
+        Construction("equality", (Equality,), contents.equality),
+        Construction("neighbour", (Neighbour,), contents.neighbour),
+        Construction("k-hop", (KHop,), steps.k_hop, embedded=True),
+        Construction("encoder", (SeqComp,), steps.encoder, embedded=True, both_ways=True),
+        Construction("tightness", states.TOTAL, states.tightness, embedded=True),
+        Construction("state-tracking", _TRACKED, states.state_tracking),
+        Construction("brackets", (Dyck,), states.brackets),
+        products.TheoremS("S", _TRACKED, products.products),
+        Construction("question-first", (Recall,), recall.question_first),
+        steps.Thought(),
         NothingKnown(),
     )
 }
-
-"""Every theorem by its key: the only list of them. A new one is a file of its own and a line here;
-`judge`, cards, `compare`, `design` and `theorems` find it.
+"""Every theorem by its key: the only list of them. A new one is a file of its own, a construction a
+function that says what it takes of a stack, and a line here; what is said of it stands in
+theorems.md. `judge`, cards, `compare`, `design` and `theorems` find it.
 """
 
 

@@ -16,7 +16,7 @@ from separatrix.constructions.parts.built import built as recorded
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import KHop, parse_task
-from separatrix.theory.solves.steps import DoubledHops
+from separatrix.theory import THEOREMS
 
 
 def random(n: int, V: int, k: int) -> KHop:
@@ -108,13 +108,13 @@ def test_a_stack_that_cannot_hold_it_is_refused(stack: str, message: str) -> Non
     task = random(12, 3, 5)
     with pytest.raises(SizeError, match=message):
         construct(task, architecture)
-    assert DoubledHops().judge(architecture, task) is None
+    assert THEOREMS["k-hop"].judge(architecture, task) is None
 
 
 def test_the_theorem_is_silent_where_scores_are_not_exact() -> None:
     wide = Architecture.parse("full(heads=32, head_dim=64)*8")
-    assert DoubledHops().judge(wide, random(65_536, 32, 5)) is not None
-    assert DoubledHops().judge(wide, KHop(n=1 << 22, V=32, k=5)) is None
+    assert THEOREMS["k-hop"].judge(wide, random(65_536, 32, 5)) is not None
+    assert THEOREMS["k-hop"].judge(wide, KHop(n=1 << 22, V=32, k=5)) is None
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,8 @@ from separatrix.models.model import build
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import mechanism
 from separatrix.tasks import Eva, TwoSum
-from separatrix.theory import judge
+from separatrix.theory import THEOREMS, judge
 from separatrix.theory.fails.ii_block_messages import BlockSizes, TheoremII
-from separatrix.theory.solves.retrieval import BlockRetrieval
 
 SPARSE_OPTIONS = ["window=5", "gates=true", "rope=true", "conv=3"]
 
@@ -289,11 +288,10 @@ def test_theorem_ii_takes_gates_and_rotation_but_no_convolution(option: str) -> 
 def test_constructions_take_plain_sparse_heads_only(option: str) -> None:
     spec = Architecture.parse(f"sparse(block=4, {option}) @ heads=1, head_dim=64")
     task = Eva(n=8, V=4)
-    assert (
-        BlockRetrieval().judge(Architecture.parse("sparse(block=4) @ heads=1, head_dim=64"), task)
-        is not None
-    )
-    assert BlockRetrieval().judge(spec, task) is None
+    plain = Architecture.parse("sparse(block=4) @ heads=1, head_dim=64")
+    theorem = THEOREMS["block-retrieval"]
+    assert theorem.judge(plain, task) is not None
+    assert theorem.judge(spec, task) is None
     with pytest.raises(SizeError, match="window or gates"):
         sparse_retrieval.build(task, spec)
 

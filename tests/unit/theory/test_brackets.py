@@ -8,8 +8,9 @@ from support.each import each
 import separatrix as sx
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
+from separatrix.theory import THEOREMS
 from separatrix.theory.base import counted
-from separatrix.theory.solves.states import Brackets, most_counted
+from separatrix.theory.solves.states import most_counted
 
 PLAIN = "linear + deltanet + gdn @ heads=1, feature=identity, normaliser=false"
 
@@ -61,7 +62,7 @@ def test_counts_stay_within_what_a_format_holds(name: str, digits: int) -> None:
     most = most_counted(name)
     assert 4 * (most + 2) == 2**digits
     spec = f"{PLAIN}, {name}"
-    theorem = Brackets()
+    theorem = THEOREMS["brackets"]
     stack = Architecture.parse(spec)
     assert theorem.judge(stack, Dyck(n=most, k=2, D=4)) is not None
     assert theorem.judge(stack, Dyck(n=most + 2, k=2, D=4)) is None

@@ -13,8 +13,8 @@ from separatrix.mixers import mixer as mixer_for
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf import from_config
 from separatrix.tasks import Modular, Parity, Permutation, parse_task
-from separatrix.theory import judge, recheck
-from separatrix.theory.solves.products import TheoremS, channels_reach
+from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.solves.products import channels_reach
 
 
 def bf16(values: np.ndarray) -> np.ndarray:
@@ -102,14 +102,14 @@ def test_a_bounded_width_is_part_of_the_verdict() -> None:
 @pytest.mark.parametrize("task", ["group:n=40,G=C7", "modular:n=40,m=6", "group:n=40,G=A4"])
 def test_other_groups(task: str) -> None:
     stack = Architecture.parse("full*4 @ heads=4, head_dim=64, fp32")
-    verdict = TheoremS().judge(stack, parse_task(task))
+    verdict = THEOREMS["S"].judge(stack, parse_task(task))
     assert verdict is not None
     assert verdict.status == "SOLVABLE"
 
 
 def test_recurrences_that_move_one_way_are_not_spoken_of() -> None:
     stack = Architecture.parse("mamba2(positions=none)*2 @ bf16")
-    assert TheoremS().judge(stack, Parity(n=300_000)) is None
+    assert THEOREMS["S"].judge(stack, Parity(n=300_000)) is None
     assert judge(stack, Parity(n=2**34 + 2**20))[0].status in ("FAILS", "OPEN")
 
 

@@ -12,7 +12,7 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
 from separatrix.stacks.mechanisms import Full
-from separatrix.tasks import Group, Modular, Parity, Permutation, Task
+from separatrix.tasks import Modular, Parity, Task
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import (
@@ -42,10 +42,27 @@ FIRST = "a start token stands before the letters"
 LAST = "a token of its own behind the letters asks; the weights are for this n"
 
 
-class TheoremS(Construction[Task]):
-    key = "S"
-    about = (Parity, Modular, Permutation, Group)
+def products(architecture: Architecture, task: Task) -> Room | None:
+    moved = tracked(task)
+    if moved is None:
+        return None
+    points = moved.things
+    n = task.length
 
+    def multiplied(found: dict[int, Reader], said: str) -> Room | None:
+        return _multiplied(architecture, n, points, found, said)
+
+    return (
+        multiplied(readers(architecture, points, n, blank=True), FIRST)
+        or _counted(architecture, task)
+        # which bring every token the same letters, also one that asks
+        or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
+        or multiplied(slotted(architecture, points, n), SATURATED)
+        or multiplied(readers(architecture, points, n, blank=False), LAST)
+    )
+
+
+class TheoremS(Construction):
     @property
     def cited(self) -> str:
         return f"Theorem {self.key}"
@@ -55,25 +72,6 @@ class TheoremS(Construction[Task]):
     ) -> Verdict | None:
         """With the width that the verdict states, which the spec does not hold."""
         return self.judge(with_mlp(architecture, numbers), task)
-
-    def room(self, architecture: Architecture, task: Task) -> Room | None:
-        moved = tracked(task)
-        if moved is None:
-            return None
-        points = moved.things
-        n = task.length
-
-        def multiplied(found: dict[int, Reader], said: str) -> Room | None:
-            return _multiplied(architecture, n, points, found, said)
-
-        return (
-            multiplied(readers(architecture, points, n, blank=True), FIRST)
-            or _counted(architecture, task)
-            # which bring every token the same letters, also one that asks
-            or multiplied(readers(architecture, points, n, blank=True, convolutions=True), FIRST)
-            or multiplied(slotted(architecture, points, n), SATURATED)
-            or multiplied(readers(architecture, points, n, blank=False), LAST)
-        )
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False

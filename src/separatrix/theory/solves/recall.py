@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Full, Mechanism, ShortConvolution
 from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
@@ -15,7 +14,7 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import seeing_heads
 from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, full_heads
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Construction, Room, bits_of, in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, in_turn
 from separatrix.theory.solves.states import SATURATED
 
 
@@ -27,28 +26,22 @@ class Needed(NamedTuple):
     answer: int
 
 
-class ConvolvedRecall(Construction[Recall | MQAR]):
-    key = "recall"
-    start_token = False
-    about = (Recall, MQAR)
-    embedded = True
-
-    def room(self, architecture: Architecture, task: Recall | MQAR) -> Room | None:
-        needed = needed_by(task)
-        if needed is None:
-            return None
-        parts = ((i, part) for i, layer in enumerate(architecture) for part in layer)
-        index, part = next(((i, part) for i, part in parts if _holds(part, needed)), (-1, None))
-        if part is None:
-            return None
-        said = (
-            f"one full layer (layer {index + 1}) behind a convolution solves it:"
-            f" {needed.code} bits of a key{', ' if needed.order else ' and '}"
-            + (f"{needed.order} of the number of its pair and " if needed.order else "")
-            + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer bits"
-        )
-        numbers = {"key_bits": needed.code, "order_bits": needed.order}
-        return Room(said, numbers | {"payload_bits": needed.answer, "layer": index})
+def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
+    needed = needed_by(task)
+    if needed is None:
+        return None
+    parts = ((i, part) for i, layer in enumerate(architecture) for part in layer)
+    index, part = next(((i, part) for i, part in parts if _holds(part, needed)), (-1, None))
+    if part is None:
+        return None
+    said = (
+        f"one full layer (layer {index + 1}) behind a convolution solves it:"
+        f" {needed.code} bits of a key{', ' if needed.order else ' and '}"
+        + (f"{needed.order} of the number of its pair and " if needed.order else "")
+        + f"a tag of {part.sizes()['head_dim']} key dimensions, {needed.answer} answer bits"
+    )
+    numbers = {"key_bits": needed.code, "order_bits": needed.order}
+    return Room(said, numbers | {"payload_bits": needed.answer, "layer": index})
 
 
 def needed_by(task: Task) -> Needed | None:
@@ -82,43 +75,38 @@ def exact_scores(needed: Needed, form: str) -> bool:
     return needed.code < most and (2 * needed.code + 2) << (needed.order + 1) <= 1 << 24
 
 
-class LastLayer(Construction[CGram | Recall | MQAR]):
-    key = "last-layer"
-    start_token = False
-    about = (CGram, Recall, MQAR)
+def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room | None:
+    grams = isinstance(task, CGram)
+    c, letter = (task.c, bits_of(task.V)) if isinstance(task, CGram) else (1, 0)
+    needed = Needed(c * letter, 0, letter) if grams else needed_by(task)
+    known = ("embedded", "none") if grams else ("embedded",)
+    if needed is None or architecture.positions not in known:
+        return None
+    width = needed.code + needed.order + (not grams)
 
-    def room(self, architecture: Architecture, task: CGram | Recall | MQAR) -> Room | None:
-        grams = isinstance(task, CGram)
-        c, letter = (task.c, bits_of(task.V)) if isinstance(task, CGram) else (1, 0)
-        needed = Needed(c * letter, 0, letter) if grams else needed_by(task)
-        known = ("embedded", "none") if grams else ("embedded",)
-        if needed is None or architecture.positions not in known:
-            return None
-        width = needed.code + needed.order + (not grams)
+    def brings(part: Mechanism) -> bool:
+        """Hands on so many numbers from so many tokens back, unrounded."""
+        long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
+        return long and part.format in WIDE
 
-        def brings(part: Mechanism) -> bool:
-            """Hands on so many numbers from so many tokens back, unrounded."""
-            long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
-            return long and part.format in WIDE
-
-        behind = in_turn(architecture, brings, lambda part: _compares(part, needed, width))
-        if behind is None:
-            return None
-        layers = list(enumerate(architecture))[behind[0] :]
-        index = max(
-            i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
-        )
-        brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
-        tokens = f"the {c} tokens" if grams else "the token"
-        said = (
-            f"one full layer (layer {index + 1}) behind short convolutions (layer {brought + 1})"
-            f" solves it: they bring {tokens} before, {width} numbers of a key, and"
-            f" {needed.answer} answer bits are read"
-        )
-        numbers = {"key_bits": needed.code, "payload_bits": needed.answer}
-        numbers |= {"convolutions": brought, "layer": index}
-        numbers |= {"order_bits": needed.order} if needed.order else {}
-        return Room(said, numbers, (NEEDS_NONE if grams else EMBEDDED,))
+    behind = in_turn(architecture, brings, lambda part: _compares(part, needed, width))
+    if behind is None:
+        return None
+    layers = list(enumerate(architecture))[behind[0] :]
+    index = max(
+        i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
+    )
+    brought = max(i for i, layer in layers if i < index and any(map(brings, layer)))
+    tokens = f"the {c} tokens" if grams else "the token"
+    said = (
+        f"one full layer (layer {index + 1}) behind short convolutions (layer {brought + 1})"
+        f" solves it: they bring {tokens} before, {width} numbers of a key, and"
+        f" {needed.answer} answer bits are read"
+    )
+    numbers = {"key_bits": needed.code, "payload_bits": needed.answer}
+    numbers |= {"convolutions": brought, "layer": index}
+    numbers |= {"order_bits": needed.order} if needed.order else {}
+    return Room(said, numbers, (NEEDS_NONE if grams else EMBEDDED,))
 
 
 def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
@@ -144,27 +132,23 @@ class Wanted(NamedTuple):
         return self.before * self.letter + TAGS
 
 
-class TwoLayerLookup(Construction[Task]):
-    key = "lookup"
-    about = (CGram, Recall, MQAR, NoisyRecall)
-
-    def room(self, architecture: Architecture, task: Task) -> Room | None:
-        wanted = wanted_by(task)
-        if wanted is None:
-            return None
-        for first, rests_on in bringing(architecture, wanted, task.length):
-            for second in comparing(architecture, wanted):
-                if second <= first:
-                    continue
-                tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
-                said = (
-                    f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
-                    f" layer {second + 1} compares {wanted.key} key dimensions and reads"
-                    f" {wanted.letter} bits"
-                )
-                numbers = {"key_bits": wanted.key, "payload_bits": wanted.letter}
-                return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
+def lookup(architecture: Architecture, task: Task) -> Room | None:
+    wanted = wanted_by(task)
+    if wanted is None:
         return None
+    for first, rests_on in bringing(architecture, wanted, task.length):
+        for second in comparing(architecture, wanted):
+            if second <= first:
+                continue
+            tokens = "the token" if wanted.before == 1 else f"the {wanted.before} tokens"
+            said = (
+                f"two layers solve it: layer {first + 1} brings every token {tokens} before it,"
+                f" layer {second + 1} compares {wanted.key} key dimensions and reads"
+                f" {wanted.letter} bits"
+            )
+            numbers = {"key_bits": wanted.key, "payload_bits": wanted.letter}
+            return Room(said, numbers | {"first": first, "second": second}, (rests_on,))
+    return None
 
 
 def wanted_by(task: Task) -> Wanted | None:
@@ -208,43 +192,39 @@ def comparing(architecture: Architecture, wanted: Wanted) -> list[int]:
     ]
 
 
-class QuestionFirst(Construction[Recall]):
-    key = "question-first"
-    about = (Recall,)
+def question_first(architecture: Architecture, task: Recall) -> Room | None:
+    if task.question != "first":
+        return None
+    key, answer = bits_of(task.K), bits_of(task.answers)
+    placed = architecture.positions == "embedded"
 
-    def room(self, architecture: Architecture, task: Recall) -> Room | None:
-        if task.question != "first":
-            return None
-        key, answer = bits_of(task.K), bits_of(task.answers)
-        placed = architecture.positions == "embedded"
+    def keeps_key(part: Mechanism) -> bool:
+        return part.latched >= key
 
-        def keeps_key(part: Mechanism) -> bool:
-            return part.latched >= key
+    def keeps_answer(part: Mechanism) -> bool:
+        # one number more: whether anything was kept
+        return part.latched > answer
 
-        def keeps_answer(part: Mechanism) -> bool:
-            # one number more: whether anything was kept
-            return part.latched > answer
+    def hands_on(part: Mechanism) -> bool:
+        return part.sees_neighbour and part.carries(1)
 
-        def hands_on(part: Mechanism) -> bool:
-            return part.sees_neighbour and part.carries(1)
-
-        first_told = () if placed else (hands_on,)
-        layers = in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
-        if layers is None:
-            return None
-        first, _, last = layers[-3:]
-        said = (
-            f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"
-            f" {last + 1} the {number(answer)} bits of its value, whatever n"
-        )
-        numbers = {"key_bits": key, "answer_bits": answer}
-        numbers |= {f"layer_{i}": layer for i, layer in enumerate(layers, 1)}
-        return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
+    first_told = () if placed else (hands_on,)
+    layers = in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
+    if layers is None:
+        return None
+    first, _, last = layers[-3:]
+    said = (
+        f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"
+        f" {last + 1} the {number(answer)} bits of its value, whatever n"
+    )
+    numbers = {"key_bits": key, "answer_bits": answer}
+    numbers |= {f"layer_{i}": layer for i, layer in enumerate(layers, 1)}
+    return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
 
 
-def waits(architecture: Architecture, values: int) -> Verdict | None:
-    """The verdict on recall of one of two facts of so many keys and values, which holds for every
-    number of facts.
+def waits(architecture: Architecture, values: int) -> Room | None:
+    """What recall of one of two facts of so many keys and values takes, question first: the same
+    for every number of facts.
     """
     task = Recall(n=2, K=max(2, values), V=max(2, values), question="first")
-    return QuestionFirst().judge(architecture, task)
+    return question_first(architecture, task)

@@ -4,17 +4,15 @@ and full layers with a head to spare and room for the bits they write.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Task
 from separatrix.theory.base import SOLVABLE, Theorem
-
-T = TypeVar("T", bound=Task)
+from separatrix.theory.words import TOLD
 
 WIDE = frozenset({"fp64", "fp32"})
 """Formats for which the block-sparse construction is proved."""
@@ -33,26 +31,39 @@ class Room(NamedTuple):
     """What it takes for granted of the model."""
 
 
-class Construction(Theorem, Generic[T]):
-    """A theorem that says what a stack can compute where it has room for one construction."""
+class Construction(Theorem):
+    """What a stack can compute where it has room for one construction: a row of the table of
+    theorems.
+    """
 
     shows = SOLVABLE
-    about: ClassVar[tuple[type[Task], ...]]
+    about: tuple[type[Task], ...]
     """The tasks that it may solve."""
-    embedded: ClassVar[bool] = False
-    """Whether it needs embeddings that give every token its place."""
 
-    @abstractmethod
-    def room(self, architecture: Architecture, task: T) -> Room | None:
-        """What the construction takes of the stack; None where it has no such room."""
+    def __init__(
+        self,
+        key: str,
+        about: tuple[type[Task], ...],
+        room: Callable[[Architecture, Any], Room | None],
+        *,
+        embedded: bool = False,
+        start_token: bool = True,
+        both_ways: bool = False,
+    ) -> None:
+        """`room`: what it takes of a stack, None where there is no such room; `embedded`: whether
+        it needs embeddings that give every token its place.
+        """
+        self.about = about
+        self.room = room
+        self.embedded = embedded
+        own = {"key": key, "start_token": start_token, "both_ways": both_ways}
+        for name, value in (own | TOLD[key]._asdict()).items():
+            setattr(self, name, value)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         placed = architecture.positions == "embedded" or not self.embedded
-        found = (
-            self.room(architecture, cast(T, task))
-            if placed and isinstance(task, self.about)
-            else None
-        )
+        asked = placed and isinstance(task, self.about)
+        found = self.room(architecture, task) if asked else None
         if found is None:
             return None
         said, numbers, granted = found

@@ -15,7 +15,6 @@ from separatrix.tasks import (
     Dyck,
     Equality,
     Eva,
-    Group,
     Modular,
     Parity,
     Permutation,
@@ -23,7 +22,7 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
-from separatrix.theory.solves.room import Construction, Room, bits_of
+from separatrix.theory.solves.room import Room, bits_of
 from separatrix.theory.words import SHARED, counted_as
 
 MOST_THINGS = 128
@@ -36,39 +35,35 @@ any length than `prefix_classes` says.
 """
 
 
-class StateTracking(Construction[Task]):
-    key = "state-tracking"
-    about = (Parity, Modular, Permutation, Group)
-
-    def room(self, architecture: Architecture, task: Task) -> Room | None:
-        moved = tracked(task)
-        if moved is None:
-            return None
-        placed = architecture.positions == "embedded"
-        found = [
-            (index, part, room)
-            for index, layer in enumerate(architecture)
-            for part in layer
-            if (room := room_for(moved, task, part, placed=placed)) is not None
-        ]
-        if not found:
-            return None
-        # the first, and rather one that `construct` writes weights into
-        bare = (one for one in found if one[1].turning is not None and one[1].turning.bare)
-        index, part, room = next(bare, found[0])
-        said = (
-            f"one {part.title} layer (layer {index + 1}) answers every prompt of every length:"
-            f" {room.said}"
-        )
-        numbers = {
-            "layer": index,
-            "things": moved.things,
-            "reflections": room.reflections,
-            "key_numbers": room.keys,
-            "value_numbers": room.values,
-            "heads": room.heads,
-        }
-        return Room(said, numbers, (SATURATED,))
+def state_tracking(architecture: Architecture, task: Task) -> Room | None:
+    moved = tracked(task)
+    if moved is None:
+        return None
+    placed = architecture.positions == "embedded"
+    found = [
+        (index, part, room)
+        for index, layer in enumerate(architecture)
+        for part in layer
+        if (room := room_for(moved, task, part, placed=placed)) is not None
+    ]
+    if not found:
+        return None
+    # the first, and rather one that `construct` writes weights into
+    bare = (one for one in found if one[1].turning is not None and one[1].turning.bare)
+    index, part, room = next(bare, found[0])
+    said = (
+        f"one {part.title} layer (layer {index + 1}) answers every prompt of every length:"
+        f" {room.said}"
+    )
+    numbers = {
+        "layer": index,
+        "things": moved.things,
+        "reflections": room.reflections,
+        "key_numbers": room.keys,
+        "value_numbers": room.values,
+        "heads": room.heads,
+    }
+    return Room(said, numbers, (SATURATED,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,24 +135,20 @@ class Needed:
         return cls(slots=min(task.D, task.n // 2), bits=bits_of(task.k), tokens=task.n)
 
 
-class Brackets(Construction[Dyck]):
-    key = "brackets"
-    about = (Dyck,)
-
-    def room(self, architecture: Architecture, task: Dyck) -> Room | None:
-        needed = Needed.of(task)
-        found = stacked(architecture, needed)
-        if found is None:
-            return None
-        counter, holder, flag = (layer for layer, _ in found)
-        said = (
-            f"layer {counter + 1} counts the open brackets, layer {holder + 1} keeps the kinds of"
-            f" up to {number(needed.slots)} in slots of {needed.bits} numbers, layer {flag + 1}"
-            " remembers a wrong one: they judge every prompt"
-        )
-        numbers = {"counter": counter, "stack": holder, "flag": flag}
-        numbers |= {"slots": needed.slots, "bits_of_a_kind": needed.bits}
-        return Room(said, numbers, (SATURATED,))
+def brackets(architecture: Architecture, task: Dyck) -> Room | None:
+    needed = Needed.of(task)
+    found = stacked(architecture, needed)
+    if found is None:
+        return None
+    counter, holder, flag = (layer for layer, _ in found)
+    said = (
+        f"layer {counter + 1} counts the open brackets, layer {holder + 1} keeps the kinds of"
+        f" up to {number(needed.slots)} in slots of {needed.bits} numbers, layer {flag + 1}"
+        " remembers a wrong one: they judge every prompt"
+    )
+    numbers = {"counter": counter, "stack": holder, "flag": flag}
+    numbers |= {"slots": needed.slots, "bits_of_a_kind": needed.bits}
+    return Room(said, numbers, (SATURATED,))
 
 
 def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place] | None:
@@ -195,23 +186,18 @@ def _exact(part: Mechanism, tokens: int) -> bool:
     return all(tokens <= most_counted(name) for name in part.formats)
 
 
-class Tightness(Construction[Task]):
-    key = "tightness"
-    about = TOTAL
-    embedded = True
-
-    def room(self, architecture: Architecture, task: Task) -> Room | None:
-        needed, rules = automaton_of(task)
-        for index, layer in enumerate(architecture):
-            for machine in (part.machine for part in layer):
-                if machine is None or machine.bits < needed or machine.rules < rules:
-                    continue
-                said = (
-                    f"layer {index + 1} solves it as the automaton of its prefixes' classes:"
-                    f" {needed} of {machine.bits} bits, {rules} of {machine.rules} rules"
-                )
-                return Room(said, {"layer": index, "bits": needed, "rules": rules})
-        return None
+def tightness(architecture: Architecture, task: Task) -> Room | None:
+    needed, rules = automaton_of(task)
+    for index, layer in enumerate(architecture):
+        for machine in (part.machine for part in layer):
+            if machine is None or machine.bits < needed or machine.rules < rules:
+                continue
+            said = (
+                f"layer {index + 1} solves it as the automaton of its prefixes' classes:"
+                f" {needed} of {machine.bits} bits, {rules} of {machine.rules} rules"
+            )
+            return Room(said, {"layer": index, "bits": needed, "rules": rules})
+    return None
 
 
 def automaton_of(task: Task) -> tuple[int, int]:

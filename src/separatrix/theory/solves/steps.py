@@ -27,40 +27,35 @@ _EXACT = 24
 """Binary digits of scores in steps of 16."""
 
 
-class Composition(Construction[SeqComp]):
-    key = "composition"
-    start_token = False
-    about = (SeqComp,)
+def composition(architecture: Architecture, task: SeqComp) -> Room | None:
+    payload = bits_of(task.N(task.L - 1))
+    # the address, and a tag for each of the levels 0 to L
+    address = payload + task.L + 1
+    heads = finders(architecture, address=address, payload=payload, tokens=task.length)
+    found = {one.layer: how for one, how in heads}
+    layers = sorted(found)
+    steps, carried = composable(architecture, layers, bits_of(task.m))
+    if steps < task.L:
+        return None
+    how = (
+        "the first fetches z_0"
+        if not carried or len(layers) > task.L
+        else "a bounded layer carries z_0 or i_1 to w"
+    )
+    asked = f"{address} address and tag bits in the keys"
+    addressed = [one.address > 0 for one in found.values()]
+    if not any(addressed):
+        asked = "its last token asks for offsets"
+    elif not all(addressed):
+        asked = f"{asked} of some, the last token asks for offsets in the others"
+    said = f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
+    numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
+    if all(addressed):
+        numbers["address_bits"] = address
+    return Room(said, numbers, _sources([found[i] for i in layers]))
 
-    def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
-        payload = bits_of(task.N(task.L - 1))
-        # the address, and a tag for each of the levels 0 to L
-        address = payload + task.L + 1
-        heads = finders(architecture, address=address, payload=payload, tokens=task.length)
-        found = {one.layer: how for one, how in heads}
-        layers = sorted(found)
-        steps, carried = composable(architecture, layers, bits_of(task.m))
-        if steps < task.L:
-            return None
-        how = (
-            "the first fetches z_0"
-            if not carried or len(layers) > task.L
-            else "a bounded layer carries z_0 or i_1 to w"
-        )
-        asked = f"{address} address and tag bits in the keys"
-        addressed = [one.address > 0 for one in found.values()]
-        if not any(addressed):
-            asked = "its last token asks for offsets"
-        elif not all(addressed):
-            asked = f"{asked} of some, the last token asks for offsets in the others"
-        said = (
-            f"{len(layers)} full layers solve it ({how}, each further one follows a step): {asked}"
-        )
-        numbers = {"payload_bits": payload, "full_layers": len(layers), "steps": steps}
-        if all(addressed):
-            numbers["address_bits"] = address
-        return Room(said, numbers, _sources([found[i] for i in layers]))
 
+class Composition(Construction):
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
@@ -209,65 +204,54 @@ def _heads_for(steps: int) -> int:
     return 2 * steps - 1
 
 
-class Encoder(Construction[SeqComp]):
-    key = "encoder"
-    both_ways = True
-    about = (SeqComp,)
-    embedded = True
+def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
+    parts, levels = _parts(task), bits_of(task.L + 2)
+    address = parts + _written(task) + levels
+    payload = bits_of(task.N(task.L - 1)) + max(parts, levels + 1)
 
-    def room(self, architecture: Architecture, task: SeqComp) -> Room | None:
-        parts, levels = _parts(task), bits_of(task.L + 2)
-        address = parts + _written(task) + levels
-        payload = bits_of(task.N(task.L - 1)) + max(parts, levels + 1)
+    def holds(part: Mechanism) -> bool:
+        """Sees every token, with the room, in a format that keeps scores exact."""
+        if not isinstance(part, Full) or part.altered != frozenset({"causal"}):
+            return False
+        return part.formats <= WIDE and part.head.has_room(max(2, address), payload)
 
-        def holds(part: Mechanism) -> bool:
-            """Sees every token, with the room, in a format that keeps scores exact."""
-            if not isinstance(part, Full) or part.altered != frozenset({"causal"}):
-                return False
-            return part.formats <= WIDE and part.head.has_room(max(2, address), payload)
-
-        wide = sum(any(map(holds, layer)) for layer in architecture)
-        depth = 1 + task.L.bit_length()
-        if wide < depth or address > MOST_ADDRESS_BITS:
-            return None
-        said = (
-            f"{depth} full layers that see every token solve it: the first fetches w and z_0, each"
-            f" of {depth - 1} further ones doubles the jump ({address} address and tag bits in the"
-            f" keys, {payload} value dimensions)"
-        )
-        numbers = {"address_bits": address, "payload_bits": payload, "full_layers": depth}
-        return Room(said, numbers)
+    wide = sum(any(map(holds, layer)) for layer in architecture)
+    depth = 1 + task.L.bit_length()
+    if wide < depth or address > MOST_ADDRESS_BITS:
+        return None
+    said = (
+        f"{depth} full layers that see every token solve it: the first fetches w and z_0, each"
+        f" of {depth - 1} further ones doubles the jump ({address} address and tag bits in the"
+        f" keys, {payload} value dimensions)"
+    )
+    numbers = {"address_bits": address, "payload_bits": payload, "full_layers": depth}
+    return Room(said, numbers)
 
 
-class DoubledHops(Construction[KHop]):
-    key = "k-hop"
-    about = (KHop,)
-    embedded = True
-
-    def room(self, architecture: Architecture, task: KHop) -> Room | None:
-        place, letter = bits_of(task.n + 1), bits_of(task.V)
-        # the sizes of what is added up to a score, in the head for the highest digit
-        if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
-            return None
-        depth = task.k.bit_length() + 1
-        first: int | None = None
-        after: list[int] = []
-        for one in full_heads(architecture):
-            # of two kinds of heads in one layer the second adds no layer
-            if first is None and _searches(one, place, letter):
-                first = one.layer
-            elif first is not None and one.layer not in (first, *after):
-                asks = one.compares(place + 1)
-                after += [one.layer] * (asks and one.head.has_room(place + 1, place + letter))
-        if first is None or len(after) < depth - 1:
-            return None
-        said = (
-            f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
-            f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
-            f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
-        )
-        numbers = {"address_bits": place, "letter_bits": letter}
-        return Room(said, numbers | {"layers": depth, "first": first})
+def k_hop(architecture: Architecture, task: KHop) -> Room | None:
+    place, letter = bits_of(task.n + 1), bits_of(task.V)
+    # the sizes of what is added up to a score, in the head for the highest digit
+    if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
+        return None
+    depth = task.k.bit_length() + 1
+    first: int | None = None
+    after: list[int] = []
+    for one in full_heads(architecture):
+        # of two kinds of heads in one layer the second adds no layer
+        if first is None and _searches(one, place, letter):
+            first = one.layer
+        elif first is not None and one.layer not in (first, *after):
+            asks = one.compares(place + 1)
+            after += [one.layer] * (asks and one.head.has_room(place + 1, place + letter))
+    if first is None or len(after) < depth - 1:
+        return None
+    said = (
+        f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
+        f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"
+        f" {depth - 1} further ones doubles the hops ({place + letter} value dimensions)"
+    )
+    numbers = {"address_bits": place, "letter_bits": letter}
+    return Room(said, numbers | {"layers": depth, "first": first})
 
 
 def _searches(one: Attending, place: int, letter: int) -> bool:
