@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_077, 2_600),
     "stacks": (10_143, 5_600),
     "tasks": (15_441, 8_600),
-    "theory": (9_187, 6_000),
+    "theory": (9_125, 6_000),
     "protocols": (923, 923),
     "cards": (5_081, 3_600),
     "mixers": (9_510, 7_200),

@@ -12,29 +12,7 @@ from separatrix.core.errors import CannotCheck, CheckFailed, EvidenceError, Unde
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import (
-    MQAR,
-    QSA,
-    CGram,
-    Copying,
-    Counting,
-    Dyck,
-    Equality,
-    Eva,
-    Group,
-    Index,
-    KHop,
-    Modular,
-    Neighbour,
-    NoisyRecall,
-    Parity,
-    Permutation,
-    Recall,
-    SeqComp,
-    Task,
-    TwoSum,
-    parse_task,
-)
+from separatrix.tasks import Task, parse_task
 from separatrix.tasks import Thought as Written
 from separatrix.theory.base import SEEN_WHOLE, SOLVABLE, Theorem
 from separatrix.theory.fails.a_accuracy import TheoremA
@@ -52,7 +30,7 @@ from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves import contents, products, recall, retrieval, states, steps
 from separatrix.theory.solves.room import Construction
 
-_TRACKED = (Parity, Modular, Permutation, Group)
+_TRACKED = ("parity", "modular", "permutation", "group")
 THEOREMS: dict[str, Theorem] = {
     theorem.key: theorem
     for theorem in (
@@ -73,27 +51,29 @@ THEOREMS: dict[str, Theorem] = {
         Lifting(),
         ChenPengWu(),
         YeEtAl(),
-        Construction("retrieval", (Eva, Index), retrieval.retrieval, start_token=False),
-        Construction("block-retrieval", (Eva, Index), retrieval.block_retrieval, embedded=True),
-        Construction("indexed-retrieval", (Eva, Index), retrieval.indexed_retrieval),
-        Construction("recall", (Recall, MQAR), recall.recall, embedded=True, start_token=False),
-        Construction("last-layer", (CGram, Recall, MQAR), recall.last_layer, start_token=False),
-        Construction("lookup", (CGram, Recall, MQAR, NoisyRecall), recall.lookup),
-        Construction("copying", (Copying,), retrieval.copying, start_token=False),
-        Construction("counting", (Counting,), contents.counting),
-        Construction("qsa", (QSA,), contents.qsa, embedded=True),
-        steps.Composition("composition", (SeqComp,), steps.composition, start_token=False),
-        Construction("match2", (TwoSum,), contents.match2),
-        Construction("pairs", (TwoSum,), contents.pairs),
-        Construction("equality", (Equality,), contents.equality),
-        Construction("neighbour", (Neighbour,), contents.neighbour),
-        Construction("k-hop", (KHop,), steps.k_hop, embedded=True),
-        Construction("encoder", (SeqComp,), steps.encoder, embedded=True, both_ways=True),
+        Construction("retrieval", ("eva", "index"), retrieval.retrieval, start_token=False),
+        Construction("block-retrieval", ("eva", "index"), retrieval.block_retrieval, embedded=True),
+        Construction("indexed-retrieval", ("eva", "index"), retrieval.indexed_retrieval),
+        Construction("recall", ("recall", "mqar"), recall.recall, embedded=True, start_token=False),
+        Construction(
+            "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
+        ),
+        Construction("lookup", ("cgram", "recall", "mqar", "noisy-recall"), recall.lookup),
+        Construction("copying", ("copying",), retrieval.copying, start_token=False),
+        Construction("counting", ("counting",), contents.counting),
+        Construction("qsa", ("qsa",), contents.qsa, embedded=True),
+        steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),
+        Construction("match2", ("twosum",), contents.match2),
+        Construction("pairs", ("twosum",), contents.pairs),
+        Construction("equality", ("equality",), contents.equality),
+        Construction("neighbour", ("neighbour",), contents.neighbour),
+        Construction("k-hop", ("khop",), steps.k_hop, embedded=True),
+        Construction("encoder", ("seqcomp",), steps.encoder, embedded=True, both_ways=True),
         Construction("tightness", states.TOTAL, states.tightness, embedded=True),
         Construction("state-tracking", _TRACKED, states.state_tracking),
-        Construction("brackets", (Dyck,), states.brackets),
+        Construction("brackets", ("dyck",), states.brackets),
         products.TheoremS("S", _TRACKED, products.products),
-        Construction("question-first", (Recall,), recall.question_first),
+        Construction("question-first", ("recall",), recall.question_first),
         steps.Thought(),
         NothingKnown(),
     )

@@ -26,22 +26,7 @@ from separatrix.stacks.mechanisms import (
     ShortConvolution,
     Sparse,
 )
-from separatrix.tasks import (
-    MQAR,
-    QSA,
-    CGram,
-    Counting,
-    Dyck,
-    Equality,
-    Eva,
-    KHop,
-    Neighbour,
-    Recall,
-    SeqComp,
-    Task,
-    Thought,
-    TwoSum,
-)
+from separatrix.tasks import MQAR, CGram, Dyck, Eva, KHop, Recall, SeqComp, Task, Thought, TwoSum
 from separatrix.tasks.lookups import Lookup
 from separatrix.tasks.recall import PROMISED
 from separatrix.tasks.tracking import tracked
@@ -256,13 +241,7 @@ def bits_for(count: int) -> int:
     return (count - 1).bit_length()
 
 
-def _retrieval(task: Lookup, stack: Architecture, form: str) -> list[Slot]:
-    keys, values = bits_for(task.n) + 1, bits_for(task.V)
-    want = place_wanted(stack, task.length, form, keys=keys, values=values)
-    return last_in_turn(task, stack, [want])
-
-
-def _sparse(task: Eva, stack: Architecture, form: str) -> list[Slot]:
+def _sparse(task: Eva, stack: Architecture, form: str) -> list[Want]:
     keys, values = bits_for(task.n) + 1, bits_for(task.V)
     want = plain_wanted(
         keys,
@@ -272,10 +251,10 @@ def _sparse(task: Eva, stack: Architecture, form: str) -> list[Slot]:
         said=f"sparse layer with head_dim >= {keys}, value_dim >= {values}, a block of 2, 4, 8, ..."
         " tokens, numbers of at least 32 bits, and no conv, rope, window or gates",
     )
-    return last_in_turn(task, stack, [want])
+    return [want]
 
 
-def _indexed(task: Eva, stack: Architecture, form: str) -> list[Slot]:
+def _indexed(task: Eva, stack: Architecture, form: str) -> list[Want]:
     keys, values = bits_for(task.n) + 1, bits_for(task.V)
     want = plain_wanted(
         keys,
@@ -285,7 +264,7 @@ def _indexed(task: Eva, stack: Architecture, form: str) -> list[Slot]:
         said=f"indexed layer with head_dim >= {keys}, value_dim >= {values}, index_dim >= {keys},"
         " block=1, numbers of at least 32 bits, and no conv or rope",
     )
-    return last_in_turn(task, stack, [want])
+    return [want]
 
 
 def address_bits(task: SeqComp, level: int) -> tuple[int, int]:
@@ -344,37 +323,6 @@ def _carried(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
     )
 
 
-def _match2(task: TwoSum, stack: Architecture, form: str) -> list[Slot]:
-    # a norm would scale cosines, and round them; an offset finds no match
-    want = place_wanted(stack, task.length, form, keys=3, values=1, norms=False, rotations=False)
-    return last_in_turn(task, stack, [want])
-
-
-def _bits(task: TwoSum, stack: Architecture, form: str, *, layers: int) -> list[Slot]:
-    wants = [content_wanted(stack, bits_for(task.M) + 1), *[content_wanted(stack, 1)] * layers]
-    return last_in_turn(task, stack, wants[:layers])
-
-
-def _equality(task: Equality, stack: Architecture, form: str) -> list[Slot]:
-    keys = bits_for(task.n) + 1
-    return last_in_turn(task, stack, [content_wanted(stack, keys), content_wanted(stack, 1)])
-
-
-def _neighbour(task: Neighbour, stack: Architecture, form: str) -> list[Slot]:
-    keys, compared = bits_for(task.n + 1) + 1, task.d + 1
-    wants = [plain_wanted(keys, task.d), plain_wanted(compared, bits_for(task.V))]
-    return last_in_turn(task, stack, wants)
-
-
-def _qsa(task: QSA, stack: Architecture, form: str) -> list[Slot]:
-    looking = plain_wanted(bits_for(task.n) + 1, bits_for(task.V))
-    return last_in_turn(task, stack, [looking, plain_wanted(bits_for(task.sets) + 1, 1)])
-
-
-def _counting(task: Counting, stack: Architecture, form: str) -> list[Slot]:
-    return last_in_turn(task, stack, [plain_wanted(bits_for(task.V) + 1, 1)])
-
-
 def paired(task: Thought) -> SeqComp:
     """The composition that is thought about. Raises SizeError where it is another task, or where
     values are written without w.
@@ -395,12 +343,6 @@ def chain_keys(task: SeqComp, levels: int) -> int:
     return sum(map(bits_for, task.branching)) + bits_for(columns) + bits_for(levels)
 
 
-def _thought(task: Thought, stack: Architecture, form: str) -> list[Slot]:
-    inner = paired(task)
-    want = plain_wanted(chain_keys(inner, inner.L + 1), bits_for(inner.answers))
-    return last_in_turn(task, stack, [want])
-
-
 def encoder_dims(task: SeqComp) -> tuple[int, int]:
     """Key and value dimensions of its layers."""
     of_w, value = sum(map(bits_for, task.branching)), bits_for(task.answers)
@@ -408,7 +350,7 @@ def encoder_dims(task: SeqComp) -> tuple[int, int]:
     return keys, max(of_w + value, value + bits_for(task.L + 2) + 1)
 
 
-def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
+def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:
     keys, values = encoder_dims(task)
     want = plain_wanted(
         keys,
@@ -418,7 +360,7 @@ def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
         said=f"full layer with causal=false, head_dim >= {keys}, value_dim >= {values}, numbers of"
         " at least 32 bits and no other option",
     )
-    return last_in_turn(task, stack, [want] * (1 + bits_for(task.L + 1)))
+    return [want] * (1 + bits_for(task.L + 1))
 
 
 def _khop(task: KHop, stack: Architecture, form: str) -> list[Slot]:
@@ -486,7 +428,7 @@ def asked_of(task: Recall | MQAR) -> Asked:
     return Asked(keys, range(task.V), task.n, absent, rewritten)
 
 
-def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
+def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
     asked = asked_of(task)
     want = plain_wanted(
         asked.head_dim,
@@ -497,7 +439,7 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Slot]:
         f" >= 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
         " bits and no rope or sink",
     )
-    return last_in_turn(task, stack, [want])
+    return [want]
 
 
 def _behind_taps(
@@ -582,25 +524,51 @@ def _automaton(task: Task, stack: Architecture, form: str) -> list[Slot]:
     return such(stack, want)[:1] or _none(task, stack, want)
 
 
-SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
-    "retrieval": _retrieval,
-    "index": _retrieval,
+def _bits(task: TwoSum, stack: Architecture, form: str) -> list[Want]:
+    return [content_wanted(stack, bits_for(task.M) + 1), content_wanted(stack, 1)]
+
+
+def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
+    keys, values = bits_for(task.n) + 1, bits_for(task.V)
+    return [place_wanted(stack, task.length, form, keys=keys, values=values)]
+
+
+WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
+    "retrieval": _found,
+    "index": _found,
     "sparse-retrieval": _sparse,
     "indexed-retrieval": _indexed,
-    "seqcomp": lambda task, stack, form: _composed(task, stack, form, layers=task.L + 1),
-    "carried": _carried,
-    "match2": _match2,
-    "match2-bits": partial(_bits, layers=1),
-    "pairs": partial(_bits, layers=2),
-    "equality": _equality,
-    "neighbour": _neighbour,
-    "qsa": _qsa,
-    "counting": _counting,
-    "thought": _thought,
+    # a norm would scale cosines, and round them; an offset finds no match
+    "match2": lambda task, stack, form: [
+        place_wanted(stack, task.length, form, keys=3, values=1, norms=False, rotations=False)
+    ],
+    "match2-bits": lambda task, stack, form: _bits(task, stack, form)[:1],
+    "pairs": _bits,
+    "equality": lambda task, stack, form: [
+        content_wanted(stack, bits_for(task.n) + 1),
+        content_wanted(stack, 1),
+    ],
+    "neighbour": lambda task, stack, form: [
+        plain_wanted(bits_for(task.n + 1) + 1, task.d),
+        plain_wanted(task.d + 1, bits_for(task.V)),
+    ],
+    "qsa": lambda task, stack, form: [
+        plain_wanted(bits_for(task.n) + 1, bits_for(task.V)),
+        plain_wanted(bits_for(task.sets) + 1, 1),
+    ],
+    "counting": lambda task, stack, form: [plain_wanted(bits_for(task.V) + 1, 1)],
+    "thought": lambda task, stack, form: [
+        plain_wanted(chain_keys(paired(task), paired(task).L + 1), bits_for(task.task.answers))
+    ],
     "encoder": _encoder,
-    "khop": _khop,
     "recall": _recall,
     "mqar": _recall,
+}
+"""Recipe -> what it writes into: the last layers that serve, one behind the other."""
+SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
+    "seqcomp": lambda task, stack, form: _composed(task, stack, form, layers=task.L + 1),
+    "carried": _carried,
+    "khop": _khop,
     "carried-recall": _carried_recall,
     "carried-mqar": _carried_recall,
     "cgram": _cgram,
@@ -609,7 +577,7 @@ SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
     **dict.fromkeys(("parity", "modular", "group", "permutation"), _turning),
     "swaps": partial(_turning, swaps=True),
 }
-"""Recipe -> the layers that it writes into, in the order of their use."""
+"""Recipe -> the layers that others write into, in the order of their use."""
 UNPLACED = frozenset(
     (
         *("match2-bits", "pairs", "counting", "cgram", "brackets"),
@@ -636,7 +604,12 @@ def slots(recipe: str, task: Task, stack: Architecture, form: str = "fp32") -> l
                 f"'{stack.spec}': weights are for accumulators with a running maximum; leave out"
                 " running_max=false"
             )
-    found = SLOTS[recipe](task, stack, form)
+    wanted = WANTED.get(recipe)
+    found = (
+        SLOTS[recipe](task, stack, form)
+        if wanted is None
+        else last_in_turn(task, stack, wanted(task, stack, form))
+    )
     asked = recipe not in UNPLACED and not all(slot.lead for slot in found)
     if asked and stack.positions != "embedded":
         raise SizeError(

@@ -42,7 +42,7 @@ class TaskJudge:
         self._solve = [
             t
             for t in THEOREMS.values()
-            if t.solves_at_once() and (not isinstance(t, Construction) or isinstance(task, t.about))
+            if t.solves_at_once() and (not isinstance(t, Construction) or task.name in t.about)
         ]
 
     def arrangement_fails(self, arrangement: Arrangement) -> str | None:

@@ -9,7 +9,7 @@ from separatrix.core.errors import SpecError
 
 DIGITS = {"fp64": 53, "fp32": 24, "fp16": 11, "bf16": 8}
 """Significant binary digits of the floating-point formats that PyTorch computes in."""
-FORMATS = {"fp64": 64, "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}
+FORMATS = {"fp64": 64, "fp32": 32, "bf16": 16, "fp16": 16, "fp8": 8, "int8": 8, "int4": 4}
 
 
 @dataclass(frozen=True)

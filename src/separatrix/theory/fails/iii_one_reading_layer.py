@@ -12,13 +12,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.tasks import SeqComp
-from separatrix.theory.arguments import (
-    Numbers,
-    ProofParameters,
-    Refuted,
-    Sizes,
-    Solver,
-)
+from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes, Solver
 from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, smaller

@@ -9,11 +9,7 @@ from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import listed
 from separatrix.theory.fails.many_proof import Parameters
-from separatrix.theory.fails.many_search import (
-    ClosedForm,
-    ManyReadings,
-    first_answer,
-)
+from separatrix.theory.fails.many_search import ClosedForm, ManyReadings, first_answer
 from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, sizes_of
 
 

@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.tasks import (
-    Disjointness,
-    Dyck,
-    Equality,
-    Eva,
-    Modular,
-    Parity,
-    Permutation,
-    Task,
-)
+from separatrix.tasks import Dyck, Eva, Permutation, Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
 from separatrix.theory.solves.room import Room, bits_of
@@ -29,9 +20,9 @@ MOST_THINGS = 128
 """Largest number of things: what is read of them stays below 2^8, which bfloat16 holds."""
 SATURATED = SHARED["saturated"]
 """What the construction takes for granted of the arithmetic."""
-TOTAL = (Eva, Equality, Disjointness, Parity, Modular)
-"""Tasks that allow every continuation after every prefix, and that tell no more prefixes apart at
-any length than `prefix_classes` says.
+TOTAL = ("eva", "equality", "disjointness", "parity", "modular")
+"""Names of tasks that allow every continuation after every prefix, and that tell no more prefixes
+apart at any length than `prefix_classes` says.
 """
 
 

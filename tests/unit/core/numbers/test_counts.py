@@ -93,6 +93,7 @@ def test_negative_bits_are_refused(numbers: int, width: int) -> None:
         ("fp16", 16),
         ("fp8", 8),
         ("int8", 8),
+        ("int4", 4),
         ("p1", 1),
         ("p17", 17),
         ("p4096", 4096),

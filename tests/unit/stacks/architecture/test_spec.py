@@ -31,7 +31,7 @@ from separatrix.stacks.mechanisms import (
 )
 
 SCALINGS = st.sampled_from([None, "linear_4", "llama3_8_1_4_8192", "yarn_40_32_1_4096"])
-FORMATS = st.sampled_from(["fp64", "fp32", "bf16", "fp16", "fp8", "int8", "p1", "p7", "p4096"])
+FORMATS = st.sampled_from(["fp64", "fp32", "bf16", "fp16", "fp8", "int8", "int4", "p1", "p4096"])
 
 
 @st.composite
