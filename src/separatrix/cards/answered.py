@@ -308,7 +308,6 @@ def _model_of(data: Mapping[str, Any]) -> str:
 
 
 def _architecture_of(name: str) -> Architecture | None:
-    """Of a folder, or of a preset by its id; None of what is neither."""
     folder = Path(name)
     try:
         return read_config(folder) if (folder / "config.json").is_file() else resolve(name)

@@ -123,7 +123,6 @@ def _composed(models: Sequence[Sequence[_Stretch]], how: str) -> Iterator[Asked]
 
 
 def _alike(one: Sequence[Answer], other: Sequence[Answer]) -> bool:
-    """Whether two answers say the same; what lies beyond every prompt says no more than OPEN."""
     return [answer.said for answer in one] == [answer.said for answer in other]
 
 

@@ -56,7 +56,6 @@ def filling(context: int, steps: int) -> SeqComp:
 
 
 def _fits(tokens: int, steps: int) -> bool:
-    """Whether so many tokens have room for so many steps."""
     return filling(tokens, steps).length <= tokens
 
 
@@ -87,7 +86,6 @@ def _two_steps(context: int) -> Question:
 
 
 def _steps(context: int, steps: int, asked: str, unknown: Words) -> Question:
-    """A number of steps that no construction covers, in a stack that reads."""
     followed = counted_as(steps, "step")
     return Question(
         title=f"composition, {asked}",

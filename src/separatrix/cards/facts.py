@@ -92,7 +92,6 @@ def _keyed(key: str, lines: Iterable[CardLine]) -> Iterator[CardLine]:
 
 
 def _asked(architecture: Architecture, context: int) -> dict[str, Callable[[], list[CardLine]]]:
-    """The questions of a card that the context has room for."""
     if not architecture.causal:
         raise SizeError(
             f"'{architecture.spec}': cards are about models that read left to right, and with"
@@ -116,7 +115,6 @@ def _asked(architecture: Architecture, context: int) -> dict[str, Callable[[], l
 
 
 def _looked_up(architecture: Architecture, context: int) -> dict[str, Question]:
-    """What is looked up beside single facts."""
     values = values_of(architecture)
     found = {"recall-2": one_of_pairs(context, values, "last")}
     if waits(architecture, values) is not None:
@@ -278,7 +276,6 @@ def _own(lines: Sequence[CardLine]) -> tuple[str, ...]:
 
 
 def _spelling(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[str, ...]:
-    """Says where a question has more values than the model has tokens."""
     ids = {
         line.question: parse_task(line.verdict.task).vocabulary
         for line in lines

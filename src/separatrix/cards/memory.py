@@ -166,7 +166,6 @@ def _open(part: Mechanism, given: set[str]) -> list[tuple[str, str]]:
 
 
 def _texts(size: str, values: dict[str, str], *, alike: bool) -> list[str]:
-    """One text for all mechanisms that take the same, else one for each."""
     if alike and len(set(values.values())) == 1:
         value = next(iter(values.values()))
         return [value if size == FORMAT else f"{size}={value}"]
@@ -225,7 +224,6 @@ def _all_windows(parts: Iterable[Mechanism]) -> bool:
 
 
 def _rotation(part: Mechanism) -> str:
-    """Base, the part of a head that turns, and scaling of a rotation."""
     rotation = part.rotation
     assert rotation is not None
     words = [f"base {rotation.base:,}"]

@@ -227,7 +227,6 @@ class Question:
     def _beyond(
         self, architecture: Architecture, n: int, record: Verdict, here: Verdict
     ) -> list[CardLine]:
-        """Nothing known at the context, and failure at a larger n."""
         theorem = THEOREMS[record.theorem]
         bound = Bound(theorem.key, n, self.size, verdict=record)
         kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here

@@ -263,7 +263,6 @@ def permutations(architecture: Architecture, context: int) -> list[CardLine]:
 
 
 def _tracked(architecture: Architecture, asked: Question) -> list[CardLine]:
-    """Lines that say which layers can track a state, and which cannot."""
     lines = asked.answer(architecture)
     first = lines[0]
     text = first.text

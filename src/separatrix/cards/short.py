@@ -209,7 +209,6 @@ def _in_tokens(line: CardLine) -> str:
 
 
 def _declared(line: CardLine) -> str:
-    """What a verdict that rests on a mixer's declaration says of it."""
     record = line.record
     rests = record is not None and DECLARED in record.statement
     return f", if, {DECLARED}, it is monotone" if rests else ""

@@ -134,7 +134,6 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
 
 
 def _check_sizes(recipe: str, task: Task, form: str) -> None:
-    """Raises SizeError for sizes beyond those of a recipe in a format."""
     if recipe == "match2" and isinstance(task, TwoSum) and MATCH_LIMIT[form] < task.M:
         raise SizeError(f"{task.spec}: {form} tells at most M = {MATCH_LIMIT[form]:,} values apart")
     if recipe == "automaton" and isinstance(task, Eva) and task.n * task.V**task.n > MOST_LISTED:

@@ -188,7 +188,6 @@ class Counting(Generic[N]):
         return owed if self.g is None else self._with_groups(owed, ceil_ratio(self.x, self.g))
 
     def _with_groups(self, owed: N, groups: N) -> N:
-        """What is owed, with what so many groups owe."""
         if self.more:
             owed = owed + smaller(cast(N, self.few), groups) * self.more
         return owed + groups * self.r * self.caches

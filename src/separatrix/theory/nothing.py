@@ -195,7 +195,6 @@ def _unhopped(architecture: Architecture, task: KHop) -> Lack | None:
 
 
 def _unbuilt(architecture: Architecture, task: Task) -> Lack:
-    """Why no construction for this task speaks of the stack."""
     fit = fitting(task)
     reading = [part for layer in architecture for part in layer if part.reading]
     if not reading and tracked(task) is not None:
@@ -220,7 +219,6 @@ def _unbuilt(architecture: Architecture, task: Task) -> Lack:
 
 
 def _unbounded(architecture: Architecture, task: Task) -> Lack:
-    """Why no bound speaks either."""
     if isinstance(task, SeqComp):
         return Lack("")
     if architecture.reading:

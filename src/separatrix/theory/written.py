@@ -112,7 +112,6 @@ def _none(task: Task, stack: Architecture, want: Want) -> NoReturn:
 
 
 def _needs(stack: Architecture, wants: Sequence[Want]) -> str:
-    """What is needed, and how many layers of each kind there are."""
     kinds = [want.said.partition(" layer") for want in wants]
     alike = len({kind for kind, _, _ in kinds}) == 1
     said = [
@@ -185,7 +184,6 @@ def content_wanted(stack: Architecture, keys: int, values: int = 1) -> Want:
 
 
 def _head(part: Full | Fox | Latent) -> Any:
-    """The head, where scores are free and sums are of 32 bits at least."""
     wide = in_float32(part) and part.accumulator_bits >= 32 and part.free_scores
     return part.retrieval_head if wide else None
 
@@ -364,7 +362,6 @@ def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:
 
 
 def _khop(task: KHop, stack: Architecture, form: str) -> list[Slot]:
-    """The first layer with heads enough, and the last ones after it."""
     bits, letters, depth = bits_for(task.n + 1), bits_for(task.V), task.k.bit_length() + 1
     many = plain_wanted(
         letters + bits + 1,
@@ -468,7 +465,6 @@ def _cgram(task: CGram, stack: Architecture, form: str) -> list[Slot]:
 
 
 def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False) -> list[Slot]:
-    """The first layer that reflects its state, with room for what is followed."""
     moved = tracked(task)
     assert moved is not None
     placed = stack.positions == "embedded"

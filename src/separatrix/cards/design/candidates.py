@@ -149,7 +149,6 @@ def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
 
 
 def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
-    """What a mechanism that is given none takes from `sizes`."""
     wanted: dict[str, Any] = {
         "heads": FREE_HEADS if sizes.heads is None else sizes.heads,
         "kv_heads": sizes.kv_heads,
@@ -168,7 +167,6 @@ def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
 
 
 def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The shortest beginning that, repeated, gives the layers."""
     for period in range(1, len(layers) + 1):
         if all(layers[i] == layers[i - period] for i in range(period, len(layers))):
             return tuple(layers[:period])

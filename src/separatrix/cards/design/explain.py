@@ -123,7 +123,6 @@ class Explainer:
         return cost.cache_bits, cost.flops
 
     def _whole(self, change: str, arrangement: Arrangement, proved: bool) -> Neighbour | None:
-        """An arrangement that is excluded wherever its readers stand, or that nothing solves."""
         placements = list(arrangement.placements(self.space.places))
         for judge in self.judges:
             key = judge.arrangement_fails(arrangement)
@@ -139,7 +138,6 @@ class Explainer:
         return None
 
     def _elsewhere(self, point: Point, proved: bool) -> Neighbour | None:
-        """Other placements of the point's own layers."""
         arrangement = point.layout.arrangement
         own = {
             layout.gaps

@@ -110,8 +110,6 @@ def design(
 
 @dataclass
 class _Front:
-    """Points of one set, found in order of cost."""
-
     points: dict[Cost, list[Layout]] = field(default_factory=dict)
     beyond: tuple[Cost, list[Layout]] | None = None
 

@@ -105,7 +105,6 @@ class TaskJudge:
     def _first(
         self, theorems: Sequence[Theorem], status: Status, stack: Architecture
     ) -> str | None:
-        """The first of the theorems that gives a stack that status, or None."""
         for theorem in theorems:
             verdict = self.verdict(theorem, stack)
             if verdict is not None and verdict.status == status:

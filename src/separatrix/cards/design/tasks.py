@@ -61,7 +61,6 @@ def task_for_context(text: str, context: int) -> Task:
 
 
 def _growing(name: str) -> str:
-    """The size of a task that grows with the prompt."""
     return parse_task(f"{name}:{TASKS[name].grid[0]}").family().grows
 
 

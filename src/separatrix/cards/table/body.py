@@ -84,7 +84,6 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
 
 @cache
 def _model(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
-    """A model's entry, and the verdicts behind it by digest."""
     behind: dict[str, Evidence] = {}
     return model_entry(source, behind), behind
 

@@ -135,14 +135,12 @@ def _of(cls: type[R], records: Iterable[Evidence], pair: Pair | Witness) -> list
 
 
 def _only(found: Sequence[R], what: str) -> R:
-    """The one record there must be."""
     if len(found) != 1:
         raise EvidenceError(f"{what} is {'not in the bundle' if not found else 'there twice'}")
     return found[0]
 
 
 def _shows(certificate: Certificate, wanted: Witness) -> bool:
-    """Whether a certificate shows the failure that is wanted, with numbers of the wanted format."""
     rounded = (certificate.cache_format or "").partition(":")[0]
     return (certificate.form, rounded) == (wanted.form, wanted.rounded)
 

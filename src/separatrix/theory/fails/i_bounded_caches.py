@@ -99,15 +99,8 @@ class TheoremI(Theorem):
         )
         numbers = {"prefix": decisive.prefix_length, "cache_bits": cache}
         sign = count.compare_bits(cache)
-        return self.verdict(
-            architecture,
-            task,
-            "FAILS" if fails else "OPEN",
-            sentence,
-            n=n,
-            numbers=numbers,
-            sign=sign,
-        )
+        status = "FAILS" if fails else "OPEN"
+        return self.verdict(architecture, task, status, sentence, n=n, numbers=numbers, sign=sign)
 
 
 class TheoremIPrime(Theorem):
@@ -137,15 +130,8 @@ class TheoremIPrime(Theorem):
         )
         if n is not None:
             sentence += f"; {since}"
-        return self.verdict(
-            architecture,
-            task,
-            "FAILS" if sign.positive else "OPEN",
-            sentence,
-            n=n,
-            numbers={"h": h},
-            sign=sign,
-        )
+        status = "FAILS" if sign.positive else "OPEN"
+        return self.verdict(architecture, task, status, sentence, n=n, numbers={"h": h}, sign=sign)
 
 
 def sole_full_layer(architecture: Architecture) -> int | None:

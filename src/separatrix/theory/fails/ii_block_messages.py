@@ -154,14 +154,9 @@ class TheoremII(Theorem):
             )
         else:
             return None
+        status = "FAILS" if fails else "OPEN"
         return self.verdict(
-            architecture,
-            task,
-            "FAILS" if fails else "OPEN",
-            sentence,
-            n=n,
-            numbers=numbers,
-            sign=sign if fails else None,
+            architecture, task, status, sentence, n=n, numbers=numbers, sign=sign if fails else None
         )
 
     def least(self, architecture: Architecture, task: TwoSum) -> Task | None:

@@ -151,7 +151,6 @@ class Parameters(ProofParameters):
 
 
 def _series(numbers: Mapping[str, int], name: str, first: int) -> tuple[int, ...]:
-    """The numbers name_first, name_{first+1}, ... that there are."""
     found: list[int] = []
     while f"{name}_{first + len(found)}" in numbers:
         found.append(numbers[f"{name}_{first + len(found)}"])

@@ -141,7 +141,6 @@ class RelaxedSearch(Search[Parameters]):
 
     @cached_property
     def _size_bits(self) -> float:
-        """The logarithms of the sizes that are given, added up."""
         caches = max(*self.s.h, *self.s.sigma, *self.s.opened, 1)
         return ln(caches) + dot([ln(n) for n in self.size or ()], [1.0] * len(self.size or ()))
 
@@ -358,7 +357,6 @@ def with_first(choice: Choice[N], y_1: N) -> Choice[N]:
 
 
 def _real(choice: Choice[int]) -> Choice[Real]:
-    """The same choice for formulas in floats."""
     part, G, g, t, x, m = (
         Real(value) for value in (choice.part, choice.G, choice.g, choice.t, choice.x, choice.m)
     )

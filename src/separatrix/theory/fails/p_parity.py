@@ -67,8 +67,6 @@ class TheoremP(Theorem):
         )
 
     def _least(self, task: Task, T: int, *, here: bool) -> Task | None:
-        """The smallest task of the family with runs of T tokens; None where no task is so long."""
-
         def long_enough(larger: Task) -> bool:
             runs = larger.two_runs()
             return runs is not None and runs.shorter >= T
@@ -119,7 +117,6 @@ def _declared(architecture: Architecture) -> str:
 
 
 def _numbers(still: Standstill) -> dict[str, int]:
-    """T, and of each kind of layer how many there are and its c."""
     numbers = {"T": still.tokens}
     for place, (times, after) in enumerate(still.kinds, 1):
         numbers |= {f"layers_{place}": times, f"c_{place}": after}

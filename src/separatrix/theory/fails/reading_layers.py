@@ -182,7 +182,6 @@ class DepthTheorem(Theorem, Generic[P]):
         return all(sign.positive for sign in self.signs(found.parameters, found.sizes))
 
     def _sizes_at(self, architecture: Architecture, n: int) -> Sizes:
-        """The sizes of an architecture that the theorem applies to."""
         sizes = self.sizes(architecture, n)
         assert sizes is not None
         return sizes
@@ -296,7 +295,6 @@ class DepthTheorem(Theorem, Generic[P]):
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of a verdict that belong to its failing size, by their own names."""
     return {
         name.removeprefix(_FROM): value for name, value in numbers.items() if name.startswith(_FROM)
     }

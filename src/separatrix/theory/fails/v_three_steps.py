@@ -181,7 +181,6 @@ class ThreeSteps(CountingArgument[Parameters]):
 
 
 def _spread(s: Numbers, high: Point, number: int, rng: Random) -> Point:
-    """A first point somewhere in the box."""
     m, n_1, q, g = (spread(1, high[axis], rng) for axis in (0, 1, 3, 5))
     # (a) with t a share of m
     narrow = -m * expm1(-LN2 * s.sigma_0 / (m * (0.3 + 0.7 * rng.random())))

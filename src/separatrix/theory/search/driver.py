@@ -138,13 +138,11 @@ class CountingSearch(Search[P]):
 
     @cached_property
     def _task(self) -> dict[str, int]:
-        """What a task of the search's own size says by itself."""
         named = enumerate(self.size or ())
         return {f"n_{level}" if level else "m": value for level, value in named}
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        """What the coordinates of points are."""
         return tuple(name for name in self.argument.free if name not in self._task)
 
     @cached_property

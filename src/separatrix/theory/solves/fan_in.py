@@ -220,6 +220,5 @@ def steps(
 
 
 def _fetched(reader: Reader, product: int) -> int:
-    """How many words of so many letters a token can hold beside each other."""
     seen = 1 + reader.heads
     return seen if reader.window is None else min(seen, 1 + (reader.window - 1) // product)

@@ -125,7 +125,6 @@ def _multiplied(
 
 
 def _counted(architecture: Architecture, task: Task) -> Room | None:
-    """By one layer of equal weights."""
     known = architecture.positions in ("embedded", "none")
     if not known or not isinstance(task, Parity | Modular):
         return None

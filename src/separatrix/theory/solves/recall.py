@@ -57,7 +57,6 @@ def needed_by(task: Task) -> Needed | None:
 
 
 def _holds(part: Mechanism, needed: Needed) -> bool:
-    """Whether the head fits, and its scores are exact."""
     if not isinstance(part, Full) or part.altered != frozenset({"conv"}) or part.conv < 2:
         return False
     head = part.retrieval_head
@@ -110,7 +109,6 @@ def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room 
 
 
 def _compares(part: Mechanism, needed: Needed, width: int) -> bool:
-    """Whether a plain full head fits, and its scores are exact."""
     if not isinstance(part, Full) or not part.plain or part.accumulator_bits < 32:
         return False
     head = part.retrieval_head

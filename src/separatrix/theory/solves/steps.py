@@ -176,7 +176,6 @@ class Thought(Theorem):
 
 
 def _parts(task: SeqComp) -> int:
-    """The bits of every part of w."""
     return sum((number - 1).bit_length() for number in task.branching)
 
 
