@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from separatrix.cards.question import OPEN, AfterThought, Bound, CardLine, Question, beyond
+from separatrix.cards.question import OPEN, AfterThought, Bound, CardLine, Question, beyond, line_of
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.core.numbers.first_size import first_size
@@ -38,7 +38,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
             f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
             f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
         )
-        lines.append(_line(f"composition, L <= {up_to}", verdict, words, explain))
+        lines.append(line_of(f"composition, L <= {up_to}", verdict, words.text, explain))
     if steps < MOST_STEPS and _fits(context, steps + 1):
         lines += _beyond(architecture, steps + 1, context)
     written = _most_steps(architecture, context, Theorem.solves_after_thought, written=True)
@@ -46,7 +46,7 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         task, verdict = written
         words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
         title = f"composition with chain of thought, L <= {task.L}"
-        lines.append(_line(title, verdict, words, words.why))
+        lines.append(line_of(title, verdict, words.text, words.why))
     return lines
 
 
@@ -232,7 +232,3 @@ def _wrong(steps: int, tokens: str) -> str:
         f"Whatever its weights, the model follows {counted_as(steps, 'step')} wrongly in some"
         f" prompt of {tokens} tokens."
     )
-
-
-def _line(title: str, verdict: Verdict, words: Words, explain: str) -> CardLine:
-    return CardLine(title, verdict.status, None, words.text, verdict.theorem, verdict, explain)

@@ -193,7 +193,7 @@ class Question:
         here = judge(architecture, self.task)[0]
         if here.status == "SOLVABLE":
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
-            return [_line(self.title, here, words.text, f"{self.solved} {words.why}")]
+            return [line_of(self.title, here, words.text, f"{self.solved} {words.why}")]
         if self.alone and here.n is not None and here.status == "OPEN":
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
             line = CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)
@@ -216,12 +216,14 @@ class Question:
     ) -> list[CardLine]:
         theorem = THEOREMS[record.theorem]
         words = theorem.told(record, task, architecture)
-        line = _line(self.title, record, words.text, f"{self.fails(n, theorem)} {words.why}", n=n)
+        why = f"{self.fails(n, theorem)} {words.why}"
+        line = line_of(self.title, record, words.text, why, n=n)
         lines = [replace(line, grade=grade(architecture, self.task))]
         after = self.after_thought
         if after is not None and theorem.after_thought:
             words = theorem.told(record, task, architecture, thought=True)
-            lines.append(_line(after.title, record, words.text, f"{after.failed} {words.why}", n=n))
+            why = f"{after.failed} {words.why}"
+            lines.append(line_of(after.title, record, words.text, why, n=n))
         return lines
 
     def _beyond(
@@ -274,7 +276,8 @@ def failure(architecture: Architecture, task: Task) -> Verdict | None:
     return next((verdict for verdict in found if verdict.status == "FAILS"), None)
 
 
-def _line(
+def line_of(
     title: str, record: Verdict, text: str, explain: str, *, n: int | None = None
 ) -> CardLine:
+    """The line that a record answers."""
     return CardLine(title, record.status, n, text, record.theorem, record, explain)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from separatrix.cards.summary import bound_curve, decisive
 from separatrix.cards.table.plan import Cell, Pair, Witness
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.canonical import canonical
@@ -17,8 +16,9 @@ from separatrix.core.evidence.records import (
     Measurement,
     Verdict,
 )
+from separatrix.stacks.architecture import Architecture, bounded_bits
 from separatrix.tasks import parse_task
-from separatrix.theory.base import number, size_in_words, sized
+from separatrix.theory.base import counted, number, size_in_words, sized
 from separatrix.theory.judge import THEOREMS
 
 R = TypeVar("R", bound=Evidence)
@@ -27,6 +27,43 @@ COUNTED = ("linear", "loglinear", "hybrid")
 """Rows whose cells draw bits needed and carried: Theorem I decides it, or would without the full
 heads.
 """
+
+
+def decisive(verdict: Verdict) -> str:
+    """The number that decides a cell, short: the n at which, or from which on, it fails; or the n
+    it is built for.
+    """
+    if verdict.status == "SOLVABLE":
+        task = parse_task(verdict.task)
+        return f"n = {number(size_in_words(task)[1])}"
+    if verdict.n is None:
+        return "undecided"
+    return THEOREMS[verdict.theorem].failing_briefly(verdict.n)
+
+
+def bound_curve(verdict: Verdict) -> dict[str, Any]:
+    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
+    around the n where they cross. Of a stack that reads a growing cache, also the bits that its
+    other heads carry, which alone would fail.
+    """
+    architecture = Architecture.parse(verdict.architecture)
+    task = parse_task(verdict.task)
+    tasks = task.family()
+    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
+    members = [tasks.at(n) for n in ns]
+    lengths = [member.prefix_length for member in members]
+    own: dict[str, Any] = {}
+    if architecture.reading:
+        fixed = [sum(bounded_bits(layer, t) for layer in architecture) for t in lengths]
+        own = {"fixed": fixed, "fixed_title": "bits that do not grow"}
+    return own | {
+        "x": size_in_words(task)[0],
+        "n": [size_in_words(member)[1] for member in members],
+        "have": [architecture.cache_bits(t) for t in lengths],
+        "need": [counted(member).log2_str(6) for member in members],
+        "have_title": "bits of cache",
+        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
+    }
 
 
 @dataclass(frozen=True)

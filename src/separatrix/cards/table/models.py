@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.summary import model_summary
+from separatrix.cards.facts import card_facts
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import Evidence
+from separatrix.core.numbers.amounts import format_bytes
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.file import load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, preset_named
@@ -107,6 +108,35 @@ def source(text: str) -> Source:
 DEFAULT_MODELS = tuple(
     Source(preset=name) for name in ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 )
+
+
+def model_summary(
+    architecture: Architecture, context: int, records: dict[str, Evidence]
+) -> dict[str, Any]:
+    """A real model's card in short; the verdicts behind its rows are added to `records`."""
+    facts = card_facts(architecture, context)
+    lines: list[dict[str, Any]] = []
+    for row in facts.table:
+        behind = [line.record for line in row.lines]
+        behind += [line.grade.verdict for line in row.lines if line.grade is not None]
+        found = {record.digest: record for record in behind if record is not None}
+        records |= found
+        # a row that goes on from the one above stands by itself here
+        asks = row.asks.replace("  up to ", "compose up to ")
+        said = {"question": asks, "status": row.status, "text": row.said}
+        lines.append(said | {"records": list(found)})
+    still = "does not grow"
+    return {
+        "spec": architecture.spec,
+        "vocabulary": architecture.vocabulary,
+        "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
+        "context": context,
+        "memory": [
+            [row.title, f"{format_bytes(row.bits)}, {row.growth if row.limit is None else still}"]
+            for row in facts.memory
+        ],
+        "lines": lines,
+    }
 
 
 def model_entry(source: Source, records: dict[str, Evidence]) -> dict[str, Any]:
