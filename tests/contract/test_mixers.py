@@ -438,16 +438,16 @@ class RunningSum(Mixer):
             heads=1, head_dim=1, value_dim=width, feature="identity", normaliser=False
         )
         super().__init__(mechanism or unnormalised, width=width)
-        self.v = linear(width, width)
+        self.o = linear(width, width)
 
     def _forward(self, x: Tensor) -> Tensor:
-        return wide(self.v(x)).cumsum(1).to(x.dtype)
+        return wide(self.o(x)).cumsum(1).to(x.dtype)
 
     def shapes(self, t: int) -> Shapes:
         return {"S": (self.width,)}
 
     def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
-        total = wide(state["S"]) + wide(self.v(x))
+        total = wide(state["S"]) + wide(self.o(x))
         return total.to(x.dtype), self._store(S=total)
 
 
@@ -512,7 +512,7 @@ class WrongGradient(RunningSum):
 class WrongParameterGradient(RunningSum):
     def _forward(self, x: Tensor) -> Tensor:
         y = super()._forward(x)
-        return y + 1e-6 * (self.v.weight - self.v.weight.detach()).sum()
+        return y + 1e-6 * (self.o.weight - self.o.weight.detach()).sum()
 
 
 class WrongLast(RunningSum):
@@ -571,7 +571,7 @@ class HidesState(RunningSum):
         self.hidden = torch.zeros(())
 
     def _step(self, x: Tensor, state: State, t: int) -> tuple[Tensor, State]:
-        self.hidden = self.v(x) + (self.hidden if t else 0)
+        self.hidden = self.o(x) + (self.hidden if t else 0)
         return self.hidden, state
 
 
@@ -682,12 +682,12 @@ class ForgetsReset(RunningSum):
         self.bias = torch.nn.Parameter(torch.zeros(width))
 
     def reset(self, generator: torch.Generator) -> None:
-        fan_in_normal(self.v.weight, generator)
+        fan_in_normal(self.o.weight, generator)
 
 
 class ResetsWithoutSeed(RunningSum):
     def reset(self, generator: torch.Generator) -> None:
-        fan_in_normal(self.v.weight, torch.Generator().manual_seed(torch.seed() % 2**32))
+        fan_in_normal(self.o.weight, torch.Generator().manual_seed(torch.seed() % 2**32))
 
 
 def test_a_lawful_dummy_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,8 +190,8 @@ class BlockMixer(SoftmaxMixer):
         """The sum of the branches' outputs, weighed by shares or by gates `g` of the tokens x."""
         if shares is None:
             assert self.g is not None
-            gates = wide(self.g(x)).sigmoid()
-            shares = rearrange(gates, "b t (c h) -> c b h t 1", c=len(branches)).unbind(0)
+            gates = wide(self.g(x)).sigmoid().transpose(1, 2)[..., None]  # b (c h) t 1
+            shares = gates.chunk(len(branches), 1)
         y = shares[0] * branches[0]
         for share, branch in zip(shares[1:], branches[1:], strict=True):
             y = torch.addcmul(y, share, branch)

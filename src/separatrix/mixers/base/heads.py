@@ -6,7 +6,6 @@ Shapes: b batch, t tokens, w model width, h heads, d key dimension, e value dime
 from __future__ import annotations
 
 import torch
-from einops import rearrange, repeat
 from torch import Tensor
 
 from separatrix.mixers.base.mixer import Mixer, State, fan_in_normal, linear, taken
@@ -77,11 +76,10 @@ class Projections(Mixer):
 
 def split_heads(x: Channels, heads: int, copies: int = 1) -> Keys:
     """Heads side by side -> heads apart, each of them `copies` times."""
-    if copies == 1:
-        return rearrange(x, "b t (h d) -> b h t d", h=heads)
-    return repeat(x, "b t (g d) -> b (g r) t d", g=heads, r=copies)
+    apart = x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return apart if copies == 1 else apart.repeat_interleave(copies, 1)
 
 
 def merge_heads(y: Values) -> Channels:
     """Heads apart -> side by side."""
-    return rearrange(y, "b h t e -> b t (h e)")
+    return y.transpose(1, 2).flatten(2)

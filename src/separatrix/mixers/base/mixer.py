@@ -53,6 +53,8 @@ class Mixer(nn.Module, ABC):
     states are stored as declared.
     """
 
+    o: nn.Linear
+    """The output map."""
     conv: Any
     """A short convolution (ops/maps.py), or None."""
     chunk: int = 64
@@ -187,7 +189,8 @@ class Mixer(nn.Module, ABC):
 
     @property
     def _like(self) -> Tensor:
-        return next(self.parameters())
+        """A tensor in the parameters' format, on their device."""
+        return self.o.weight
 
     def _dtype(self, name: str) -> torch.dtype:
         """The format a tensor of the state is stored in: the parameters'; for a recurrent state the

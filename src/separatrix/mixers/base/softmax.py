@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
@@ -216,7 +215,7 @@ class SoftmaxMixer(Projections):
         """Every key-value head copied to the query heads that share it."""
         if x.shape[1] == self.heads:
             return x
-        return repeat(x, "b g ... -> b (g r) ...", r=self.heads // x.shape[1])
+        return x.repeat_interleave(self.heads // x.shape[1], 1)
 
     def _attend(self, q: Queries, k: GroupKeys, v: GroupValues) -> Reads:
         """The output of one token that sees all the keys and values given."""
@@ -229,6 +228,5 @@ class SoftmaxMixer(Projections):
     def _out(self, y: Values, x: Tokens) -> Tokens:
         """The output map, behind the gate of the tokens x where there is one."""
         if self.gate is not None:
-            shares = rearrange(self.gate(x).sigmoid(), "b t (h n) -> b h t n", h=self.heads)
-            y = shares * y
+            y = split_heads(self.gate(x).sigmoid(), self.heads) * y
         return self.o(merge_heads(y.to(x.dtype)))
