@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from support.peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv
 from torch import Tensor
 
-from separatrix.mixers.ops import block_choice
+from separatrix.mixers.ops import blockwise
 
 pytestmark = pytest.mark.filterwarnings("ignore:index_reduce")
 
@@ -136,8 +136,8 @@ def test_moba(block: int, topk: int) -> None:
 
 
 def test_moba_in_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_choice, "SHORT", 0)
-    monkeypatch.setattr(block_choice, "DENSE", 0)
+    monkeypatch.setattr(blockwise, "SHORT", 0)
+    monkeypatch.setattr(blockwise, "DENSE", 0)
     m = mixed(8, 3)
     agree(m, lambda x: moba(m, x))
 

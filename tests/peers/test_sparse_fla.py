@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from support.peer_tools import agree, differ_when_perturbed, naive, ours, out, qkv, same, tokens
 from torch import Tensor
 
-from separatrix.mixers.ops import block_choice
+from separatrix.mixers.ops import blockwise
 
 WIDTH = 12
 HEADS = 4
@@ -145,8 +145,8 @@ def native(m: Any, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("tiles", [False, True])
 def test_native(tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles:
-        monkeypatch.setattr(block_choice, "SHORT", 0)
-        monkeypatch.setattr(block_choice, "DENSE", 0)
+        monkeypatch.setattr(blockwise, "SHORT", 0)
+        monkeypatch.setattr(blockwise, "DENSE", 0)
     m = ours("nsa", NATIVE, width=WIDTH)
     agree(m, lambda x: native(m, x))
 
@@ -187,8 +187,8 @@ def by_level(m: Any, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_sparse(options: dict[str, Any], tiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tiles:
-        monkeypatch.setattr(block_choice, "SHORT", 0)
-        monkeypatch.setattr(block_choice, "DENSE", 0)
+        monkeypatch.setattr(blockwise, "SHORT", 0)
+        monkeypatch.setattr(blockwise, "DENSE", 0)
     m = ours("sparse", SPARSE | options, width=WIDTH)
     agree(m, lambda x: nsa(m, x))
 

@@ -14,7 +14,6 @@ from separatrix.mixers import Mixer
 from separatrix.mixers.laws import (
     LAWS,
     bounds,
-    derivatives,
     fed,
     formats,
     forms,
@@ -40,8 +39,7 @@ _QUICK: dict[ModuleType, dict[str, Any]] = {
     },
     memory: {"CACHE_LENGTHS": (1, 2, 3, 64, 200), "ALONE": 20, "STEPS": 12},
     bounds: {"SIZES": (0.0, 1e4), "LONG": 300},
-    formats: {"TOKENS": 20, "SHORT": 3},
-    derivatives: {"SIZES": ((2, 9),)},
+    formats: {"SIZES": ((2, 9),), "TOKENS": 20, "SHORT": 3},
     fed: {"SEQUENCES": ((4, 30, 40),), "EVERY": 9, "LENGTHS": (), "CUTS": 2, "FUTURES": (9, 12)},
     monotone: {"PLACES": 20, "MOST": 1 << 11, "FEWEST": 128, "ROWS": 64, "SIZES": {}},
 }

@@ -88,7 +88,7 @@ class Declared(NamedTuple):
 
 def _import_all(modules: list[str] | None) -> list[str] | None:
     if modules:
-        from separatrix.mixers.plugins.load import import_module
+        from separatrix.mixers.plugins.probe import import_module
 
         for module in modules:
             import_module(module)

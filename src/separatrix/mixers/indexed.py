@@ -54,8 +54,8 @@ from separatrix.mixers.base.tensors import (
     Values,
 )
 from separatrix.mixers.mla import LatentMixer
-from separatrix.mixers.ops import block_choice
-from separatrix.mixers.ops.block_choice import among_largest, largest, spans
+from separatrix.mixers.ops import blockwise
+from separatrix.mixers.ops.blockwise import among_largest, largest, spans
 from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import chosen_softmax
@@ -190,12 +190,12 @@ def indexed_softmax(
         run = partial(choose, topk=topk)
         return recomputed(run, index_q[:, first:last], index_w[:, first:last], index_k[:, :last])
 
-    near = min(tokens, max(1, block_choice.DENSE) * topk)
+    near = min(tokens, max(1, blockwise.DENSE) * topk)
     keys, values = (y[:, :, :near].repeat_interleave(heads // k.shape[1], 1) for y in (k, v))
     read = partial(choice, best_tokens)
     outputs = [chosen_softmax(q[:, :, :near], keys, values, read, whole=topk)]
     # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
-    size = max(64, tokens // 64, block_choice.ROOM // (batch * heads * tokens))
+    size = max(64, tokens // 64, blockwise.ROOM // (batch * heads * tokens))
     for first, last in spans(tokens - near, size, 1):
         first, last = first + near, last + near
         chosen = choice(best_places, first, last)

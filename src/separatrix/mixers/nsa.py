@@ -26,7 +26,7 @@ State after t tokens: keys and values of y^s (kv_heads, t, .), compressed ones (
 max(0, floor((t-l)/d)+1), .); unless shared, those of the window (kv_heads, min(t, w), .) and of
 the tokens that may belong to the next compressed block (kv_heads, min(t, l-1), .). Parallel form:
 for short sequences masks over (T, T), then tiles of queries that chose one block
-(ops/block_tiles.py); memory linear in T.
+(ops/blockwise.py); memory linear in T.
 """
 
 from __future__ import annotations
@@ -40,8 +40,12 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, appended, linear, wide
 from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneToken, Queries, Tokens
-from separatrix.mixers.ops.block_choice import among_largest, largest
-from separatrix.mixers.ops.block_tiles import compressed_softmax, compressed_weights
+from separatrix.mixers.ops.blockwise import (
+    among_largest,
+    compressed_softmax,
+    compressed_weights,
+    largest,
+)
 from separatrix.mixers.ops.softmax import KEPT, softmax
 from separatrix.mixers.sparse import BlockMixer
 from separatrix.mixers.window import windowed

@@ -33,7 +33,7 @@ The choice of blocks has no gradient; the poolings learn through y^compressed.
 Source: [Ye26] section 2; Yuan et al. 2025 (NSA), arXiv 2502.11089.
 State after t tokens: keys and values (kv_heads, t, .) and compressed ones (kv_heads, floor(t/B),
 .). Parallel form: for short sequences a mask over a (T, T) softmax, then tiles of queries that
-chose one block (ops/block_tiles.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed
+chose one block (ops/blockwise.py). Its time is that of T (k+1) B scores and T^2 / 2B compressed
 ones; its memory is linear in T.
 """
 
@@ -61,15 +61,16 @@ from separatrix.mixers.base.tensors import (
     Tokens,
     Values,
 )
-from separatrix.mixers.ops.block_choice import (
+from separatrix.mixers.ops.blockwise import (
     ROOM,
     best_blocks,
+    block_softmax,
+    compressed_softmax,
     is_dense,
     largest,
     places_of,
     spans,
 )
-from separatrix.mixers.ops.block_tiles import block_softmax, compressed_softmax
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import chosen_softmax, softmax
 from separatrix.mixers.window import windowed

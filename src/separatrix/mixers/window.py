@@ -29,7 +29,7 @@ from separatrix.core.errors import SizeError
 from separatrix.mixers.base.mixer import join_chunks, split_chunks, wide
 from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.mixers.base.tensors import Keys, Tokens, Values
-from separatrix.mixers.ops.block_choice import spans
+from separatrix.mixers.ops.blockwise import spans
 from separatrix.mixers.ops.recompute import recomputed
 from separatrix.mixers.ops.softmax import PARTED, causal_softmax, masked_softmax, parted_softmax
 from separatrix.stacks.mechanisms import Chunked, Window
@@ -103,7 +103,7 @@ class _Band(NamedTuple):
             here = grad[:, :, own]
             to_v[:, :, seen] += weights.mT @ here
             shares = here @ v[:, :, seen].mT
-            scores = torch._softmax_backward_data(shares, weights, -1, weights.dtype)
+            scores = torch.ops.aten._softmax_backward_data(shares, weights, -1, weights.dtype)
             to_q[:, :, own] = scores @ k[:, :, seen]
             to_k[:, :, seen] += scores.mT @ q[:, :, own]
         return to_q, to_k, to_v

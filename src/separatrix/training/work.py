@@ -7,7 +7,7 @@ import time
 import torch
 
 from separatrix.core.errors import SizeError
-from separatrix.mixers.plugins.load import import_module
+from separatrix.mixers.plugins.probe import import_module
 from separatrix.training.engine import Trainer, unpacked
 from separatrix.training.packs import Pack, Slice, Update
 

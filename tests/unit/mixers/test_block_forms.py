@@ -18,9 +18,8 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from separatrix.mixers.laws import LAWS, bounds, close, drawn, forms, gradients, inputs, stream
 from separatrix.mixers.laws.tools import all_close
-from separatrix.mixers.ops import block_choice, block_tiles
-from separatrix.mixers.ops.block_choice import largest
-from separatrix.mixers.ops.block_tiles import place, tile_size
+from separatrix.mixers.ops import blockwise
+from separatrix.mixers.ops.blockwise import largest, place, tile_size
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse 4,2 GQA": ("sparse", {"block": 4, "topk": 2, "heads": 4, "kv_heads": 2}),
@@ -94,14 +93,13 @@ def test_tiled_form_equals_the_masked_one(case: str, monkeypatch: pytest.MonkeyP
     name, sizes = CASES[case]
     m = made(name, **sizes)
     x = inputs(m, 2, 700 if case == "moba 300,2" else 330).requires_grad_()
-    monkeypatch.setattr(block_choice, "SHORT", 1000)
+    monkeypatch.setattr(blockwise, "SHORT", 1000)
     masked = m(x)
     wanted = gradients(m, x, [masked])
-    monkeypatch.setattr(block_choice, "SHORT", 0)
-    monkeypatch.setattr(block_choice, "DENSE", 0)
+    monkeypatch.setattr(blockwise, "SHORT", 0)
+    monkeypatch.setattr(blockwise, "DENSE", 0)
     for room in (1 << 9, 1 << 14, 1 << 22):
-        monkeypatch.setattr(block_tiles, "ROOM", room)
-        monkeypatch.setattr(block_choice, "ROOM", room)
+        monkeypatch.setattr(blockwise, "ROOM", room)
         tiled = m(x)
         close(tiled, masked, f"room for {room} scores")
         all_close(wanted, gradients(m, x, [tiled]), f"room for {room} scores")
@@ -187,8 +185,8 @@ def test_nan_is_seen_by_all_who_read_it(
     """A block with NaN in it scores NaN, which counts as largest: every later token reads it.
     The tokens of its own block after it do too.
     """
-    monkeypatch.setattr(block_choice, "SHORT", short)
-    monkeypatch.setattr(block_choice, "DENSE", 0)
+    monkeypatch.setattr(blockwise, "SHORT", short)
+    monkeypatch.setattr(blockwise, "DENSE", 0)
     m = made(name, block=4, topk=1)
     x = torch.randn(1, 40, 6, dtype=torch.float64)
     x[0, 9] = float("nan")

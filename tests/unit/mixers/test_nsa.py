@@ -12,7 +12,7 @@ from support.mixers import Array, Layer, sigmoid, silu, softmax
 from separatrix.core.errors import SizeError
 from separatrix.mixers import mixer
 from separatrix.mixers.laws import drawn, inputs, stream
-from separatrix.mixers.ops import block_choice
+from separatrix.mixers.ops import blockwise
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import mechanism
 from separatrix.stacks.mechanisms.base import OpenedBlocks
@@ -104,8 +104,8 @@ def test_equals_the_definition(
     more: dict[str, Any], tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if tiles:
-        monkeypatch.setattr(block_choice, "SHORT", 0)
-        monkeypatch.setattr(block_choice, "DENSE", 0)
+        monkeypatch.setattr(blockwise, "SHORT", 0)
+        monkeypatch.setattr(blockwise, "DENSE", 0)
     sizes = SIZES | more
     layer = Layer("nsa", **sizes)
     y = by_definition(layer, sizes)

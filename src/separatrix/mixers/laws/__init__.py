@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from separatrix.mixers import Mixer
 from separatrix.mixers.laws import bounds, forms, memory
-from separatrix.mixers.laws.derivatives import gradients_are_derivatives
 from separatrix.mixers.laws.fed import holds_when_fed
-from separatrix.mixers.laws.formats import formats_agree
+from separatrix.mixers.laws.formats import formats_agree, gradients_are_derivatives
 from separatrix.mixers.laws.monotone import moves_one_way
 from separatrix.mixers.laws.tools import (
     FORMATS,

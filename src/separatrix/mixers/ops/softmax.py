@@ -26,7 +26,7 @@ from torch import Tensor
 
 from separatrix.mixers.base.mixer import wide
 from separatrix.mixers.base.tensors import Keys, Values
-from separatrix.mixers.ops.block_choice import ROOM, spans
+from separatrix.mixers.ops.blockwise import ROOM, spans
 from separatrix.mixers.ops.decay import after
 from separatrix.mixers.ops.recompute import recomputed
 

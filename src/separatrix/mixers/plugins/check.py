@@ -24,8 +24,7 @@ from separatrix.mixers.laws.fed import Fed, holds_on_prompts, on_threads
 from separatrix.mixers.laws.memory import Kept, cache_as_declared, kept_by
 from separatrix.mixers.laws.tools import RELATIVE
 from separatrix.mixers.plugins import OwnMechanism, OwnMixer, own_mechanism
-from separatrix.mixers.plugins.load import load
-from separatrix.mixers.plugins.probe import apart, describe_error
+from separatrix.mixers.plugins.probe import apart, describe_error, load
 from separatrix.stacks.mechanisms import (
     MECHANISMS,
     Mechanism,

@@ -131,7 +131,7 @@ def imported(modules: Sequence[str]) -> tuple[str, ...]:
     if not modules:
         # the room of plugins loads torch
         return ()
-    from separatrix.mixers.plugins.load import import_module
+    from separatrix.mixers.plugins.probe import import_module
 
     found = tuple(
         str(Path(name).expanduser().resolve()) if name.endswith(".py") else name for name in modules

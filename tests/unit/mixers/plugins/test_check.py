@@ -25,7 +25,7 @@ from separatrix.mixers.laws import LAWS, asking
 from separatrix.mixers.plugins import TAKEN, OwnMixer
 from separatrix.mixers.plugins import check as checking
 from separatrix.mixers.plugins.check import find, growth_of
-from separatrix.mixers.plugins.load import import_module
+from separatrix.mixers.plugins.probe import import_module
 from separatrix.stacks.mechanisms import MECHANISMS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "my_mixer.py"
