@@ -426,8 +426,8 @@ def test_a_wrong_output_is_told_with_its_place(text: str, said: str | None, tmp_
         ("`separatrix task eva:n=64 audit` and `separatrix task eva evaluate d --n 8`", []),
         ("`construct seqcomp:L=3,n=8 --out x` and `refute full --task eva:n=8`", []),
         (
-            "`separatrix task eva audit --size 3`",
-            ["--size is no option of separatrix task; there is --sizes"],
+            "`separatrix task eva audit --numbr 3`",
+            ["--numbr is no option of separatrix task; there is --number"],
         ),
         ("`list theorems III`, `task eva` and `runs show KEY`", []),
         ("    separatrix reproduce [--quick] [--config FILE]...   explains --this", []),

@@ -122,7 +122,7 @@ def test_it_is_judged() -> None:
 
 def test_it_is_audited(capsys: pytest.CaptureFixture[str]) -> None:
     assert not audit("toy:n=8,V=5").leaks
-    out = said(capsys, "task", "toy", "audit", "--sizes", "1")
+    out = said(capsys, "task", "toy:easy", "audit")
     assert "toy:n=6,V=5: no shortcut" in out
 
 

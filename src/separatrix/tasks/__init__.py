@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.tasks.base.described import name_of, read_sizes
+from separatrix.tasks.base.described import name_of, read_sizes, without_preset
 from separatrix.tasks.base.layout import Family as Family
 from separatrix.tasks.base.task import NO_ANSWER as NO_ANSWER
 from separatrix.tasks.base.task import PLAIN as PLAIN
@@ -139,7 +139,7 @@ AUDITED = 3
 
 def parse_task(text: str) -> Task:
     """The task a text describes, such as "eva:n=64,V=64", "seqcomp:L=2,m=8,n_1=4" or
-    "twosum:n=32,M=64,form=query".
+    "twosum:n=32,M=64,form=query"; "recall:easy", ":medium" and ":hard" are sizes of its grid.
 
     "queries=all" or "queries=8" on the tasks of `QUESTIONS` asks several questions in one prompt;
     "thought=values" on a composition task asks for the whole chain of values, one after the other,
@@ -162,7 +162,7 @@ def parse_task(text: str) -> Task:
                 " and separatrix.tasks.text in Python"
             )
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
-    sizes = read_sizes(text, usage(name))
+    sizes = read_sizes(without_preset(text, TASKS[name].grid), usage(name))
     thought = sizes.pop("thought", PLAIN)
     kind = _kind(name, sizes)
     several = QUESTIONS.get(kind.name)

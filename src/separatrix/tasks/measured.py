@@ -1,5 +1,5 @@
-"""What rules that do not solve a task were measured to reach: levels.json, which tools/levels.py
-writes, for every size of a grid and every shift at its first size.
+"""What rules that do not solve a task were measured to reach: levels.json, which `task audit
+--all` writes, for every size of a grid and every shift at its first size.
 """
 
 from __future__ import annotations
@@ -60,11 +60,16 @@ def rules(spec: str) -> Mapping[str, float]:
 
 def best_rule(spec: str) -> Rule | None:
     """The rule that is right most often; None where none was tried."""
-    found = rules(spec)
-    if not found:
+    return best_of(_file()["sizes"].get(spec, {"rules": {}}))
+
+
+def best_of(found: Mapping[str, Any]) -> Rule | None:
+    """The same of what was measured of a size."""
+    rules = found["rules"]
+    if not rules:
         return None
-    name = max(found, key=lambda rule: found[rule])
-    return Rule(name, found[name], _file()["sizes"][spec]["judged"])
+    name = max(rules, key=lambda rule: rules[rule])
+    return Rule(name, rules[name], found["judged"])
 
 
 def stated(task: Task | TextTask, rule: str) -> Fraction | None:

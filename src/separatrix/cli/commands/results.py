@@ -5,7 +5,6 @@ results DIR...`: measured accuracies beside what is proved.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture.hf.file import load_json
 from separatrix.stacks.architecture.resolve import resolve
+from separatrix.tasks.base.described import file_name
 
 if TYPE_CHECKING:
     from separatrix.models.released import Released, Reply
@@ -220,7 +220,7 @@ class _Kept(NamedTuple):
 
 
 def _place(out: Path, task: Task | TextTask) -> Path:
-    return out / re.sub("[^0-9A-Za-z]+", "_", task.spec).strip("_")
+    return out / file_name(task.spec)
 
 
 @contextmanager

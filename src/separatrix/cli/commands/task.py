@@ -10,8 +10,11 @@ from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Line, Plot
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
+from separatrix.tasks.base.described import add_sizes, file_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from separatrix.models.stored.accuracy import Tally
     from separatrix.tasks import Task
     from separatrix.tasks.text import TextTask
@@ -22,8 +25,8 @@ DRAWN, PROBED, ASKED = 3, 4000, 2048
 SPLITS = ("train", "validation", "test")
 OWN = {
     "sample": ("number", "seed"),
-    "audit": ("number", "seed", "sizes"),
-    "export": ("seed", "out", "format", "rows"),
+    "audit": ("number", "seed", "all", "out"),
+    "export": ("n", "seed", "out", "format", "rows"),
     "evaluate": ("n", "number", "seed", "rows", "out"),
     "results": ("out",),
 }
@@ -45,6 +48,11 @@ def task(asked: Asked) -> Answer:
         from separatrix.cli.commands.results import results
 
         return results(others, out=asked.out)
+    if name == "audit":
+        only(asked.ctx, "task audit --all", ("seed", "all", "out"))
+        if others or not asked.all:
+            raise SpecError("separatrix task NAME audit, or separatrix task audit --all")
+        return _audit_all("", asked)
     action, *folders = others or ["show"]
     if action not in ("show", *OWN):
         raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
@@ -135,18 +143,17 @@ def _over(*lines: tuple[str, Sequence[str]]) -> list[str]:
 
 def _audit(text: str, asked: Asked) -> Told:
     """Shortcuts against the level that each may reach."""
-    from separatrix.tasks import AUDITED, parse_any_task
+    if asked.all:
+        return _audit_all(text, asked)
+    if asked.out is not None:
+        raise SpecError("--out of an audit keeps what --all measures; add --all, or leave it out")
+    from separatrix.tasks import parse_any_task
     from separatrix.tasks.audits import audit, audit_texts, legend, table
 
     number = PROBED if asked.number is None else asked.number
     if not 100 <= number <= 1_000_000:
         raise SizeError(f"--number {number:,}: audit judges on 100 to 1,000,000 instances")
-    if ":" in text and asked.sizes is not None:
-        raise SpecError(
-            f"--sizes tells how many sizes of the grid to take, but {text} has its own; leave one"
-            " of them out"
-        )
-    texts = audit_texts(text, sizes=asked.sizes or AUDITED)
+    texts = audit_texts(text)
     found: list[Any] = []
     with bar(f"auditing {text}", shown=not asked.as_json) as progress:
         for done, one in enumerate(texts):
@@ -157,17 +164,70 @@ def _audit(text: str, asked: Asked) -> Told:
     return Told([one.to_json() for one in found], Document(Line(said)), code)
 
 
-def _export(text: str, asked: Asked) -> Told:
-    """Instances as files, each once."""
-    from separatrix.tasks import parse_any_task
-    from separatrix.tasks.labels import split_labels
+def _audit_all(name: str, asked: Asked) -> Told:
+    """The best rule at every size of a task's grid and every shift, or of every task's."""
+    from separatrix.tasks import TASKS
+    from separatrix.tasks.audits.run import audit_texts, beyond, measure
+    from separatrix.tasks.measured import best_of, measured
+    from separatrix.tasks.text import TEXT_TASKS
 
-    format, out, seed = asked.format, asked.out, asked.seed
-    if format is None or out is None:
+    if ":" in name or asked.number is not None:
+        raise SpecError(
+            "--all measures every size of a task's grid, on as many instances as levels.json says;"
+            " leave sizes and --number out"
+        )
+    if name:
+        audit_texts(name)
+    texts = [text for one in ([name] if name else TASKS | TEXT_TASKS) for text in measured(one)]
+    with bar(f"auditing {name or 'all'}", shown=not asked.as_json, unit=" sizes") as progress:
+        found = measure(texts, out=asked.out, seed=asked.seed, advance=progress)
+    rows: list[dict[str, Any]] = []
+    for text, one in found.items():
+        best = best_of(one)
+        said = {"rule": best.name, "accuracy": best.accuracy} if best else {}
+        rows.append({"task": text, **one, **said, "beyond": list(beyond(text, one))})
+    code = int(any(row["beyond"] for row in rows))
+    table = rows_table([_best(row) for row in rows])
+    return Told({"seed": asked.seed, "sizes": rows}, Document(table), code)
+
+
+def _best(row: dict[str, Any]) -> dict[str, str]:
+    from separatrix.tasks import parse_any_task
+    from separatrix.tasks.measured import level
+
+    most = level(parse_any_task(row["task"]))
+    return {
+        "task": row["task"],
+        "judged": f"{row['judged']:,}",
+        "best rule": row.get("rule", "none tried: too large"),
+        "accuracy": f"{row['accuracy']:.3f}" if "rule" in row else "-",
+        "level": "-" if most is None else f"{float(most):.3f}",
+        "beyond": ", ".join(row["beyond"]) or "-",
+    }
+
+
+def _export(text: str, asked: Asked) -> Told:
+    """Instances as files, each once; of several sizes n a folder each."""
+    if asked.format is None or asked.out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
             f" {text} export --format hf --out {text.partition(':')[0]}/"
         )
+    texts = _ladder(text, asked.n)
+    if len(texts) == 1:
+        return _exported(texts[0], asked.out, asked)
+    made = [
+        _exported(one, asked.out / file_name(one.partition(",labels=")[0]), asked) for one in texts
+    ]
+    lines = [line for one in made for line in one.shown.parts]
+    return Told([one.data for one in made], Document(*lines))
+
+
+def _exported(text: str, out: Path, asked: Asked) -> Told:
+    from separatrix.tasks import parse_any_task
+    from separatrix.tasks.labels import split_labels
+
+    format, seed = asked.format, asked.seed
     text, labels = split_labels(text)
     wanted = parse_any_task(text)
     splits = _rows(asked.rows or [])
@@ -286,12 +346,20 @@ def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
 def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
     """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
     from separatrix.tasks import parse_any_task
-    from separatrix.tasks.base.described import add_sizes
 
-    if own:
-        return [*_made_for(name, sizes, own)]
-    each = [add_sizes(name, [f"n={size}"]) for size in _listed(sizes)] or [name]
-    return list(map(parse_any_task, each))
+    return (
+        [*_made_for(name, sizes, own)] if own else list(map(parse_any_task, _ladder(name, sizes)))
+    )
+
+
+def _ladder(name: str, sizes: str | None) -> list[str]:
+    """A task's text at each size n, which is a haystack's length in words."""
+    from separatrix.tasks.text import TEXT_TASKS
+    from separatrix.tasks.text.haystack import Haystack
+
+    kind = TEXT_TASKS.get(name.partition(":")[0])
+    grows = "length" if kind and issubclass(kind, Haystack) else "n"
+    return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
 
 
 def _listed(sizes: str | None) -> list[str]:

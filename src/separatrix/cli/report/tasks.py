@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from separatrix.core.errors import UnknownNameError
 from separatrix.tasks import TASKS, Task, Thought, parse_any_task, usage
-from separatrix.tasks.base.described import name_of
+from separatrix.tasks.base.described import name_of, presets
 from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
@@ -58,6 +58,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     written = f"; thought={'|'.join(cls.thoughts)}" if cls.thoughts else ""
     shifts = (f"{shift}: {text}" for shift, text in cls.shifts.items())
     sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
+    called = [f"{name}:{one} is {size}" for one, size in presets(cls.grid or ("",)).items() if size]
     parts = [
         (f"{name}: {cls.title}", words.definition),
         (
@@ -70,6 +71,7 @@ def describe(name: str) -> list[tuple[str, str]]:
         ("prefix classes", words.counted),
         ("shifts (shift=...)", "\n".join(shifts)),
         ("from easy to hard", "\n".join(sizes)),
+        ("presets", "\n".join(called)),
         *_questions(name),
         ("source", words.origin),
     ]

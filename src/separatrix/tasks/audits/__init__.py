@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from separatrix.tasks import AUDITED
 from separatrix.tasks.audits.rows import BOUND, Audit, Row, legend, outcome, table
-from separatrix.tasks.audits.run import MOST_ANSWERS, accuracies, audit, audit_texts
+from separatrix.tasks.audits.run import (
+    MOST_ANSWERS,
+    accuracies,
+    audit,
+    audit_texts,
+    beyond,
+    measure,
+)
 
 __all__ = [
     "AUDITED",
@@ -17,7 +24,9 @@ __all__ = [
     "accuracies",
     "audit",
     "audit_texts",
+    "beyond",
     "legend",
+    "measure",
     "outcome",
     "table",
 ]

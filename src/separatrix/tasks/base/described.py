@@ -27,9 +27,33 @@ def name_of(text: str) -> str:
     return text.partition(":")[0].strip()
 
 
+def file_name(spec: str) -> str:
+    """A task's text in letters, digits and underscores: "eva:n=4,V=4" is eva_n_4_V_4."""
+    return re.sub("[^0-9A-Za-z]+", "_", spec).strip("_")
+
+
 def ladder(text: str) -> tuple[str, ...]:
     """Sizes from easy to hard, as in a task text without its name, with spaces between."""
     return tuple(text.split())
+
+
+def presets(grid: Sequence[str]) -> dict[str, str]:
+    """What `easy`, `medium` and `hard` stand for behind a task's name: sizes of its grid."""
+    return {"easy": grid[0], "medium": grid[len(grid) // 2], "hard": grid[-1]}
+
+
+def without_preset(text: str, grid: Sequence[str]) -> str:
+    """The text with the sizes that its preset stands for, as in "recall:hard,V=8"; those that it
+    gives itself count instead.
+    """
+    name, _, rest = text.partition(":")
+    preset, _, own = rest.partition(",")
+    sizes = presets(grid).get(preset.strip())
+    if sizes is None:
+        return text
+    given = {size.partition("=")[0].strip() for size in own.split(",")}
+    kept = [size for size in sizes.split(",") if size.partition("=")[0] not in given]
+    return f"{name}:{','.join([*kept, own] if own else kept)}"
 
 
 def add_sizes(text: str, sizes: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.code import package_version
+from separatrix.tasks.base.described import file_name
 from separatrix.tasks.exports import files, replies
 from separatrix.tasks.exports.asking import (
     ANSWER_ENDS,
@@ -171,7 +172,7 @@ def task_name(job: Job) -> str:
     """The task's text in letters, digits and underscores: "eva:n=4,V=4" is
     separatrix_eva_n_4_V_4.
     """
-    return "separatrix_" + re.sub("[^0-9A-Za-z]+", "_", job.source.task.spec).strip("_")
+    return f"separatrix_{file_name(job.source.task.spec)}"
 
 
 def _variants(job: Job) -> dict[str, dict[str, Any]]:

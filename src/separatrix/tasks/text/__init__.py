@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.tasks.base.described import name_of, read_sizes
+from separatrix.tasks.base.described import name_of, read_sizes, without_preset
 from separatrix.tasks.text.base import TextItem, TextTask
 from separatrix.tasks.text.multihop import MultiHop
 from separatrix.tasks.text.needles import Needles
@@ -30,4 +30,5 @@ def parse_text_task(text: str) -> TextTask:
     name = name_of(text)
     if name not in TEXT_TASKS:
         raise UnknownNameError.of("text task", name, TEXT_TASKS)
-    return TEXT_TASKS[name].from_sizes(read_sizes(text, TEXT_TASKS[name].usage))
+    kind = TEXT_TASKS[name]
+    return kind.from_sizes(read_sizes(without_preset(text, kind.grid), kind.usage))

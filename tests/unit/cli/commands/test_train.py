@@ -102,7 +102,7 @@ def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[s
         ("eva", ["--n", "many"], "n"),
         ("evva", [], "Did you mean 'eva'"),
         ("eva", ["--tested", "5"], "--tested: it is now --number"),
-        ("eva", ["--sizes", "5"], "--sizes says nothing to `task eva evaluate`"),
+        ("eva", ["--format", "hf"], "--format says nothing to `task eva evaluate`"),
     ]:
         assert evaluated(task, made, *words) == 2
         err = capsys.readouterr().err
