@@ -14,7 +14,7 @@ from contract.test_floors import FLOOR, ROOT
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_077, 2_600),
     "stacks": (10_143, 5_600),
-    "tasks": (15_441, 8_600),
+    "tasks": (15_435, 8_600),
     "theory": (9_078, 6_000),
     "protocols": (923, 923),
     "cards": (5_036, 3_600),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_398, 2_600),
     "training": (7_257, 3_800),
     "findings": (2_139, 1_800),
-    "cli": (9_265, 4_000),
+    "cli": (9_335, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

@@ -241,8 +241,9 @@ _TOLD: dict[str, type[Task] | type[TextTask]] = {**TASKS, **TEXT_TASKS, Thought.
 def test_every_task_says_what_it_is(cls: type[Task] | type[TextTask]) -> None:
     """The texts that people and models read are there, without a word about code."""
     words = cls.words
-    texts = (cls.title, cls.usage, cls.source, cls.due, words.asks, words.drawn, words.counted)
+    texts = (cls.title, cls.usage, cls.source, words.asks, words.drawn, words.counted)
     assert all(texts)
+    texts += (cls.due,)
     assert words.origin
     assert cls.__doc__
     for text in (*texts, *words.definition.split("\n"), *cls.shifts.values()):

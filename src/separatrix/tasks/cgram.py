@@ -15,7 +15,6 @@ from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
     distinct,
-    independent,
     lookup_chance,
     one_of,
     shuffled,
@@ -153,7 +152,7 @@ class CGram(Task):
         m = self.entries
         c = self.c
         rows = np.arange(batch)
-        followers = self._followers(batch, rng)
+        followers = spread(batch, m, self.V, rng, shift=self.shift)
         asked = self._asked(followers, rng)
         each = self.ids_of_a_place
         spare = (self.n - c) % (c + 1)
@@ -205,15 +204,6 @@ class CGram(Task):
         # an exchange puts the first code where it is asked for; the order of the rest stays uniform
         order[rows, found], order[rows, asked] = order[rows, asked], 0
         return np.take_along_axis(codes, order, axis=1)[:, :, None] // weights % each
-
-    def _followers(self, batch: int, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, entries): exchangeable, as many different ones as can be; under a shift
-        of values independent ones.
-        """
-        m = self.entries
-        if self.shift in ("zipf", "few"):
-            return independent(batch, m, self.V, self.shift, rng)
-        return spread(batch, m, self.V, rng)
 
     def _asked(self, followers: Tokens, rng: np.random.Generator) -> Tokens:
         batch, m = followers.shape

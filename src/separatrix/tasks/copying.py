@@ -58,7 +58,6 @@ class Copying(Task):
     usage = "n, V, shift=full"
     source = "arXiv 1511.06464; arXiv 2402.01032"
     several = True
-    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "full": "every string has n values, independent and uniform"
     }
@@ -196,7 +195,6 @@ class SelectiveCopying(Task):
     usage = "n (values), T (tokens they stand among), V, shift=early"
     source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
     several = True
-    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "early": "values are independent and uniform, and stand in the first half of the T tokens,"
         " or as near to that as there is room"

@@ -12,7 +12,7 @@ from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import balanced, distinct, other, share
+from separatrix.tasks.drawing.distinct import balanced, distinct, one_of, other, share
 
 WORDS = Words.read("""
     Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
@@ -74,7 +74,6 @@ class FuzzyRecall(Task):
     )
     source = "arXiv 2403.17844"
     several = True
-    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "long": "a longest key is asked for, as in MAD's tests, and ids of values are independent"
     }
@@ -180,8 +179,7 @@ class FuzzyRecall(Task):
         if self.shift == PLAIN:
             asked = rng.integers(self.n, size=batch)
         else:
-            longest = lengths == lengths.max(axis=1, keepdims=True)
-            asked = np.where(longest, rng.random(longest.shape), -1.0).argmax(axis=1)
+            asked = one_of(lengths == lengths.max(axis=1, keepdims=True), rng)
         return self._laid(
             np.concatenate((self.V + keys, values), axis=2),
             np.concatenate((np.arange(self.a) < lengths[:, :, None], held), axis=2),

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, require
+from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
@@ -34,8 +34,13 @@ class Lookup(Task):
     V: int
     shift: str = PLAIN
 
-    def _laid(self, ids: dict[str, int], answers: str, middle: int, **written: str) -> Layout:
-        """The layout, where id `middle` asks for the place at which two runs meet.
+    @property
+    def first_place(self) -> int:
+        """The id of place 0."""
+        return 0
+
+    def _laid(self, ids: dict[str, int], answers: str, **written: str) -> Layout:
+        """The layout; what is asked for is the place at which two runs meet.
 
         V^n prefixes: two tables that differ at a place are told apart by asking for it (theory.md,
         section 3).
@@ -47,8 +52,9 @@ class Lookup(Task):
             prefix=self.n,
             classes=Power(self.V, self.n),
             table=Table(self.n, self.V),
-            runs=TwoRuns.halves(self.n, (((middle,), 1),)),
+            runs=TwoRuns.halves(self.n, (((self.first_place + self.n // 2,), 1),)),
             written=written,
+            grows=(f"V = {self.V:,}", 1),
         )
 
     @property
@@ -67,6 +73,18 @@ class Lookup(Task):
         if self.shift == "zipf":
             return None
         return Facts(near(self.n, self.shift), occurring(self.V, self.shift))
+
+    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
+        entries, place = lookup(batch, self.n, self.V, self.shift, rng)
+        tokens = np.column_stack((entries, self.first_place + place))
+        return Batch(tokens, entries[np.arange(batch), place])
+
+    def answer(self, tokens: Tokens) -> Tokens:
+        tokens = self._checked(tokens)
+        first = self.first_place
+        self._within(tokens[:, :-1], "the sequence", 0, self.V)
+        self._within(tokens[:, -1], "the last token", first, first + self.n)
+        return np.take_along_axis(tokens, tokens[:, -1:] - first, axis=1)[:, 0]
 
 
 WORDS_OF_EVA = Words.read("""
@@ -108,6 +126,8 @@ class Eva(Lookup):
     source = "[Ye26]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
+    V: int = 0
+
     def __init__(self, *, n: int, V: int | None = None, shift: str = PLAIN) -> None:
         object.__setattr__(
             self, "n", require(self.name, "n", n, 1 if V is not None else 2, LARGEST_SIZE)
@@ -119,30 +139,15 @@ class Eva(Lookup):
         self._check_shift(shift)
         check_zipf(self.name, "V with shift=zipf", self.V, shift)
 
-    @classmethod
-    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(cls.name, cls.usage, sizes, ("n", "V", "shift"), needed=("n",))
-        return cls(**sizes)
-
     def layout(self) -> Layout:
         """Values and arguments share their ids."""
-        return self._laid({"number": max(self.n, self.V)}, "number", self.n // 2)
+        return self._laid({"number": max(self.n, self.V)}, "number")
 
-    def family(self) -> Family[Self]:
+    def family(self) -> Family[Task]:
         """V = n stays so; any other V stays."""
-        if self.n == self.V:
-            return self._growing("V = n", 2, V=lambda n: n)
-        return self._growing(f"V = {self.V:,}", 1)
-
-    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        f, x = lookup(batch, self.n, self.V, self.shift, rng)
-        return Batch(np.column_stack((f, x)), f[np.arange(batch), x])
-
-    def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        self._within(tokens[:, :-1], "f", 0, self.V)
-        self._within(tokens[:, -1], "x", 0, self.n)
-        return np.take_along_axis(tokens, tokens[:, -1:], axis=1)[:, 0]
+        if self.n != self.V:
+            return super().family()
+        return self._growing("V = n", 2, V=lambda n: n)
 
 
 WORDS_OF_INDEX = Words.read("""
@@ -183,20 +188,11 @@ class Index(Lookup):
         self._require(n=1, V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
 
+    @property
+    def first_place(self) -> int:
+        return self.V
+
     def layout(self) -> Layout:
         ids = {"value": self.V, "position": self.n}
-        laid = self._laid(ids, "value", self.V + self.n // 2, position="@{}")
+        laid = self._laid(ids, "value", position="@{}")
         return laid._replace(spelling="Position i, counted from 0, is written @i.")
-
-    def family(self) -> Family[Self]:
-        return self._growing(f"V = {self.V:,}", 1)
-
-    def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        x, i = lookup(batch, self.n, self.V, self.shift, rng)
-        return Batch(np.column_stack((x, self.V + i)), x[np.arange(batch), i])
-
-    def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        self._are("value", the_sequence=tokens[:, :-1])
-        self._are("position", the_last_token=tokens[:, -1])
-        return np.take_along_axis(tokens, tokens[:, -1:] - self.V, axis=1)[:, 0]

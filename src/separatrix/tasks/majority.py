@@ -104,7 +104,6 @@ class Majority(Task):
         return -(-(self.n + self.k - 1) // self.k)
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives."""
         if probe == "counts":
             return Fraction(1)
         if probe in ("position", "nearest key"):

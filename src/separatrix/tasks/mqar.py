@@ -17,10 +17,10 @@ from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
     distinct,
+    independent,
     lookup_chance,
     occurring,
     shuffled,
-    zipf,
 )
 from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
@@ -90,7 +90,6 @@ class MQAR(Task):
     )
     source = "[Aro24]"
     several = True
-    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are independent and Zipf-distributed, so that they repeat",
         "few": f"values are independent and among the first {FEW} only",
@@ -233,13 +232,10 @@ class MQAR(Task):
         return f"k{token}" if token < self.first_value else str(token - self.first_value)
 
     def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
-        if self.shift == "zipf":
-            return zipf(self.answers, (batch, self.num_kv_pairs), rng)
-        if self.shift == "few":
-            return rng.integers(
-                occurring(self.answers, self.shift), size=(batch, self.num_kv_pairs)
-            )
-        return distinct(batch, self.num_kv_pairs, self.answers, rng)
+        size = (batch, self.num_kv_pairs, self.answers)
+        if self.shift == PLAIN:
+            return distinct(*size, rng)
+        return independent(*size, self.shift, rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

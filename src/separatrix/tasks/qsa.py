@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, gcd
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
-from separatrix.tasks.base.described import Words, check_names, ladder, require
+from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
@@ -77,7 +77,6 @@ class QSA(Task):
     usage = "n, q, V, sets (default n), shift=average|zipf|local"
     source = "[San23]"
     several = True
-    due = "due after several tokens; the loss is taken there"
     shifts: ClassVar[dict[str, str]] = {
         "average": (
             "values are at most (V-1)/q, so that sums are q times the average of [San23]; sets are"
@@ -94,8 +93,8 @@ class QSA(Task):
     n: int
     q: int
     V: int
-    sets: int
-    shift: str
+    sets: int = 0
+    shift: str = PLAIN
 
     def __init__(
         self, *, n: int, q: int, V: int, sets: int | None = None, shift: str = PLAIN
@@ -114,13 +113,6 @@ class QSA(Task):
             require(self.name, "q with shift=average", q, 2, min(n, _MOST_AVERAGED))
             require(self.name, "V with shift=average", V, q + 1, LARGEST_SIZE)
 
-    @classmethod
-    def from_sizes(cls, sizes: dict[str, Any]) -> Self:
-        check_names(
-            cls.name, cls.usage, sizes, ("n", "q", "V", "sets", "shift"), needed=("n", "q", "V")
-        )
-        return cls(**sizes)
-
     def layout(self) -> Layout:
         return Layout(
             length=self.n + self.sets * self.q,
@@ -133,7 +125,6 @@ class QSA(Task):
         )
 
     def _classes(self) -> Count:
-        """The count that `words.counted` derives."""
         common = gcd(self.q, self.V)
         if self.q == self.n:
             return Exact(self.V)

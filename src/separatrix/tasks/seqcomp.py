@@ -367,14 +367,9 @@ class Functions(Composition, Task):
             return self._mode_of_compositions
         if self.values == PERMUTATIONS:
             # with L = 1 an entry and z_0 may both be seen: it is asked for or ruled out
-            near = self.L == 1 and self._query_follows and probe in ("last tokens", "nearest key")
+            near = self.L == 1 and self.position_z0 and probe in ("last tokens", "nearest key")
             return Fraction(2, self.answers) if near else self.chance
         return self._level_of_functions(probe)
-
-    @property
-    @abstractmethod
-    def _query_follows(self) -> bool:
-        """Whether z_0 stands right behind the last entry of z_1."""
 
     @abstractmethod
     def _level_of_functions(self, probe: str) -> Fraction:
@@ -488,10 +483,6 @@ class SeqComp(Functions):
         row = Power(self.N(self.L - 1), self.N(max(self.L - 2, 0)))
         return FirstPart(f"a row of z_{self.L}", row)
 
-    @property
-    def _query_follows(self) -> bool:
-        return True
-
     def _level_of_functions(self, probe: str) -> Fraction:
         if probe == "counts":
             return share_of_the_mode(self.answers, self.answers)
@@ -574,10 +565,6 @@ class SeqCompForward(Functions):
 
     def layout(self) -> Layout:
         return self._laid(3, Exact((2 * self.m - 1) * self.w_values))
-
-    @property
-    def _query_follows(self) -> bool:
-        return False
 
     def _level_of_functions(self, probe: str) -> Fraction:
         N = self.answers

@@ -17,7 +17,7 @@ from separatrix.tasks.base.described import Words, ladder
 from separatrix.tasks.base.layout import Layout, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
-from separatrix.tasks.drawing.distinct import distinct, shuffled
+from separatrix.tasks.drawing.distinct import balanced
 
 
 def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generator) -> Tokens:
@@ -254,16 +254,18 @@ class StateRecall(Composition, Task):
         rows = np.arange(batch)
         _, cell, swap, query = self.starts
         tokens = np.empty((batch, self.length), np.int64)
-        memory = tokens[:, : self.n]
-        if self.shift == PLAIN:
-            self._fill(memory, rng)
-        else:
-            memory[:] = rng.integers(self.V, size=memory.shape)
+        plain = self.shift == PLAIN
+        memory = (
+            balanced(batch, self.n, self.V, rng)
+            if plain
+            else rng.integers(self.V, size=(batch, self.n))
+        )
+        tokens[:, : self.n] = memory
         pointers = self._different(batch, rng)
         asked = rng.integers(self.P, size=batch)
         swaps = (
             leading(asked, rng.integers(self.P, size=batch), self.P, self.K, rng)
-            if self.shift == PLAIN
+            if plain
             else rng.integers(self.swaps, size=(batch, self.K))
         )
         tokens[:, self.n : self.n + self.P] = cell + pointers
@@ -271,18 +273,6 @@ class StateRecall(Composition, Task):
         tokens[:, -1] = query + asked
         first = self._traced(swaps, asked)[:, -1]
         return Batch(tokens, memory[rows, pointers[rows, first]])
-
-    def _fill(self, memory: Tokens, rng: np.random.Generator) -> None:
-        """Writes all values as equally often as can be, in uniform order, into `memory` (batch,
-        n); those that stand once more are uniform.
-        """
-        if self.n < self.V:
-            memory[:] = distinct(len(memory), self.n, self.V, rng)
-            return
-        memory[:] = np.arange(self.n) % self.V
-        rng.permuted(memory, axis=1, out=memory)
-        if self.n % self.V:
-            memory[:] = np.take_along_axis(shuffled(len(memory), self.V, rng), memory, axis=1)
 
     def _different(self, batch: int, rng: np.random.Generator) -> Tokens:
         """(batch, P): different uniform cells, one after the other, each named by its number

@@ -162,7 +162,6 @@ class TwoSum(Cancelling):
         return super().layout()._replace(classes=self._classes())
 
     def _classes(self) -> Count:
-        """The count that `words.counted` derives."""
         if self.form == "query":
             return BinomialSum(self.M, min(self.n, self.M))
         t = self.n - 1

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import comb, factorial, sqrt
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Family, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
 
 MOST_THINGS = 6
 """Largest k: the table of all products of two permutations has (k!)^2 entries."""
@@ -249,7 +249,6 @@ class Modular(Task):
         return (self.n + 1) // self.m * self.m
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives."""
         if probe in ("constant", "counts"):
             return Fraction(1) if probe == "counts" else self.chance
         return min(Fraction(1), self.chance + Fraction(self.m - 1, self.numbers))
@@ -324,13 +323,21 @@ class Product(Composition, Task):
     def elements(self) -> Arrangements | None:
         """The elements as permutations, or None where they are numbers that are added."""
 
-    def _laid(self, meaning: str, classes: Exact) -> Layout:
+    def _laid(self, meaning: str, classes: Exact, kept: str) -> Layout:
         """Two runs: one factor is another one; in a group no product stays the same."""
         ids = {meaning: classes.value}
         spelling = self.elements.spelling if self.elements else ""
         runs = TwoRuns.halves(self.n)
         return Layout(
-            self.n, ids, ids, self.n - 1, classes, runs=runs, steps=self.n, spelling=spelling
+            self.n,
+            ids,
+            ids,
+            self.n - 1,
+            classes,
+            runs=runs,
+            steps=self.n,
+            spelling=spelling,
+            grows=(kept, 2),
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -408,11 +415,7 @@ class Permutation(Product):
 
     def layout(self) -> Layout:
         order = Exact(factorial(self.k), f"{self.k}!")
-        return self._laid(f"permutation of {self.k} things", order)
-
-    def family(self) -> Family[Self]:
-        """k stays."""
-        return self._growing(f"k = {self.k}", 2)
+        return self._laid(f"permutation of {self.k} things", order, f"k = {self.k}")
 
     def level(self, probe: str) -> Fraction:
         """Parities tell the sign, and no more: of the groups that S_k has as an image only this
@@ -529,11 +532,7 @@ class Group(Product):
 
     def layout(self) -> Layout:
         order = self.elements.order if self.elements else int(self.G[1:])
-        return self._laid(f"element of {self.G}", Exact(order))
-
-    def family(self) -> Family[Self]:
-        """G stays."""
-        return self._growing(f"G = {self.G}", 2)
+        return self._laid(f"element of {self.G}", Exact(order), f"G = {self.G}")
 
     def level(self, probe: str) -> Fraction:
         """Chance, but for counts: in a commutative group they are all there is (A_3 is C_3), and of
@@ -585,24 +584,18 @@ class Tracked:
 
 def tracked(task: Task) -> Tracked | None:
     """What a task asks to follow; None for a task of another kind."""
-    kind = _KINDS.get(type(task))
-    return None if kind is None else kind(task)
-
-
-def _of_parity(task: Parity) -> Tracked:
-    return _cycles(2, bits=True)
-
-
-def _of_modular(task: Modular) -> Tracked:
-    return _cycles(task.m, bits=True)
-
-
-def _of_permutation(task: Permutation) -> Tracked:
-    return _permutations(task.k, even=False)
-
-
-def _of_group(task: Group) -> Tracked:
-    return _permutations(task.degree, even=True) if task.degree else _cycles(task.vocabulary)
+    match task:
+        case Parity():
+            return _cycles(2, bits=True)
+        case Modular():
+            return _cycles(task.m, bits=True)
+        case Permutation():
+            return _permutations(task.k, even=False)
+        case Group():
+            even = task.degree
+            return _permutations(even, even=True) if even else _cycles(task.vocabulary)
+        case _:
+            return None
 
 
 def _permutations(k: int, *, even: bool) -> Tracked:
@@ -658,12 +651,3 @@ def _prime_powers(m: int) -> list[int]:
             found.append(power)
         p += 1
     return [*found, m] if m > 1 else found
-
-
-_KINDS: dict[type[Task], Callable[[Any], Tracked]] = {
-    Parity: _of_parity,
-    Modular: _of_modular,
-    Permutation: _of_permutation,
-    Group: _of_group,
-}
-"""Tasks of state tracking."""

@@ -59,6 +59,7 @@ def describe(name: str) -> list[tuple[str, str]]:
     shifts = (f"{shift}: {text}" for shift, text in cls.shifts.items())
     sizes = [_size(parse_any_task(text)) for text in (grid(name) if cls.grid else ())]
     called = [f"{name}:{one} is {size}" for one, size in presets(cls.grid or ("",)).items() if size]
+    places = "several tokens" if cls.several else "the last token"
     parts = [
         (f"{name}: {cls.title}", words.definition),
         (
@@ -67,7 +68,7 @@ def describe(name: str) -> list[tuple[str, str]]:
         ),
         ("composition tasks", ", ".join(_with_chains()) if cls is Thought else ""),
         ("drawn", words.drawn),
-        ("answers", cls.due),
+        ("answers", cls.due or f"due after {places}; the loss is taken there"),
         ("prefix classes", words.counted),
         ("shifts (shift=...)", "\n".join(shifts)),
         ("from easy to hard", "\n".join(sizes)),

@@ -6,14 +6,7 @@ from __future__ import annotations
 
 from separatrix.tasks import AUDITED
 from separatrix.tasks.audits.rows import BOUND, Audit, Row, legend, outcome, table
-from separatrix.tasks.audits.run import (
-    MOST_ANSWERS,
-    accuracies,
-    audit,
-    audit_texts,
-    beyond,
-    measure,
-)
+from separatrix.tasks.audits.run import MOST_ANSWERS, accuracies, audit, audit_texts
 
 __all__ = [
     "AUDITED",
@@ -24,9 +17,7 @@ __all__ = [
     "accuracies",
     "audit",
     "audit_texts",
-    "beyond",
     "legend",
-    "measure",
     "outcome",
     "table",
 ]

@@ -142,7 +142,6 @@ def _poisson(mean: float, most: int) -> Floats:
 
 Finding = Literal["within", "above", "leak"]
 Test = Literal["accuracy", "correlation", "chi-square", "most frequent"]
-__all__ = ["BOUND", "Audit", "Finding", "Row", "Test"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,7 @@ from separatrix.tasks.audits.rows import (
 from separatrix.tasks.audits.shortcuts import shortcut
 from separatrix.tasks.base.described import name_of
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.drawing.distinct import one_of
 from separatrix.tasks.measured import stated
 from separatrix.tasks.text import TEXT_TASKS, TextItem, TextTask
 from separatrix.tasks.text.names import names
@@ -90,8 +91,7 @@ def of_tokens(task: Task) -> Subject:
         tokens, targets = task.sample(instances, rng)
         if not task.several:
             return Prompts(tokens, tokens, task.vocabulary), targets
-        # the largest of equally distributed numbers is at each place due equally often
-        places = np.where(targets != NO_ANSWER, rng.random(targets.shape), -1.0).argmax(axis=1)
+        places = one_of(targets != NO_ANSWER, rng)
         return cut(tokens, places, nothing=task.vocabulary), targets[np.arange(instances), places]
 
     return Subject(

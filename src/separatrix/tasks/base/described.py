@@ -16,8 +16,6 @@ from typing import Any, ClassVar, Self
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
 
-__all__ = ["add_sizes", "check_names", "name_of", "read_sizes", "require", "shown"]
-
 _MOST_DIGITS = 128
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 
@@ -246,7 +244,8 @@ class Described(ABC):
     """What an answer is called in a question."""
     several: ClassVar[bool] = False
     """Whether answers are due at several places."""
-    due: ClassVar[str] = "due after the last token; the loss is taken there"
+    due: ClassVar[str] = ""
+    """Where answers are due, where it is neither the last token nor several."""
     thoughts: ClassVar[tuple[str, ...]] = ()
     """The ways in which a chain of thought writes the steps: the values of `thought=...`."""
     shifts: ClassVar[dict[str, str]] = {}

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, isqrt
+from math import comb, factorial, isqrt
+
+from flint import fmpq, fmpq_poly, fmpz_poly
 
 from separatrix.tasks.base.described import require
 
@@ -67,23 +69,9 @@ def _one_value_above(n: int, V: int) -> list[int]:
 
 
 def _at_most(n: int, V: int, k: int) -> int:
-    """Functions [n] -> [V] that take no value more than k times.
-
-    N(V, m + 1) = V N(V, m) - V binom(m, k) N(V - 1, m - k). Of the V ways to go on, those are lost
-    that take a value for the (k+1)-st time.
-    """
-    choices = [0] * k + [1] + [0] * (n - k)  # binom(m, k)
-    for m in range(k, n):
-        choices[m + 1] = choices[m] * (m + 1) // (m + 1 - k)
-    below = [1] + [0] * n  # of no values; where n ends the loop instead, it is never asked
-    for fewer in range(min(V - 1, n // (k + 1)), -1, -1):
-        values = V - fewer
-        # the next row asks for N(V - 1, m - k) only: this one ends k + 1 places before it
-        row = [1]
-        for m in range(n - fewer * (k + 1)):
-            row.append(values * (row[m] - (choices[m] * below[m - k] if m >= k else 0)))
-        below = row
-    return below[n]
+    """Functions [n] -> [V] that take no value more than k times: n! [x^n] of (sum x^j/j!)^V."""
+    once = fmpq_poly([fmpq(1, factorial(j)) for j in range(k + 1)])
+    return int((once.pow_trunc(V, n + 1)[n] * factorial(n)).p)
 
 
 @lru_cache(maxsize=64)
@@ -141,25 +129,7 @@ def share_of_those_pointed_to(n: int, V: int, P: int) -> Fraction:
         usual, larger = (
             [comb(cells, j) for j in range(min(most, cells) + 1)] for cells in (each, each + 1)
         )
-        fewer += _times(_power(usual, V - more, P), _power(larger, more, P), P)[P]
+        few, many = fmpz_poly(usual), fmpz_poly(larger)
+        product = few.pow_trunc(V - more, P + 1).mul_low(many.pow_trunc(more, P + 1), P + 1)
+        fewer += int(product[P])
     return Fraction(P * every - fewer, P * every)
-
-
-def _power(base: list[int], exponent: int, degree: int) -> list[int]:
-    """A power of a polynomial, up to x^degree."""
-    result = [1]
-    while exponent:
-        if exponent % 2:
-            result = _times(result, base, degree)
-        base = _times(base, base, degree)
-        exponent //= 2
-    return result
-
-
-def _times(one: list[int], other: list[int], degree: int) -> list[int]:
-    """A product of two polynomials, up to x^degree."""
-    result = [0] * (degree + 1)
-    for i, a in enumerate(one):
-        for j, b in enumerate(other[: degree + 1 - i]):
-            result[i + j] += a * b
-    return result

@@ -90,17 +90,6 @@ def _move(counter: np.random.BitGenerator, steps: int) -> None:
     counter.advance(steps % (1 << 128))  # type: ignore[attr-defined]
 
 
-__all__ = [
-    "LARGEST_SIZE",
-    "NO_ANSWER",
-    "PLAIN",
-    "Batch",
-    "Composition",
-    "Family",
-    "Task",
-    "Tokens",
-]
-
 Tokens = Ints
 NO_ANSWER = -1
 """Target of a place where no answer is due."""

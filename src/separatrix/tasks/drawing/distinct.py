@@ -332,8 +332,14 @@ def other(number: int, values: int) -> Fraction:
     return max(Fraction(1, values), Fraction(min(most, number - 1), max(1, number - 1)))
 
 
-def spread(batch: int, number: int, values: int, rng: np.random.Generator) -> Tokens:
-    """Shape (batch, number): exchangeable values of [values], as many different ones as can be."""
+def spread(
+    batch: int, number: int, values: int, rng: np.random.Generator, *, shift: str = ""
+) -> Tokens:
+    """Shape (batch, number): exchangeable values of [values], as many different ones as can be;
+    `independent` ones under a shift of values.
+    """
+    if shift in ("zipf", "few"):
+        return independent(batch, number, values, shift, rng)
     if number < values:
         return distinct(batch, number, values, rng)
     every = np.broadcast_to(np.arange(values), (batch, values))

@@ -16,6 +16,7 @@ from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks import NO_ANSWER, Task
 from separatrix.tasks.base.described import wrapped
 from separatrix.tasks.base.task import Batch
+from separatrix.tasks.drawing.distinct import one_of
 from separatrix.tasks.exports.replies import Shape
 from separatrix.tasks.labels import IGNORED, LABELS, label_vocabulary, token_labels
 from separatrix.tasks.text import TextItem, TextTask
@@ -307,7 +308,7 @@ class TokenSource(Source[Task]):
         keys: list[tuple[bytes, ...]] = [(key_of(row),) for row in tokens]
         if self._places:
             due = targets != NO_ANSWER
-            ends = np.where(due, rng.random(due.shape), -1.0).argmax(axis=1)
+            ends = one_of(due, rng)
             answers = targets[np.arange(batch), ends]
             # neither a row nor a question about another row may come twice
             keys = [

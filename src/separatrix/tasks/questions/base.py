@@ -33,7 +33,6 @@ class Questions(Task):
     """The sizes that are not those of `task`."""
     own_usage: ClassVar[str] = "queries=all|k"
     several: ClassVar[bool] = True
-    due: ClassVar[str] = "due after several tokens; the loss is taken there"
 
     task: Task
     queries: int | str = ALL

@@ -81,7 +81,6 @@ class Hops(Questions):
         return self.task.prompts()
 
     def level(self, probe: str) -> Fraction:
-        """As `words.drawn` derives."""
         V = self.task.V
         k = self.task.k
         unseen = Fraction(1, V) + Fraction(1, V * (V - 2))

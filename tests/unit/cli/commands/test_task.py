@@ -11,7 +11,7 @@ import pytest
 
 from separatrix.cli.main import run
 from separatrix.tasks import TASKS, parse_any_task, parse_task
-from separatrix.tasks.audits import beyond, measure
+from separatrix.tasks.audits.run import beyond, measure
 from separatrix.tasks.measured import measured
 from separatrix.tasks.text import TEXT_TASKS
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from separatrix.core.numbers.lazy import np
+from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks import Copying
 from separatrix.tasks.audits.shortcuts.views import one_by_one
 from separatrix.tasks.base.task import Tokens
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 _NONE = -1
 
 
+def _latest(found: Bools, values: Tokens) -> Tokens:
+    """The value at the latest place found of each row, none where there is none."""
+    place = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
+    return np.where(found.any(axis=1), values[np.arange(len(found)), place], _NONE)
+
+
 @one_by_one
 def bits(task: Neighbour, tokens: Tokens) -> Tokens:
     """Labels of the latest string that has the b lowest bits of the query, or the b highest, for
@@ -35,13 +41,8 @@ def bits(task: Neighbour, tokens: Tokens) -> Tokens:
     labels = tokens[:, 1::2]
     differing = tokens[:, 0:-1:2] ^ tokens[:, -1:]
     rows = np.arange(len(tokens))
-
-    def latest(found: Tokens) -> Tokens:
-        place = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
-        return np.where(found[rows, place] > 0, labels[rows, place], _NONE)
-
     exact = [
-        latest((differing & mask == 0).astype(np.int64))
+        _latest(differing & mask == 0, labels)
         for number in range(1, task.d)
         for mask in ((1 << number) - 1, ((1 << number) - 1) << (task.d - number))
     ]
@@ -110,13 +111,11 @@ def near_misses(task: CGram, tokens: Tokens) -> Tokens:
     windows = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], c, axis=1)
     same = windows == tokens[:, None, -c:]
     behind = tokens[:, c:]
-    rows = np.arange(len(tokens))
     columns = []
     for place in range(c):
         others = np.delete(same, place, axis=2).all(axis=2)
         for found in (others, others & ~same[:, :, place]):
-            latest = found.shape[1] - 1 - found[:, ::-1].argmax(axis=1)
-            columns.append(np.where(found.any(axis=1), behind[rows, latest], _NONE))
+            columns.append(_latest(found, behind))
     return np.column_stack(columns)
 
 

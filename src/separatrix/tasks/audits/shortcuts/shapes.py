@@ -15,7 +15,15 @@ from separatrix.tasks.drawing.classes_modulo import SMALL_MODULI
 from separatrix.tasks.istree import groups
 
 if TYPE_CHECKING:
-    from separatrix.tasks import Disjointness, Equality, Permutation
+    from separatrix.tasks import (
+        Disjointness,
+        Dyck,
+        Equality,
+        IsTree,
+        Permutation,
+        ThreeSum,
+        TwoSum,
+    )
 
 
 _MOST_MODULUS = 16
@@ -138,10 +146,6 @@ def _bag(codes: Tokens) -> Tokens:
     return np.bincount(cells.ravel(), minlength=width * len(codes)).reshape(len(codes), width)
 
 
-if TYPE_CHECKING:
-    from separatrix.tasks import ThreeSum, TwoSum
-
-
 _MORE_MODULI = 40
 
 
@@ -216,10 +220,6 @@ def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
         columns.append(new)
     columns.append(tokens.sum(axis=1) % task.M)
     return np.column_stack(columns)
-
-
-if TYPE_CHECKING:
-    from separatrix.tasks import Dyck
 
 
 @together
@@ -297,9 +297,6 @@ def counters(task: Dyck, tokens: Tokens) -> Tokens:
     ]
     return np.column_stack(columns).astype(np.int64)
 
-
-if TYPE_CHECKING:
-    from separatrix.tasks import IsTree
 
 SMALL = 5
 """Vertices of the largest cycle and the largest group that a short look shows as a whole."""
