@@ -21,8 +21,11 @@ from typing import Any, NamedTuple, Self
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Power
 from separatrix.core.numbers.lazy import Ints, np
-from separatrix.tasks.base.described import PLAIN, Described, require
-from separatrix.tasks.base.layout import LARGEST_SIZE, Facts, Family, Layout, Table, TwoRuns, ranges
+from separatrix.tasks.base.described import PLAIN as PLAIN
+from separatrix.tasks.base.described import Described, require
+from separatrix.tasks.base.layout import LARGEST_SIZE as LARGEST_SIZE
+from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns, ranges
+from separatrix.tasks.base.layout import Family as Family
 
 MOST_ROWS = 256
 """Rows of a block, at most."""
