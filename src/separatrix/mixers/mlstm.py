@@ -23,6 +23,7 @@ from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Shapes, State, join_chunks, split_chunks, wide
 from separatrix.mixers.base.recurrent import Recurrence, RecurrentMixer, Terms, divide, per_head
 from separatrix.mixers.base.tensors import Keys, PerToken, Tokens, Values
+from separatrix.mixers.ops.decay import carry
 from separatrix.stacks.mechanisms import MLSTM
 
 FORGET = (3.0, 6.0)
@@ -127,11 +128,6 @@ def chunked(q: Keys, k: Keys, v: Values, log_f: PerToken, log_g: PerToken, *, ch
     end = total[:, :, :, -1:]
     # both exponents are at most 0: `after` is at least best at the end, and end + start
     added = ((end - total + log_g - after).exp() * k).transpose(-1, -2) @ v
-    kept = (end + start - after).exp()
-    state = torch.zeros_like(added[:, :, 0])
-    states = []
-    for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
-        states.append(state)
-        state = keep * state + add
-    y = y + (total + start - m).exp() * (q @ torch.stack(states, 2))
+    states, _ = carry((end + start - after).exp(), added)
+    y = y + (total + start - m).exp() * (q @ states)
     return join_chunks(divided(y[..., :-1], y[..., -1:], m), tokens)

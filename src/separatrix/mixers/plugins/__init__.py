@@ -18,7 +18,7 @@ from separatrix.core.errors import SpecError
 from separatrix.mixers import MIXERS
 from separatrix.mixers.plugins.mechanism import DEFAULT_WIDTH, OwnMechanism, OwnMixer
 from separatrix.mixers.plugins.probe import lacks
-from separatrix.stacks.mechanisms import LARGEST_SIZE, MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms import LARGEST_SIZE, MECHANISMS
 from separatrix.stacks.mechanisms.base import flag, integer, positions_field
 
 __all__ = ["OwnMechanism", "OwnMixer", "own_mechanism", "register_mechanism"]
@@ -29,26 +29,12 @@ name.
 """
 
 
-_OWN = (
-    "maker",
-    "origin",
-    "declaration",
-    "operations",
-    "declares",
-    "declared",
-    "numbers",
-    "build",
-    "width",
-    "shared",
-    "state_format",
-    "positions",
-    # settings of check-mechanism
-    "model_width",
-    "tolerance",
-    "budget",
+_OWN = {"maker", "shared", "state_format", "positions"}
+_SETTINGS = {"model_width", "tolerance", "budget"}
+"""Of check-mechanism."""
+TAKEN = tuple(
+    sorted(_OWN | _SETTINGS | {name for name in dir(OwnMechanism) if not name.startswith("_")})
 )
-"""Parts of every registered mechanism, beside those of `Mechanism`."""
-TAKEN = tuple(sorted({*_OWN, *(name for name in dir(Mechanism) if not name.startswith("_"))}))
 """Names that no size may have: parts of every mechanism (docs/own-mixer.md lists them)."""
 
 
@@ -149,7 +135,7 @@ def sizes_of(maker: Callable[..., Any], label: str) -> dict[str, Any]:
             f"{of} is {default} by default; sizes go from 0 to 10^12",
         )
         refuse(
-            hasattr(Mechanism, name) or name in TAKEN,
+            hasattr(OwnMechanism, name) or name in TAKEN,
             f"{of} has the name of a part of every mechanism; rename it. Taken: {', '.join(TAKEN)}",
         )
     return {size.name: size.default for size in every}
