@@ -107,10 +107,11 @@ def model(text: str, *, right: bool, shots: int) -> Any:
                 f" {solve(text, questions(text, request.args[0], shots)[-1])[1]}"
                 for request in requests
             ]
-            return [
-                (float((answer == request.args[1]) == right), False)
+            found = [
+                (answer == request.args[1]) == right
                 for answer, request in zip(answers, requests, strict=True)
             ]
+            return [(float(each), each) for each in found]
 
         def loglikelihood_rolling(self, requests: list[Any], **_: Any) -> list[float]:
             raise NotImplementedError
@@ -206,6 +207,45 @@ def test_chat_replies_are_read_in_the_harness(tmp_path: Path) -> None:
         assert run(tmp_path / "a", names, Chat(shape), 0) == dict.fromkeys(names, score), shape
 
 
+@pytest.mark.parametrize(
+    ("text", "kept", "share"),
+    [
+        ("needles:length=120,keys=4,values=2", 1, 1 / 2),
+        ("needles:length=120,keys=6,queries=2", 1, 1 / 2),
+        ("variables:length=120,chains=4,hops=2", 2, 2 / 3),
+        ("variables:length=120,chains=4,hops=2", 3, 1.0),
+    ],
+)
+@pytest.mark.usefixtures("alone")
+def test_a_part_of_several_names_has_its_share(
+    tmp_path: Path, text: str, kept: int, share: float
+) -> None:
+    """The first names of the answer alone: no exact match, and their share."""
+    import lm_eval
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
+
+    class Part(LM):
+        def loglikelihood(self, requests: list[Any], **_: Any) -> list[tuple[float, bool]]:
+            raise NotImplementedError
+
+        loglikelihood_rolling: Any = loglikelihood
+
+        def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
+            answers = [
+                solve(text, questions(text, request.args[0], 0)[-1])[1] for request in requests
+            ]
+            return [f" {', '.join(answer.split(', ')[:kept])}" for answer in answers]
+
+    name = min(exported(tmp_path / "a", text), key=len)
+    manager = TaskManager(include_path=str(tmp_path / "a"), include_defaults=False)
+    evaluate: Any = lm_eval.simple_evaluate
+    done = evaluate(Part(), tasks=[name], task_manager=manager, num_fewshot=0, bootstrap_iters=0)
+    found = done["results"][name]
+    assert found["credit,answer"] == pytest.approx(share)
+    assert found["exact_match,answer"] == float(share == 1)
+
+
 def tiny_model(folder: Path) -> None:
     """A GPT-2 of some ten thousand random weights and a tokenizer of whole words."""
     import torch
@@ -256,7 +296,11 @@ def test_what_does_not_fit_a_model_stops_before_the_first_question(
         out=tmp_path / "a",
         splits={"train": 80, "validation": 0, "test": 3},
     )
-    name = next(path.stem for path in (tmp_path / "a").glob("*.yaml") if "chat" not in path.stem)
+    name = next(
+        path.stem
+        for path in (tmp_path / "a").glob("*.yaml")
+        if not path.stem.endswith(("_chat", "_logprob"))
+    )
     manager = TaskManager(
         include_path=str(tmp_path / "a"),
         include_defaults=False,
@@ -307,7 +351,7 @@ def test_a_random_model_through_the_command_line_of_the_harness(tmp_path: Path) 
         "--include_path",
         str(tmp_path / "tasks"),
         "--tasks",
-        "separatrix,separatrix_cot",
+        "separatrix,separatrix_cot,separatrix_logprob",
         "--num_fewshot",
         "1",
         "--device",

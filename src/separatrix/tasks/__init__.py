@@ -199,7 +199,6 @@ def usage(name: str) -> str:
 
 
 def _kind(name: str, sizes: dict[str, Any]) -> type[Task]:
-    """The class of a task text; takes "order" out of the sizes of a seqcomp."""
     order = sizes.pop("order", "backward") if name == SeqComp.name else "backward"
     if order not in ("backward", "forward"):
         raise SpecError(

@@ -121,7 +121,6 @@ class Copying(Task):
         return self._laid(strings, lengths)
 
     def _laid(self, strings: Tokens, lengths: Tokens) -> Batch:
-        """Prompts and targets of strings (batch, n), of which the first values count."""
         shape = (len(strings), self.length)
         place = np.arange(self.length)
         m = lengths[:, None]

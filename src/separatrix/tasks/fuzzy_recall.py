@@ -105,7 +105,6 @@ class FuzzyRecall(Task):
 
     @property
     def _least_key(self) -> int:
-        """The smallest a with keys enough."""
         keys = itertools.accumulate(self.K**length for length in itertools.count(1))
         return next(a for a, number in enumerate(keys, 1) if number >= self.n)
 

@@ -112,7 +112,6 @@ def _exchanges(
 
 
 def _above(parents: Tokens, rows: Tokens, top: Tokens, vertex: Tokens) -> Bools:
-    """Whether `top` is an ancestor of `vertex` in the tree of each row."""
     found = np.zeros(len(top), bool)
     left = np.arange(len(top))
     while len(left):

@@ -115,7 +115,6 @@ def with_end(
 
 
 def _put(block: Tokens, letter: Tokens, place: Tokens) -> None:
-    """Exchanges, in place, the letter with the one that stands at `place`."""
     rows = np.arange(len(block))
     old = (block == letter[:, None]).argmax(axis=1)
     block[rows, old] = block[rows, place]

@@ -111,7 +111,6 @@ class Majority(Task):
         return self._of_three() if probe == "last tokens" else self.chance
 
     def _of_three(self) -> Fraction:
-        """Accuracy of the most frequent of three tokens."""
         T = self.least
         rest = self.n - self.least
         each, more = divmod(rest, self.k - 1)

@@ -269,7 +269,6 @@ class MQAR(Task):
 
 
 def _power(task: str, value: Any) -> float:
-    """`value` as a float in (0, 16], or SizeError."""
     try:
         number = float(value)
     # OverflowError: an integer beyond all floats

@@ -273,7 +273,6 @@ class Neighbour(Task):
         )
 
     def _nearest(self, strings: Tokens, labels: Tokens, query: Tokens) -> tuple[Tokens, Tokens]:
-        """The smallest and the largest label of the strings nearest to the query."""
         distance = np.bitwise_count(strings ^ query[:, None])
         nearest = distance == distance.min(axis=1, keepdims=True)
         return np.where(nearest, labels, self.V).min(axis=1), np.where(nearest, labels, -1).max(
@@ -327,7 +326,6 @@ def _first_by_bits(n: int, d: int, r: int) -> Fraction:
 
 
 def _least_bits(n: int) -> int:
-    """The smallest d with room for n strings of which any two differ in three bits."""
     return next(
         d
         for d in range(_LEAST_DRAWN, 2 * MOST_BITS)

@@ -205,7 +205,6 @@ class QSA(Task):
         return slots
 
     def _any_sets(self, number: int, rng: np.random.Generator) -> Tokens:
-        """Shape (number, q), without a look at the values."""
         if self.shift == "local":
             return rng.integers(self.n - self.q + 1, size=(number, 1)) + np.arange(self.q)
         if self.shift == "average":

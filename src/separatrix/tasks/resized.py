@@ -81,7 +81,6 @@ def _differing(
 
 
 def _read(task: Task, text: str) -> dict[str, Any]:
-    """The sizes a text names, each a whole number; a shift is a word."""
     if len(text) > _LONGEST_TEXT:
         raise SpecError(
             f"'{text[:40]}...' has {len(text):,} letters; sizes take no more than 1,000"
@@ -99,7 +98,6 @@ def _read(task: Task, text: str) -> dict[str, Any]:
 
 
 def _remedy(task: Task, sizes: Mapping[str, Any]) -> str:
-    """What to change so that it can be read, where one size is enough."""
     for name in sizes:
         kept = {size: value for size, value in sizes.items() if size != name}
         if kept and name in task.sizes() and _reads(task, kept):
@@ -188,7 +186,6 @@ def read_longer(task: Task, texts: Sequence[str], trained: int) -> tuple[Resized
 
 
 def _asked(task: Task) -> dict[str, object]:
-    """What a task says of its questions beside its sizes."""
     own = task.own if isinstance(task, Questions) else ()
     return {name: value for name, value in task.sizes().items() if name in own}
 

@@ -326,7 +326,6 @@ class Functions(Composition, Task):
         return Batch(tokens, i)
 
     def _function(self, batch: int, values: int, rng: np.random.Generator) -> Tokens:
-        """(batch, values): functions [values] -> [values]."""
         shape = (batch, values)
         match self.shift:
             case "zipf":

@@ -80,7 +80,6 @@ def partners(P: int) -> Tokens:
 
 
 def _ids(P: int) -> Tokens:
-    """(P, P): the number of the swap of two pointers."""
     ids = np.zeros((P, P), np.int64)
     one, two = np.triu_indices(P, 1)
     ids[one, two] = ids[two, one] = np.arange(len(one))
@@ -88,7 +87,6 @@ def _ids(P: int) -> Tokens:
 
 
 def _other(one: Tokens, two: Tokens, P: int, rng: np.random.Generator) -> Tokens:
-    """A uniform pointer that is neither of these, which differ."""
     third = rng.integers(P - 2, size=len(one))
     third += third >= np.minimum(one, two)
     return third + (third >= np.maximum(one, two))

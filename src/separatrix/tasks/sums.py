@@ -279,7 +279,6 @@ class TwoSum(Cancelling):
         return self.M - negative, negative, other
 
     def _drawn(self, values: int, holes: Tokens, n: int, rng: np.random.Generator) -> Tokens:
-        """Shape (batch, n): of [values] without the row's holes, uniform or as the shift says."""
         if self.shift == PLAIN:
             return avoiding(values, holes, n, rng)
         kept = min(n, 4) if self.shift == "few" else n

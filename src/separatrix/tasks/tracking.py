@@ -639,7 +639,6 @@ def _cycles(m: int, *, bits: bool = False) -> Tracked:
 
 
 def _prime_powers(m: int) -> list[int]:
-    """Powers of different primes whose product is m."""
     found: list[int] = []
     p = 2
     while p * p <= m and p <= _LARGEST_PRIME:

@@ -134,7 +134,6 @@ def _picked(favoured: float, other: float, answers: int) -> float:
 
 
 def _poisson(mean: float, most: int) -> Floats:
-    """The probabilities of 0, ..., most."""
     counts = np.arange(most + 1)
     logs = np.cumsum(np.log(np.maximum(counts, 1)))
     return np.exp(counts * log(max(mean, _TINY)) - mean - logs)
@@ -263,7 +262,6 @@ def table(audit: Audit) -> str:
 
 
 def _power(audit: Audit) -> str:
-    """The smallest leaks found nine times of ten, as accuracy gained."""
     gains = ", ".join(f"{audit.smallest_leak(values):.3f} by {values}" for values in SPREADS)
     return f"finds 9 times of 10 a gain of {gains} values of a known token"
 

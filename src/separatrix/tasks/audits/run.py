@@ -271,7 +271,6 @@ def tried(
 def _probed(
     name: str, task: Subject, prompts: Prompts, targets: Tokens, fitted: int, drawn: int
 ) -> Row:
-    """The row of one probe."""
     judged = targets[fitted:]
     level = task.level(name)
     probe = PROBE[name] if name in PROBE else task.shortcuts[name]

@@ -311,7 +311,6 @@ class Described(ABC):
         return self.spec
 
     def _batch(self, batch: int) -> int:
-        """`batch`, or SizeError when it is no positive integer or asks for too much at once."""
         if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
             raise SizeError(f"{self.spec}: batch is {batch!r}; it must be an integer of at least 1")
         what, bits = self.made_of

@@ -369,7 +369,6 @@ class Task(Described):
         self._check_shift(getattr(self, "shift", PLAIN))
 
     def _check_shift(self, shift: str) -> None:
-        """Raises UnknownNameError for a shift that this kind of task does not have."""
         if not isinstance(shift, str) or (shift != PLAIN and shift not in self.shifts):
             raise UnknownNameError.of(f"shift of {self.name}", str(shift), (PLAIN, *self.shifts))
 
@@ -380,14 +379,12 @@ class Task(Described):
             raise SizeError(f"{self.spec}: {what} holds {bad}; it must lie in [{low}, {high})")
 
     def _are(self, meaning: str, **parts: Tokens) -> None:
-        """Raises SizeError when a token of a part, by its name, is no id of that meaning."""
         ids = self.token_ids[meaning]
         for what, part in parts.items():
             self._within(part, what.replace("_", " "), ids.start, ids.stop)
 
 
 def _sampled(task: Task, batch: int, rng: np.random.Generator) -> Batch:
-    """The next `batch` rows of the blocks that `rng` goes through."""
     shape = (batch, task.length)
     tokens = np.empty(shape, np.int64)
     targets = np.empty(shape if task.several else shape[:1], np.int64)

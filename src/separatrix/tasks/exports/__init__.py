@@ -133,7 +133,6 @@ def _source(task: Task | TextTask, format: str, labels: bool) -> Source[Any]:
 
 
 def _rows(format: Format, given: Mapping[str, int]) -> dict[str, int]:
-    """Rows of every split that has any, in the order of SPLITS."""
     for name, count in given.items():
         if name not in SPLITS:
             raise UnknownNameError.of("split", str(name), SPLITS)

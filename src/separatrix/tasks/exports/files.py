@@ -131,7 +131,6 @@ def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
 
 
 def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    """The card's YAML: what the hub shows, and where the splits are."""
     integer = _integer(job)
     rows = job.rows
     features = []

@@ -101,9 +101,23 @@ def rows(path):
 def answers(resps, docs):
     """What every reply answers, as the rows write it; nothing where that is not clear."""
     return [
-        [read(reply, SHAPE, doc.get("choices") or ()) or "" for reply in written]
+        [answer(reply, doc.get("choices") or ()) for reply in written]
         for written, doc in zip(resps, docs)
     ]
+
+
+def answer(reply, choices):
+    """Where several names are asked for, fewer of them too: part of the answer."""
+    sizes = range(SHAPE.size, 0, -1) if SHAPE.kind == "names" else (SHAPE.size,)
+    read_as = (read(reply, SHAPE._replace(size=size), choices) for size in sizes)
+    return next(filter(None, read_as), "")
+
+
+def credit(references, predictions):
+    """The share of the names asked for that a reply has, where order counts in their places."""
+    right, said = (text.split(", ") for text in (references[0], predictions[0]))
+    found = [a == b for a, b in zip(right, said)] if SHAPE.ordered else set(right) & set(said)
+    return (sum(found) if SHAPE.ordered else len(found)) / len(right)
 '''
 _IMPORTS = """from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +132,7 @@ _SHOTS = 4
 """Solved questions that a reader is advised to show."""
 
 _MEANT = {
+    "_logprob": ": the log-probability of the right answer, as its perplexity",
     "_cot": ": the steps are written first",
     "_chat": (
         f": for chat models (`--apply_chat_template`), with room for {_CHAT_TOKENS:,} tokens of"
@@ -183,6 +198,7 @@ def _variants(job: Job) -> dict[str, dict[str, Any]]:
             f"{name}_chat": _chat(job),
         }
     direct = {name: _chosen(job) if job.source.choices else _generated(job)}
+    direct[f"{name}_logprob"] = _weighed(job)
     chat = {f"{name}_chat": _chat(job)}
     if all(column.name != "steps" for column in job.source.columns):
         return direct | chat
@@ -207,6 +223,7 @@ def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
         "test_split": "test",
         **({} if shown is None else {"fewshot_split": shown}),
         "fewshot_config": {"sampler": Function("rows.Shots")} | config.pop("fewshot_config", {}),
+        **_credited(job, config),
         "metadata": {
             "version": 1.0,
             "spec": task.spec,
@@ -216,6 +233,18 @@ def _common(job: Job, name: str, config: dict[str, Any]) -> dict[str, Any]:
             "separatrix": package_version(),
         },
     }
+
+
+def _credited(job: Job, config: dict[str, Any]) -> dict[str, Any]:
+    """Credit for a part of several names, where an answer is written."""
+    if (
+        job.source.shape.kind != "names"
+        or job.source.shape.size == 1
+        or "filter_list" not in config
+    ):
+        return {}
+    more = {"metric": Function("rows.credit"), "aggregation": "mean", "higher_is_better": True}
+    return {"metric_list": [*config.pop("metric_list"), more]}
 
 
 def _literal(text: str) -> str:
@@ -230,6 +259,21 @@ def _chosen(job: Job) -> dict[str, Any]:
         "doc_to_target": "answer",
         "doc_to_choice": job.source.choices,
         "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
+    }
+
+
+def _weighed(job: Job) -> dict[str, Any]:
+    return {
+        "output_type": "loglikelihood",
+        "description": _literal(description(job.source, steps=False)),
+        "doc_to_text": "prompt",
+        # the harness puts no space between a question and what it weighs
+        "doc_to_target": " {{answer}}",
+        "fewshot_config": {"doc_to_target": "{{answer}}"},
+        "metric_list": [
+            {"metric": "perplexity", "aggregation": "perplexity", "higher_is_better": False},
+            {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
+        ],
     }
 
 
@@ -256,7 +300,6 @@ def _generated(job: Job) -> dict[str, Any]:
 
 
 def _question(instead: str) -> str:
-    """A question with another sentence in place of its last line, the cue for an answer alone."""
     return f"{{{{prompt.rpartition('\\n')[0]}}}}\n{instead}"
 
 
@@ -297,5 +340,6 @@ with lm-evaluation-harness 0.4.11 or later; DIR is the path of this folder. Task
 {tasks}
 
 {first}`--tasks separatrix` runs the tasks of all folders given, `separatrix_cot` those that write
-the steps first, `separatrix_chat` those for chat models. What does not fit the context of a model
+the steps first, `separatrix_chat` those for chat models, `separatrix_logprob` the log-probability
+of the right answer. What does not fit the context of a model
 of transformers stops before the first question. {_COMPARE}"""

@@ -179,7 +179,6 @@ class Job:
         )
 
     def _smaller(self, rows: int) -> Job:
-        """The same splits, in about the same ratio, with `rows` rows in all."""
         # sums are rounded, not parts, so that the parts add up to `rows`
         bounds = np.cumsum([0, *self.splits.values()]) * rows // self.rows
         return Job(

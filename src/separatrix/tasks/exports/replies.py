@@ -83,7 +83,6 @@ def _from_json(text: str) -> str:
 
 
 def _bare(text: str, shape: Shape, choices: Sequence[str]) -> str | None:
-    """The answer, where there is nothing else but markup and signs around it."""
     for pattern, instead in _MARKUP:
         text = pattern.sub(instead, text)
     text = text.strip(" \t\n\"'.,;:!()[]{}<>|\\&—–")

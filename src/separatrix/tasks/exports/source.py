@@ -127,7 +127,6 @@ class Worder:
 
 
 def _brackets(task: Task) -> bool:
-    """Whether tokens are no numbers, though nothing needs to be said of them."""
     return not task.word(0).isdigit()
 
 

@@ -196,7 +196,6 @@ class Lookups(Questions):
         return np.concatenate((front[:, : self.before], back[:, -1:]), axis=1)
 
     def _joined(self, before: Tokens, asked: Tokens, answers: Tokens) -> Batch:
-        """Prompts of what is asked about, the questions and their answers."""
         none = np.full(before.shape, NO_ANSWER, np.int64)
         return Batch(
             np.concatenate((before, asked), axis=1), np.concatenate((none, answers), axis=1)

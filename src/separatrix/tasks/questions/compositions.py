@@ -98,7 +98,6 @@ class Starts(Questions):
 
     @property
     def _before(self) -> int:
-        """Tokens before the questions: the functions."""
         return self.task.length - 2
 
     def layout(self) -> Layout:

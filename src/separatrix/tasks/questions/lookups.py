@@ -264,7 +264,6 @@ class Sums(Lookups):
         return self._joined(tokens, np.where(labels == 1, one, two), labels)
 
     def _pairs(self, batch: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-        """Both (batch, k): pairs of values that are alike, all of different classes."""
         M = self.task.M
         D = hidden(M)
         size = (batch, self.number)

@@ -239,7 +239,6 @@ class Prefixes(Questions):
         return targets
 
     def _tracked(self, tokens: Tokens) -> Tokens:
-        """The answers of all prefixes, in the shape of `tokens`."""
         if isinstance(self.task, Group | Permutation):
             return self.task.intermediate(tokens)
         return np.cumsum(tokens, axis=1) % self.task.answers

@@ -54,7 +54,6 @@ def filler(words: int, rng: np.random.Generator) -> list[str]:
 
 
 def _lengths(words: int, rng: np.random.Generator) -> list[int]:
-    """Lengths that add up to `words`: uniform ones, then one or two that fit."""
     lengths: list[int] = []
     for length in rng.integers(SHORTEST, _LONGEST + 1, size=words // SHORTEST).tolist():
         if words <= _LONGEST + SHORTEST:

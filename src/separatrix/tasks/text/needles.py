@@ -163,7 +163,6 @@ class Needles(Haystack):
         return [sentence for *_, sentence in self._found(prompt)]
 
     def _found(self, prompt: str) -> list[tuple[str, str, str, str]]:
-        """The needles asked for. Raises SpecError or SizeError for what is no instance."""
         sentences, question = taken_apart(self.spec, prompt, self.length)
         told = facts(self.spec, sentences, {"needle": _NEEDLE})
         of: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)

@@ -130,7 +130,6 @@ def _facts(told: str, wording: _Wording) -> list[Fact]:
 
 
 def _question(question: str, wording: _Wording) -> tuple[tuple[Relation, ...], str]:
-    """The relations that a question follows, and the name it starts from."""
     refused = SpecError(f"'{short(question)}' is no question in the words of {_names(wording)}")
     found = wording.question.match(question)
     if found is None:
@@ -155,7 +154,6 @@ def _question(question: str, wording: _Wording) -> tuple[tuple[Relation, ...], s
 
 
 def _names(wording: _Wording) -> str:
-    """The templates as an error names them."""
     plural = "s" if len(wording.templates) > 1 else ""
     return f"the template{plural} {', '.join(template.name for template in wording.templates)}"
 
@@ -285,7 +283,6 @@ class Told:
                 )
 
     def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
-        """Raises SizeError unless the decoys lead every subject of the hop to another's object."""
         if decoys.keys() != table.keys() or _objects(decoys) != _objects(table):
             raise SizeError(
                 f"{self.spec}: the decoys of hop {hop + 1} do not join its subjects to its objects"
@@ -298,14 +295,12 @@ class Told:
                 )
 
     def _check_onward(self, last: Table, onward: Table) -> None:
-        """Raises SizeError unless one relation leads on from the end of every chain."""
         if len({fact.sentence for fact in onward.values()}) != 1:
             raise SizeError(f"{self.spec}: the ends of chains do not lead on by one relation")
         if left := _objects(last) - onward.keys():
             raise SizeError(f"{self.spec}: no fact leads on from {min(left)}, the end of a chain")
 
     def _check_names(self, tables: list[Table]) -> None:
-        """Raises SizeError unless all things have names of their own."""
         things = {name for table in tables for name in (*table, *_objects(table))}
         if len(things) != names_needed(self.k, self.n, bool(self.decoys)):
             raise SizeError(

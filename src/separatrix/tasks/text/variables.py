@@ -167,7 +167,6 @@ class Variables(Haystack):
 
     @staticmethod
     def _chain(word: str, next_of: dict[str, tuple[str, str]]) -> list[str]:
-        """The sentences that lead from a word to the last of its variables."""
         chain = []
         at = word
         while at in next_of:

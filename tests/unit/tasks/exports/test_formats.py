@@ -291,7 +291,13 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     }
     name = "separatrix_" + re.sub(r"\W+", "_", task.spec)
     chain = {f"{name}_cot"} if isinstance(task, Composition) else set()
-    assert set(found) == {name, f"{name}_chat"} | chain
+    assert set(found) == {name, f"{name}_chat", f"{name}_logprob"} | chain
+    assert {config["tag"][0] for config in found.values()} == {
+        "separatrix" + other.removeprefix(name) for other in found
+    }
+    weighed = found[f"{name}_logprob"]
+    assert weighed["output_type"] == "loglikelihood"
+    assert [each["metric"] for each in weighed["metric_list"]] == ["perplexity", "acc"]
     tags = {other: config["tag"] for other, config in found.items()}
     assert tags == {other: ["separatrix" + other.removeprefix(name)] for other in found}
     direct = found[name]

@@ -249,7 +249,6 @@ def modes(task: Functions, tokens: Tokens) -> Tokens:
 
 
 def _mode(values: Tokens, answers: int) -> Tokens:
-    """The most frequent value of each row, the smallest of several."""
     cells = values + answers * np.arange(len(values))[:, None]
     often = np.bincount(cells.ravel(), minlength=answers * len(values))
     return often.reshape(len(values), answers).argmax(axis=1)

@@ -129,7 +129,6 @@ def parities(task: Permutation, tokens: Tokens) -> Tokens:
 
 
 def _odd(order: tuple[int, ...]) -> int:
-    """1 for an odd permutation: one with an odd number of pairs in the wrong order."""
     return sum(one > other for one, other in combinations(order, 2)) % 2
 
 

@@ -38,8 +38,6 @@ def regressed(fitted: Tokens, targets: Tokens, answers: int, tested: Tokens) -> 
 
 
 def _read_by(*learners: Learner[Tokens]) -> Callable[[View], View]:
-    """Makes a function the shortcut of its name."""
-
     def registered(view: View) -> View:
         VIEWS[view.__name__.replace("_", " ")] = view, learners
         return view
