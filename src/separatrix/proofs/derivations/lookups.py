@@ -263,12 +263,13 @@ class _Scores:
         return gaps
 
 
-def derive_lookup(
+def derive(
+    task: Any,
     model: Model,
-    pairs: Pairs,
-    closest: Callable[[np.random.Generator], Tokens],
-    arithmetic: Arithmetic,
+    arithmetic: Arithmetic = FP32,
     *,
+    pairs: Callable[[Any], Pairs],
+    closest: Callable[[Any, np.random.Generator], Tokens],
     carried: bool,
 ) -> Derived:
     """The proof of one full layer that looks up what is asked for; `carried`: behind a layer that
@@ -276,8 +277,8 @@ def derive_lookup(
     it out.
     """
     *first, last = live_of(model, 1 + carried)
-    taps = exact_taps(model, first[0], pairs.length) if carried else None
-    reading, found, margin = look_up(model, last, pairs, arithmetic, taps=taps)
+    taps = exact_taps(model, first[0], task.length) if carried else None
+    reading, found, margin = look_up(model, last, pairs(task), arithmetic, taps=taps)
     brought = [] if taps is None else [taps.entry("the token before")]
     sizes = {
         **({"carriers": 1} if carried else {}),
@@ -285,7 +286,7 @@ def derive_lookup(
         "head_dim": reading.key_numbers,
         "value_dim": reading.value_numbers,
     }
-    return derived(arithmetic, [*brought, found], margin, sizes, closest)
+    return derived(arithmetic, [*brought, found], margin, sizes, lambda rng: closest(task, rng))
 
 
 def recall_pairs(task: Recall) -> Pairs:
@@ -334,16 +335,6 @@ def recall_asked(task: Recall, tokens: Tokens) -> NDArray[np.bool_]:
     return found
 
 
-def derive_recall(
-    task: Recall, model: Model, arithmetic: Arithmetic = FP32, *, carried: bool
-) -> Derived:
-    """`carried`: behind a layer that brings it the token before."""
-    pairs = recall_pairs(task)
-    return derive_lookup(
-        model, pairs, lambda rng: recall_closest(task, rng), arithmetic, carried=carried
-    )
-
-
 def mqar_pairs(task: MQAR) -> Pairs:
     k = task.num_kv_pairs
     return Pairs(
@@ -384,16 +375,6 @@ def mqar_asked(task: MQAR, tokens: Tokens) -> NDArray[np.bool_]:
     )
 
 
-def derive_mqar(
-    task: MQAR, model: Model, arithmetic: Arithmetic = FP32, *, carried: bool
-) -> Derived:
-    """`carried`: behind a layer that brings it the token before."""
-    pairs = mqar_pairs(task)
-    return derive_lookup(
-        model, pairs, lambda rng: mqar_closest(task, rng), arithmetic, carried=carried
-    )
-
-
 DERIVATIONS = tuple(
     derivation
     for carried, name in ((False, ""), (True, "carried-"))
@@ -401,14 +382,14 @@ DERIVATIONS = tuple(
         Derivation(
             name=f"{name}recall",
             task=Recall,
-            derive=partial(derive_recall, carried=carried),
+            derive=partial(derive, pairs=recall_pairs, closest=recall_closest, carried=carried),
             ids=recall_ids,
             asked=recall_asked,
         ),
         Derivation(
             name=f"{name}mqar",
             task=MQAR,
-            derive=partial(derive_mqar, carried=carried),
+            derive=partial(derive, pairs=mqar_pairs, closest=mqar_closest, carried=carried),
             asked=mqar_asked,
         ),
     )

@@ -75,6 +75,16 @@ def positions_far_away(model: Model) -> None:
         block.get_parameter(f"{name}.weight")[:, own] *= 2.0**-40
 
 
+def tokens_far_away(model: Model) -> None:
+    """The same of the columns of tokens."""
+    own = (model.embed.weight != 0).any(0) & ~(model.position.weight != 0).any(0)
+    assert own.any()
+    model.embed.weight[:, own] *= 2.0**40
+    block = model.blocks[0]
+    for name in ("mixers.0.q", "mixers.0.k", "mixers.0.v", "mlp.up"):
+        block.get_parameter(f"{name}.weight")[:, own] *= 2.0**-40
+
+
 def logits_below_no_answer(model: Model) -> None:
     """Every logit less by 2^21: what is no answer has a larger one."""
     model.head.bias.sub_(2.0**21)
@@ -92,6 +102,7 @@ FORGERIES = [
     ("llama", "eva:n=9,V=5", logits_below_no_answer),
     ("llama", "seqcomp:L=1,m=4", gates_too_small),
     ("gpt2", "eva:n=9,V=5", positions_far_away),
+    ("gpt2", "eva:n=9,V=5", tokens_far_away),
     ("gpt2", "eva:n=9,V=5", logits_below_no_answer),
 ]
 

@@ -15,7 +15,6 @@ A parallel form may take the difference of two sums of log a within a chunk of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,9 +62,6 @@ class Written:
     """Further roundings of each product."""
     assumes: tuple[str, ...] = ()
     """What is assumed of the arithmetic beyond what every proof says."""
-
-
-Terms = Callable[[Stream, Maps], Written]
 
 
 @dataclass(frozen=True)
