@@ -13,7 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
@@ -28,10 +28,8 @@ from separatrix.cli.report.constructions import (
     FORMATS,
     KIND,
     NOTE,
-    Limit,
-    Recorded,
-    Row,
-    read_recorded,
+    cells,
+    recorded,
 )
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
@@ -40,6 +38,7 @@ from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError
 from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import enveloped, to_plain
+from separatrix.core.evidence.typed import typed
 from separatrix.findings.running import commit
 from separatrix.proofs.arithmetic import arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
@@ -72,6 +71,58 @@ SMALL = {
 }
 """Families with fewer inputs at a size, for constructions whose own have too many."""
 _BATCH = 1 << 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """How far one number format carries a construction."""
+
+    size: int | None
+    """The largest size proved; None where not even the smallest is."""
+    capped: bool
+    """Whether no larger size was tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One construction, at a size at which its stack is described."""
+
+    name: str
+    theorem: str
+    task: str
+    architecture: str
+    layers: int
+    heads: int
+    head_dim: int
+    """The larger of what keys and values take."""
+    width: int
+    nonzero: int
+    least_layers: int | None
+    """What the theorem asks for at least; None where it names no stack of this kind."""
+    least_head_dim: int | None
+    exhaustive: str
+    """The largest task of which every input was run; empty for none."""
+    inputs: int
+    grows: str
+    """The size that grows, as the family names it."""
+    proved: dict[str, Limit]
+    """By number format."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """All rows, and where they come from."""
+
+    commit: str
+    command: str
+    date: str
+    seconds: float
+    rows: tuple[Row, ...]
+
+
+def read_recorded() -> Recorded:
+    """What the package holds."""
+    return typed(recorded(), Recorded, "recorded constructions")
 
 
 def derived_row(name: str, *, most: int = MOST, seconds: float = SECONDS) -> Row:
@@ -194,18 +245,18 @@ def page(text: str) -> str:
 
 def recorded_table() -> str:
     """The recorded table, its legend and where it comes from, as docs/constructions.md has it."""
-    recorded = read_recorded()
+    there = recorded()
     made = (
-        f"Derived by `{recorded.command}` at commit {recorded.commit[:12]}, {recorded.date}."
+        f"Derived by `{there['command']}` at commit {there['commit'][:12]}, {there['date']}."
         " A test derives rows again."
     )
-    cells = [list(row.cells().values()) for row in recorded.rows]
-    return f"{table(COLUMNS, cells)}\n\n{NOTE}\n\n{made}\n"
+    lines = [list(cells(row).values()) for row in there["rows"]]
+    return f"{table(COLUMNS, lines)}\n\n{NOTE}\n\n{made}\n"
 
 
-def text_of(recorded: Recorded) -> str:
+def text_of(found: Recorded) -> str:
     """The content of the file: a row a line, so that a change shows what changed."""
-    envelope = enveloped(KIND, to_plain(asdict(recorded)))
+    envelope = enveloped(KIND, to_plain(asdict(found)))
     body = envelope.pop("body")
     rows = ",\n".join(canonical(row) for row in body.pop("rows"))
     return f'{{"body": {{{_inside(body)}, "rows": [\n{rows}\n]}}, {_inside(envelope)}}}\n'

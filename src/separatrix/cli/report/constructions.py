@@ -4,15 +4,13 @@ how far each number format is proved to carry it. `tools/constructions.py` recor
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError, UnknownNameError
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, json_object
-from separatrix.core.evidence.records import enveloped, to_plain
-from separatrix.core.evidence.typed import typed
+from separatrix.core.evidence.records import enveloped
 
 FILE = Path(__file__).with_suffix(".json")
 KIND = "constructions"
@@ -42,97 +40,53 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """How far one number format carries a construction."""
-
-    size: int | None
-    """The largest size proved; None where not even the smallest is."""
-    capped: bool
-    """Whether no larger size was tried."""
-
-    def __str__(self) -> str:
-        if self.size is None:
-            return "none"
-        return f">= {self.size:,}" if self.capped else f"{self.size:,}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One construction, at a size at which its stack is described."""
-
-    name: str
-    theorem: str
-    task: str
-    architecture: str
-    layers: int
-    heads: int
-    head_dim: int
-    """The larger of what keys and values take."""
-    width: int
-    nonzero: int
-    least_layers: int | None
-    """What the theorem asks for at least; None where it names no stack of this kind."""
-    least_head_dim: int | None
-    exhaustive: str
-    """The largest task of which every input was run; empty for none."""
-    inputs: int
-    grows: str
-    """The size that grows, as the family names it."""
-    proved: dict[str, Limit]
-    """By number format."""
-
-    def cells(self) -> dict[str, str]:
-        """The row as the table has it, by column."""
-        dims = "" if self.least_head_dim is None else f", d = {self.least_head_dim:,}"
-        several = "s" * ((self.least_layers or 0) > 1)
-        numbers = (self.layers, self.heads, self.head_dim, self.width, self.nonzero)
-        cells = (
-            self.name,
-            self.task,
-            *(f"{number:,}" for number in numbers),
-            "-" if self.least_layers is None else f"{self.least_layers:,} layer{several}{dims}",
-            f"{self.exhaustive} ({self.inputs:,})" if self.exhaustive else "-",
-            self.grows,
-            *(str(self.proved[one]) for one in FORMATS),
-        )
-        return dict(zip(COLUMNS, cells, strict=True))
+def cells(row: dict[str, Any]) -> dict[str, str]:
+    """A recorded row as the table has it, by column."""
+    dims = "" if row["least_head_dim"] is None else f", d = {row['least_head_dim']:,}"
+    layers = row["least_layers"]
+    sizes = (row[name] for name in ("layers", "heads", "head_dim", "width", "nonzero"))
+    found = (
+        row["name"],
+        row["task"],
+        *(f"{size:,}" for size in sizes),
+        "-" if layers is None else f"{layers:,} layer{'s' * (layers > 1)}{dims}",
+        f"{row['exhaustive']} ({row['inputs']:,})" if row["exhaustive"] else "-",
+        row["grows"],
+        *(limit(row["proved"][one]) for one in FORMATS),
+    )
+    return dict(zip(COLUMNS, found, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """All rows, and where they come from."""
-
-    commit: str
-    command: str
-    date: str
-    seconds: float
-    rows: tuple[Row, ...]
+def limit(proved: dict[str, Any]) -> str:
+    """How far one number format carries a construction: the largest size proved, if any is."""
+    if proved["size"] is None:
+        return "none"
+    return f"{'>= ' * proved['capped']}{proved['size']:,}"
 
 
-def read_recorded(path: Path = FILE) -> Recorded:
-    """The figures of the package. Raises EvidenceError where the file is missing, edited or of
-    another version.
+def recorded(path: Path = FILE) -> dict[str, Any]:
+    """The figures of the package, and where they come from. Raises EvidenceError where the file is
+    missing, edited or of another version.
     """
     data = json_object(read_json(path))
     body: Any = None if data is None else json_object(data.get("body"))
     if data is None or body is None or canonical(data) != canonical(enveloped(KIND, body)):
         raise EvidenceError(f"{path}: edited or damaged; write it again with `make constructions`")
-    return typed(body, Recorded, "recorded constructions")
+    return body
 
 
 def rows() -> list[dict[str, Any]]:
     """Every construction as data: what it solves and takes, and what is recorded of it."""
     from separatrix.constructions import CONSTRUCTIONS
 
-    found = {row.name: row for row in read_recorded().rows}
+    found = {row["name"]: row for row in recorded()["rows"]}
     return [
         {
             "construction": recipe.name,
             "solves": recipe.task.name,
             "theorem": recipe.theorem,
             "takes": recipe.takes,
-            "recorded": to_plain(asdict(found[recipe.name])) if recipe.name in found else None,
+            "recorded": found.get(recipe.name),
         }
         for recipe in CONSTRUCTIONS.values()
     ]
@@ -140,8 +94,7 @@ def rows() -> list[dict[str, Any]]:
 
 def brief(wide: bool) -> list[dict[str, str]]:
     """The table as a terminal has room for it."""
-    lines = [row.cells() for row in read_recorded().rows]
-    return [{name: line[name] for name in BRIEF} for line in lines]
+    return [{name: cells(row)[name] for name in BRIEF} for row in recorded()["rows"]]
 
 
 def describe(name: str) -> list[tuple[str, str]]:
@@ -156,11 +109,11 @@ def describe(name: str) -> list[tuple[str, str]]:
         (f"{name}: solves {recipe.task.name}", recipe.takes),
         ("theorem", f"{recipe.theorem}; `separatrix list theorems {recipe.theorem}` explains it"),
     ]
-    for row in (one for one in read_recorded().rows if one.name == name):
-        carried = (f"{one}: {limit}" for one, limit in row.proved.items())
+    for row in (one for one in recorded()["rows"] if one["name"] == name):
+        carried = (f"{one}: {limit(proved)}" for one, proved in row["proved"].items())
         parts += [
-            ("an example", f"{row.task} by {row.architecture}"),
-            (f"the largest {row.grows} proved in each format", "\n".join(carried)),
-            ("written", f"separatrix construct {row.task} --kind {name} --out model/"),
+            ("an example", f"{row['task']} by {row['architecture']}"),
+            (f"the largest {row['grows']} proved in each format", "\n".join(carried)),
+            ("written", f"separatrix construct {row['task']} --kind {name} --out model/"),
         ]
     return parts

@@ -12,7 +12,7 @@ from support.console import ROOT
 from support.tools import loaded
 
 from separatrix.cli.main import run
-from separatrix.cli.report.constructions import FILE, FORMATS, read_recorded
+from separatrix.cli.report.constructions import FILE, FORMATS, recorded
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.precision import FAMILIES
 from separatrix.core.errors import EvidenceError
@@ -21,8 +21,8 @@ from separatrix.tasks import parse_task
 PAGE = ROOT / "docs" / "constructions.md"
 SCRIPT = ROOT / "tools" / "constructions.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="belongs to a checkout")
-ROWS = {row.name: row for row in read_recorded().rows}
 derived: Any = loaded("constructions") if SCRIPT.exists() else None
+ROWS = {row.name: row for row in derived.read_recorded().rows} if SCRIPT.exists() else {}
 LONG = ("automaton", "cgram", "encoder", "khop")
 """Whose proofs take longest."""
 
@@ -95,8 +95,8 @@ def test_the_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_edited_record_is_refused(tmp_path: Path) -> None:
     text = FILE.read_text(encoding="utf-8")
-    assert text == derived.text_of(read_recorded())
+    assert text == derived.text_of(derived.read_recorded())
     path = tmp_path / "recorded.json"
     path.write_text(text.replace('"inputs":', '"inputs": 1'), encoding="utf-8")
     with pytest.raises(EvidenceError, match="make constructions"):
-        read_recorded(path)
+        recorded(path)
