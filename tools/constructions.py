@@ -35,8 +35,8 @@ from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.precision import FAMILIES, Family, largest_size
 from separatrix.core.document.markdown import table
 from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import typed
 from separatrix.findings.running import commit

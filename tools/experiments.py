@@ -17,7 +17,7 @@ from pathlib import Path
 from separatrix.cards.measured.table import SCALE, Provenance, Table, read, read_file, result_file
 from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError, SpecError
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS
 from separatrix.findings import experiment as named

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from separatrix.cli.report import mechanisms, tasks
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.tasks import PROBES, SHORTCUTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_077, 2_600),
+    "core": (4_055, 2_600),
     "stacks": (10_143, 5_600),
     "tasks": (15_436, 8_600),
     "theory": (9_078, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_398, 2_600),
     "training": (7_257, 3_800),
     "findings": (2_139, 1_800),
-    "cli": (9_335, 4_000),
+    "cli": (9_173, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

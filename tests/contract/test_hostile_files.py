@@ -31,7 +31,7 @@ from separatrix.core.errors import (
 from separatrix.core.evidence.canonical import canonical, sha256
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Certificate, Evidence, Measurement, Verdict
-from separatrix.core.evidence.strict import parse_json
+from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.wilson import wilson
 from separatrix.models.model import Model
 from separatrix.tasks import parse_task

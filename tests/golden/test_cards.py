@@ -16,8 +16,7 @@ from support.each import each
 
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cli.printing import show
-from separatrix.cli.report.card import card_document, why_document
-from separatrix.cli.report.card_json import card_json, log10_of
+from separatrix.cli.report.card import card_document, card_json, log10_of, why_document
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
@@ -387,7 +386,7 @@ def test_a_card_needs_no_torch() -> None:
     program = (
         "import sys; from separatrix.stacks.architecture.resolve import resolve; from"
         " separatrix.cards import card_facts;"
-        " from separatrix.cli.report.card_json import card_json;"
+        " from separatrix.cli.report.card import card_json;"
         "card_json(card_facts(resolve('qwen3-next-80b'), 1000));"
         " assert 'torch' not in sys.modules"
     )

@@ -13,7 +13,7 @@ from support.hf_configs import SHARED
 from support.unplaced import unplaced
 
 from separatrix.cards import card_facts
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_json
 from separatrix.stacks.architecture.hf import read_config
 from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.released import PRESETS

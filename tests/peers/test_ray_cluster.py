@@ -18,7 +18,7 @@ from support.ray_cluster import SOURCES, Node
 from support.waiting import until
 
 from separatrix.core.errors import EngineError
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import code_version
 from separatrix.training.packs import Pack, Slice, Update, packed
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.cards import CardFacts, CardLine, card_facts
-from separatrix.cli.report.card import card_document, why_document
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_document, card_json, why_document
 from separatrix.cli.report.compare import aligned
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.resolve import preset

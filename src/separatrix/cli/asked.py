@@ -146,7 +146,7 @@ class Cards(Shown):
         return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
 
     def to_json(self) -> dict[str, Any]:
-        from separatrix.cli.report.card_json import card_json
+        from separatrix.cli.report.card import card_json
         from separatrix.cli.report.compare import compare_json
 
         one, *others = self.facts

@@ -20,8 +20,7 @@ from separatrix.core.document.plot import (
     linear_axis,
     share_axis,
 )
-from separatrix.core.evidence.atomic import write_atomic
-from separatrix.core.evidence.folder import new_folder
+from separatrix.core.evidence.folder import new_folder, write_atomic
 from separatrix.findings.base import Experiment, Picture
 from separatrix.findings.page import made, notes, pictures, section
 from separatrix.findings.results import Cell, Results

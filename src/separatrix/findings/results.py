@@ -21,7 +21,7 @@ from separatrix.cards.measured.table import Rate, Row, Table, Trial, share
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed, solved
-from separatrix.core.evidence.strict import parse_json
+from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.amounts import format_share
 
 ENDED = ("solved", "diverged")

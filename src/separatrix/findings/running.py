@@ -22,7 +22,7 @@ from separatrix.cards.measured.table import (
     Trial,
 )
 from separatrix.core.errors import SpecError
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import BESIDE, Experiment, Planned
 from separatrix.findings.results import Results

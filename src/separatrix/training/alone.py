@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from separatrix.core.errors import EvidenceError, OutputError, SizeError
-from separatrix.core.evidence.atomic import write_atomic
-from separatrix.core.evidence.canonical import canonical, sha256
-from separatrix.core.evidence.code import code_version
-from separatrix.core.evidence.folder import new_folder
+from separatrix.core.evidence.canonical import canonical, code_version, sha256
+from separatrix.core.evidence.folder import new_folder, write_atomic
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Measurement, enveloped
 from separatrix.models.model import Model

@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from separatrix.core.errors import EvidenceError
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import FormatOutcome, Outcome, Stopped
 from separatrix.core.evidence.rule import WINDOW
 from separatrix.models.model import Model, build

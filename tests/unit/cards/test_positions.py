@@ -6,8 +6,7 @@ from support.each import each
 
 from separatrix.cards import card_facts
 from separatrix.cards.memory import positions_text
-from separatrix.cli.report.card import why_document
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_json, why_document
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 

@@ -11,8 +11,7 @@ from support.toy_experiment import toy
 
 from separatrix.cards.measured.table import Table, parse
 from separatrix.core.errors import SpecError, UnknownNameError
-from separatrix.core.evidence.canonical import canonical
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import canonical, code_version
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import EXPERIMENTS, experiment
 from separatrix.findings.base import Experiment, recorded_run

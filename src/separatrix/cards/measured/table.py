@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple
 from separatrix.core.errors import EvidenceError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import enveloped, to_plain
-from separatrix.core.evidence.strict import parse_json
-from separatrix.core.evidence.typed import typed
+from separatrix.core.evidence.typed import parse_json, typed
 from separatrix.core.numbers.seeds import best_rate
 from separatrix.tasks import parse_task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from separatrix.core.progress import bar, seconds_of
 if TYPE_CHECKING:
     from separatrix.checks.verify import Checked
     from separatrix.constructions import Built
+    from separatrix.models.model import Model
     from separatrix.models.stock import Checkpoint
     from separatrix.stacks.architecture import Architecture
     from separatrix.tasks import Task
@@ -194,10 +196,9 @@ def refute(asked: Asked) -> Answer:
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this
     budget" (which proves nothing).
     """
-    from separatrix.cli.commands.stored import from_folder, holds_model
     from separatrix.cli.report.evidence import FORMS, certificate_parts
-    from separatrix.core.evidence.atomic import write_atomic
     from separatrix.core.evidence.canonical import canonical
+    from separatrix.core.evidence.folder import write_atomic
     from separatrix.core.evidence.records import Certificate
     from separatrix.core.numbers.amounts import parse_bits
     from separatrix.tasks import parse_task
@@ -266,3 +267,41 @@ def _unchecked(checked: Iterable[Checked]) -> list[str]:
         f"{what}: {rests.pop() if len(rests) == 1 else f'{len(rests)} notes'}"
         for what, rests in said.items()
     ]
+
+
+CONSTRUCTED = "construction.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromFolder:
+    """A model, and the task that it was made for."""
+
+    model: Model
+    task: str
+    trained: bool
+
+
+def holds_model(text: str) -> bool:
+    """Whether a text names a folder with a model of this program."""
+    from separatrix.models.stored.trained import is_trained
+
+    folder = Path(text).expanduser()
+    try:
+        return folder.is_dir() and (is_trained(folder) or (folder / CONSTRUCTED).exists())
+    except (OSError, ValueError):
+        # a spec may be no path at all
+        return False
+
+
+def from_folder(text: str) -> FromFolder:
+    """The model in a folder. Raises EvidenceError for one that is damaged, edited or half there."""
+    from separatrix.models.stored.trained import is_trained, read_stored
+
+    folder = Path(text).expanduser()
+    if is_trained(folder):
+        stored = read_stored(folder)
+        return FromFolder(model=stored.model(), task=stored.record.task, trained=True)
+    from separatrix.constructions import load
+
+    record, model = load(folder)
+    return FromFolder(model=model, task=record.task, trained=False)

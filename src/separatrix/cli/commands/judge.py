@@ -43,7 +43,7 @@ def analyze(asked: Asked) -> Answer:
     try:
         architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
     except UnknownSizes as error:
-        from separatrix.cli.report.outline import Outlined
+        from separatrix.cli.report.card import Outlined
 
         if why == MEASURED:
             raise SpecError(

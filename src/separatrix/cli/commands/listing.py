@@ -78,9 +78,8 @@ def precision(name: str, asked: Asked) -> Told:
     """
     from separatrix.cli.report import charts
     from separatrix.constructions.precision import family_of, precision_map
-    from separatrix.core.evidence.atomic import write_atomic
     from separatrix.core.evidence.canonical import canonical
-    from separatrix.core.evidence.folder import new_folder
+    from separatrix.core.evidence.folder import new_folder, write_atomic
     from separatrix.proofs.arithmetic import arithmetic
 
     out, most, seed = asked.out, asked.most, asked.seed or 0

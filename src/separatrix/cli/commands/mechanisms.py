@@ -65,7 +65,7 @@ def _layers(folder: str, text: str | None, mixer: Mixer, seed: int) -> dict[str,
     import numpy as np
     import torch
 
-    from separatrix.cli.commands.stored import from_folder, holds_model
+    from separatrix.cli.commands.evidence import from_folder, holds_model
     from separatrix.mixers.laws.fed import Fed
     from separatrix.models.stored.accuracy import reads
     from separatrix.tasks import parse_task

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.cards.answered import OWN, sealed
-from separatrix.cli.commands.stored import CONSTRUCTED
+from separatrix.cli.commands.evidence import CONSTRUCTED
 from separatrix.cli.printing import Told
 from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import ConfigError, EvidenceError, OutputError, SpecError
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture.hf.file import load_json

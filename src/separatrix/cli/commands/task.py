@@ -271,8 +271,8 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
     """The accuracy of a trained or constructed model on fresh prompts, with its 95 % interval and
     chance beside it.
     """
+    from separatrix.cli.commands.evidence import from_folder, holds_model
     from separatrix.cli.commands.results import evaluate, is_released, record_of
-    from separatrix.cli.commands.stored import from_folder, holds_model
 
     if is_released(folder):
         record = record_of(folder)

@@ -17,8 +17,7 @@ from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
 from separatrix.cards.facts import in_turn
 from separatrix.cards.short import ASKED, TOPICS, rows_of
 from separatrix.cli.report import charts
-from separatrix.cli.report.card import opened
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_json, opened
 from separatrix.cli.report.compare import COSTS, separated
 from separatrix.core.document import Document
 from separatrix.core.errors import SeparatrixError, first_line

@@ -1,16 +1,23 @@
-"""The capability card of an architecture: one screen, and what `--why` opens. Lays facts out and
-decides nothing.
+"""The capability card of an architecture, for people and for machines: one screen, and what `--why`
+opens; of a model whose file leaves sizes open, what is known. Lays facts out and decides nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
 
+from separatrix.cards.memory import FAR as FAR_ON
+from separatrix.cards.memory import largest_numbers, layer_counts, symbols
+from separatrix.cards.memory import rows as memory_rows
 from separatrix.cards.short import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
+from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
     cost_rows,
     costs_explained,
+    costs_json,
     costs_notes,
     memory_text,
     serving_notes,
@@ -18,14 +25,17 @@ from separatrix.cli.report.costs import (
 from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
-from separatrix.core.numbers.amounts import format_bytes, format_count
+from separatrix.core.numbers.amounts import bytes_of, check_context, format_bytes, format_count
+from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
-from separatrix.theory.fits import in_construct
+from separatrix.stacks.mechanisms import LayerKind
+from separatrix.theory.fits import built_by, in_construct
 from separatrix.theory.judge import THEOREMS
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine
     from separatrix.cards.memory import Row
+    from separatrix.cards.question import Bound, Grade
     from separatrix.core.evidence.records import Verdict
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
@@ -212,3 +222,206 @@ def _assumptions(facts: CardFacts) -> list[Part]:
     if facts.unknown:
         granted.append(f"not known: {', '.join(_UNKNOWN[name] for name in facts.unknown)}")
     return [Heading("Assumptions"), *(Line(f"  {text}") for text in granted)]
+
+
+_LOG10_OF_2 = Decimal(2).log10(Context(prec=40))
+
+
+def card_json(facts: CardFacts) -> dict[str, Any]:
+    """The card as plain data. Bytes are integers, floats where a number format leaves a
+    fraction.
+    """
+    return {
+        "name": facts.name,
+        "context": facts.context,
+        "layers": facts.layers,
+        "pattern": "".join(facts.symbols),
+        "positions": facts.positions,
+        "cache": {
+            "recurrent_numbers": facts.recurrent_numbers,
+            "convolution_numbers": facts.convolution_numbers,
+            **held(facts.memory),
+            "total_bytes": bytes_of(facts.bits),
+        },
+        "cost": costs_json(facts.costs),
+        "forgets": facts.forgets,
+        "holds": facts.holds,
+        "rows": [row.to_json() for row in facts.table],
+        "verdicts": [_verdict_json(line) for line in facts.lines],
+        "defaults": list(facts.defaults),
+        "assumptions": list(facts.assumptions),
+        "unknown": list(facts.unknown),
+    }
+
+
+def held(memory: Iterable[Row]) -> dict[str, Any]:
+    """Bytes of states, of windows, and of each token where keys and values grow."""
+    kept = {row.kind: row.per_token if row.kind == "kv" else row.bits for row in memory}
+    return {
+        "state_bytes": bytes_of(kept.get("state", 0) + kept.get("convolution", 0)),
+        "window_bytes": bytes_of(kept.get("window", 0)),
+        "kv_bytes_per_token": bytes_of(kept.get("kv", 0)),
+    }
+
+
+def _verdict_json(line: CardLine) -> dict[str, Any]:
+    verdict = line.verdict
+    data: dict[str, Any] = {
+        "key": line.key,
+        "question": line.question.strip(),
+        "task": verdict.task if verdict else None,
+        "status": line.status,
+        "theorem": line.theorem,
+        "n": line.n,
+        "text": line.reason,
+        "explain": line.explain,
+        "sizes": dict(verdict.numbers) if verdict else {},
+        "assumptions": [*verdict.notes, *verdict.assumptions] if verdict else [],
+    }
+    if line.status == "SOLVABLE" and verdict is not None:
+        data["built_by"] = list(built_by(verdict))
+    if line.grade is not None:
+        data["accuracy"] = _accuracy_json(line.grade)
+    if line.bound is not None:
+        data["bound"] = _bound_json(line.bound)
+    if line.n is None and verdict and verdict.log2_n:
+        data["log10_n"] = log10_of(verdict)
+    return data
+
+
+def _accuracy_json(grade: Grade) -> dict[str, Any]:
+    """The highest accuracy on random questions of the task, as a number rounded up."""
+    return {
+        "theorem": grade.verdict.theorem,
+        "task": grade.verdict.task,
+        "at_most": grade.ceiling / 10**6,
+        "text": grade.said,
+        "explain": grade.why,
+        "sizes": dict(grade.verdict.numbers),
+    }
+
+
+def _bound_json(bound: Bound) -> dict[str, Any]:
+    """Where a theorem shows failure beyond the context: at n, or from n on if larger sizes fail
+    too.
+    """
+    return {
+        "theorem": bound.theorem,
+        "n": bound.n,
+        "larger_fail_too": THEOREMS[bound.theorem].larger_fail_too,
+        "asked": bound.asked,
+        "out_of_reach": bound.out_of_reach,
+        "task": bound.verdict.task if bound.verdict else None,
+        "sizes": dict(bound.verdict.numbers) if bound.verdict else {},
+        # of a bound that was not searched for: no n up to it
+        **({"no_n_up_to": bound.beyond} if bound.beyond else {}),
+    }
+
+
+def log10_of(verdict: Verdict) -> float | str | None:
+    """The base-10 logarithm of an n too large to write: a number, as text where a float cannot
+    hold it, None if it is no plain number.
+    """
+    try:
+        value = Decimal(verdict.log2_n or "") * _LOG10_OF_2
+    except InvalidOperation:
+        return None
+    return float(value) if value < Decimal("1e300") else f"{value:.6e}"
+
+
+_GROWING: set[LayerKind] = {"full", "indexed"}
+_HOLDS: dict[str, set[LayerKind]] = {
+    "state_bytes": {"recurrent", "convolution"},
+    "window_bytes": {"windowed"},
+    "kv_bytes_per_token": _GROWING,
+}
+
+
+@dataclass(frozen=True)
+class Outlined(Answer):
+    """The outline of a model at a context. Raises SizeError for one that is not positive."""
+
+    outline: Outline
+    context: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As `card_json`, null where a number depends on a size that is not known."""
+        outline, context = self.outline, self.context
+        check_context(context)
+        known = outline.known
+        memory = memory_rows(known, context) if known else ()
+        cache: dict[str, Any] = {
+            "recurrent_numbers": _numbers(outline, "state", context, "recurrent"),
+            "convolution_numbers": _numbers(outline, "convolution", FAR_ON, "convolution"),
+            **held(memory),
+        }
+        unsized = {cls.group for cls in outline.unsized}
+        cache |= {key: None for key, groups in _HOLDS.items() if groups & unsized}
+        return {
+            "name": outline.name,
+            "context": context,
+            "layers": layer_counts(outline),
+            "pattern": "".join(symbols(outline)),
+            "cache": cache | {"total_bytes": None},
+            "verdicts": [
+                {
+                    "question": question,
+                    "task": None,
+                    "status": "OPEN",
+                    "theorem": "none",
+                    "n": None,
+                    "text": text,
+                    "sizes": {},
+                    "assumptions": list(outline.notes),
+                }
+                for question, text in _verdicts(outline)
+            ],
+            "assumptions": list(outline.notes),
+            "unknown": [
+                *outline.missing,
+                *(name for name in ("vocabulary", "context") if getattr(outline, name) is None),
+            ],
+        }
+
+    def document(self) -> Document:
+        outline, data = self.outline, self.to_json()
+        kinds = ", ".join(
+            f"{number:,} {kind}"
+            for kind, number in data["layers"].items()
+            if number and kind != "total"
+        )
+        sets = " ".join(f"--set {name}=..." for name in outline.missing)
+        like = f"; or take the preset '{outline.like}', which has them" if outline.like else ""
+        return Document(
+            Heading(outline.name, f"{len(outline):,} layers: {kinds}"),
+            Line(fold(data["pattern"])),
+            Heading(f"At {tokens(self.context)}"),
+            *(Line(f"  {question}   OPEN: {text}") for question, text in _verdicts(outline)),
+            Heading("Not known"),
+            Line(f"  {', '.join(data['unknown'])}"),
+            Line(f"  sizes are not guessed; supply them: {sets}{like}"),
+        )
+
+
+def _numbers(outline: Outline, kind: str, t: int, group: str) -> dict[str, int | None]:
+    known = largest_numbers(outline.shaped, kind, t) if outline.shaped else {}
+    return known | {
+        cls.name: None
+        for cls in outline.shapeless
+        if group == cls.group or (kind == "convolution" and cls.group == "recurrent")
+    }
+
+
+def _verdicts(outline: Outline) -> list[tuple[str, str]]:
+    parts = [part for layer, _ in outline.counted() for part in layer]
+    if any(part.reading or part.name == "loglinear" for part in parts):
+        return [("what it can compute", "depends on the sizes that are not known")]
+    return [
+        (
+            "recall of one of n facts",
+            (
+                "fails from some n on (Theorem I: the cache is bounded); which n depends on the"
+                " sizes that are not known"
+            ),
+        )
+    ]

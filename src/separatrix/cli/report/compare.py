@@ -11,8 +11,7 @@ from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import asked_of_all
 from separatrix.cards.costs import MEASURES
 from separatrix.cards.short import ALL
-from separatrix.cli.report.card import opened, tokens
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_json, opened, tokens
 from separatrix.cli.report.costs import (
     Pair,
     cost_rows,

@@ -16,9 +16,9 @@ from separatrix.cli.report.statuses import FACES, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.plot import Drawing, palette
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
-from separatrix.core.evidence.code import package_version
+from separatrix.core.evidence.canonical import package_version
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import SOLVED, Certificate, Construction, Verdict
 from separatrix.stacks.architecture.spec import fold
 

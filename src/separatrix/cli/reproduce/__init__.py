@@ -13,9 +13,9 @@ from separatrix.cards.table.body import Settings, derive, table_cells
 from separatrix.cards.table.plan import COLUMNS, Cell
 from separatrix.cli.reproduce.jobs import Job, run_jobs, runs_of
 from separatrix.core.errors import EvidenceError, SizeError
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, Evidence, Measurement, from_envelope
 
 

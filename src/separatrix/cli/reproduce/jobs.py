@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from separatrix.core.errors import EngineError, SeparatrixError
-from separatrix.core.evidence.atomic import write_atomic
-from separatrix.core.evidence.canonical import canonical, sha256
-from separatrix.core.evidence.code import code_digest
+from separatrix.core.evidence.canonical import canonical, code_digest, sha256
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.progress import told
 from separatrix.training.sweeps.engines.base import Lost
 from separatrix.training.sweeps.engines.pool import Processes

@@ -18,9 +18,9 @@ import torch
 
 from separatrix.constructions.parts.placement import on_grid
 from separatrix.core.errors import CheckFailed, EvidenceError, SizeError
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.bundles import read_json
 from separatrix.core.evidence.canonical import canonical, sha256
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, Verdict, from_envelope
 from separatrix.models.model import Model, ModelConfig
 from separatrix.models.stored.description import CONFIG, RECORD, description

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import MissingExtraError, OutputError
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 
 COLOURS = {
     "page": ("#fdfdfc", "#11161b"),

@@ -14,7 +14,7 @@ from separatrix.core.evidence.records import (
     from_envelope,
     to_plain,
 )
-from separatrix.core.evidence.strict import parse_json
+from separatrix.core.evidence.typed import parse_json
 
 
 def read_json(path: Path) -> Any:

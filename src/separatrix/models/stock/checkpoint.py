@@ -9,8 +9,8 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from separatrix.core.evidence.atomic import write_atomic
 from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.models.stored.description import CONFIG
 
 WEIGHTS = "model.safetensors"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import CannotCheck, EvidenceError
-from separatrix.core.evidence.strict import parse_json
+from separatrix.core.evidence.typed import parse_json
 
 _MOST_JSON = 1 << 20
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import EvidenceError, SizeError, SpecError, UnknownNameError
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.lazy import np
 from separatrix.core.progress import Advance
 from separatrix.tasks import (

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from separatrix.core.evidence.code import package_version
+from separatrix.core.evidence.canonical import package_version
 from separatrix.core.evidence.folder import Checksum
 from separatrix.tasks import Task
 from separatrix.tasks.exports.job import Job

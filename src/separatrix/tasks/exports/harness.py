@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import SpecError
-from separatrix.core.evidence.code import package_version
+from separatrix.core.evidence.canonical import package_version
 from separatrix.tasks.base.described import file_name
 from separatrix.tasks.exports import files, replies
 from separatrix.tasks.exports.asking import (

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from separatrix.core.errors import MissingExtraError, SpecError
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.wilson import wilson_of_answers
 from separatrix.tasks import parse_task
 from separatrix.training.run import Run

@@ -16,8 +16,7 @@ from sqlite3 import Connection
 from typing import TYPE_CHECKING, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
-from separatrix.core.evidence.canonical import canonical
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import canonical, code_version
 from separatrix.training.sweeps.claims import LEASE, Begun, Claims, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process

@@ -13,7 +13,7 @@ from support.hf_configs import QWEN
 
 from separatrix.cards import card_facts
 from separatrix.cli.explore.answers import Question, answers, architecture, start, tiles
-from separatrix.cli.report.card_json import card_json
+from separatrix.cli.report.card import card_json
 from separatrix.core.errors import SeparatrixError
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.core.errors import OutputError
-from separatrix.core.evidence.atomic import write_atomic
+from separatrix.core.evidence.folder import write_atomic
 
 
 def test_writes_and_makes_folders(tmp_path: Path) -> None:

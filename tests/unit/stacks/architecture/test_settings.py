@@ -11,7 +11,7 @@ from support.each import each
 from support.hf_configs import NEMOTRON, QWEN
 
 from separatrix.cards import card_facts
-from separatrix.cli.report.outline import Outlined
+from separatrix.cli.report.card import Outlined
 from separatrix.core.errors import (
     ConfigError,
     SeparatrixError,

@@ -25,7 +25,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import EngineError, first_line
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import code_version
 from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import Failed, Lost, Work, attempted, described
 from separatrix.training.sweeps.engines.child import to_parent

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from support import pretended
 
-from separatrix.core.evidence.code import code_version
+from separatrix.core.evidence.canonical import code_version
 from separatrix.training.packs import Pack, Slice, Update
 from separatrix.training.sweeps.engines.base import Failed
 from separatrix.training.sweeps.engines.ray_driver import Worker
