@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_398, 2_600),
     "training": (7_257, 3_800),
     "findings": (2_139, 1_800),
-    "cli": (9_243, 4_000),
+    "cli": (9_245, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

@@ -10,7 +10,6 @@ from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Line, Plot
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
-from separatrix.tasks.base.described import add_sizes, file_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -208,6 +207,8 @@ def _best(row: dict[str, Any]) -> dict[str, str]:
 
 def _export(text: str, asked: Asked) -> Told:
     """Instances as files, each once; of several sizes n a folder each."""
+    from separatrix.tasks.base.described import file_name
+
     if asked.format is None or asked.out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
@@ -354,6 +355,7 @@ def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
 
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
+    from separatrix.tasks.base.described import add_sizes
     from separatrix.tasks.text import TEXT_TASKS
     from separatrix.tasks.text.haystack import Haystack
 
