@@ -137,6 +137,11 @@ def _outweighed(keys: int, mass: Fraction, arithmetic: Arithmetic) -> Fraction:
     return few + weight + 2 * others * (1 + few + weight)
 
 
+def _weight(arithmetic: Arithmetic) -> Fraction:
+    """The relative error of a weight that may be stored."""
+    return 2 * arithmetic.stored if arithmetic.narrowed else Fraction(0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Match:
     """A head whose output is the weight on matching keys, with a blank key in between: three kinds
@@ -173,7 +178,7 @@ class Match:
         gap -= 2 * u * (self.widest + self.score_error)
         rest = off_target(self.earlier, gap, self.arithmetic)
         grown = growth(self.earlier + 2, self.arithmetic)
-        return rest * grown * (1 + self._rounded())
+        return rest * grown * (1 + _weight(self.arithmetic))
 
     def with_match(self) -> Fraction:
         """A lower bound of the output when an earlier key matches: matches, the query's own beside
@@ -201,11 +206,7 @@ class Match:
             ends.append(matches / (lost * (matches + 1 + beside)))
         # of few keys nothing is lost by counting every rounding as one of all sums
         plain = 1 / (every * (2 + blank + rest))
-        return max(plain, min(ends)) * (1 - self._rounded())
-
-    def _rounded(self) -> Fraction:
-        """Of weights that are stored in the numerator: their relative error."""
-        return 2 * self.arithmetic.stored if self.arithmetic.narrowed else Fraction(0)
+        return max(plain, min(ends)) * (1 - _weight(self.arithmetic))
 
 
 _FEW = 32
@@ -233,16 +234,12 @@ class Tie:
         """A lower bound of the computed weight of the one with exactly so many matches."""
         lost = growth(matches + _FEW, self.arithmetic)
         others = 2 * self.mass * growth(self.keys, self.arithmetic)
-        return (1 - self._rounded()) / (lost**2 * (1 + matches + others))
+        return (1 - _weight(self.arithmetic)) / (lost**2 * (1 + matches + others))
 
     def most(self, matches: int) -> Fraction:
         """An upper bound of it with so many matches or more."""
         lost = growth(matches + _FEW, self.arithmetic)
-        return (1 + self._rounded()) * lost**2 / (1 + matches)
-
-    def _rounded(self) -> Fraction:
-        """Of a weight that is stored: its relative error."""
-        return 2 * self.arithmetic.stored if self.arithmetic.narrowed else Fraction(0)
+        return (1 + _weight(self.arithmetic)) * lost**2 / (1 + matches)
 
 
 @dataclass(frozen=True)
@@ -270,5 +267,5 @@ def exact_share(keys: int, gap: Fraction, arithmetic: Arithmetic) -> Share:
             f"{keys:,} keys: sums of ones may be rounded in {arithmetic.name}; use a smaller n"
         )
     # a product with the value, a quotient or a reciprocal and a product; a weight that is stored
-    few = 4 * u + (2 * arithmetic.stored if arithmetic.narrowed else 0)
+    few = 4 * u + _weight(arithmetic)
     return Share(tie.mass, above(few))

@@ -11,7 +11,13 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.counted import Counted, closest_pairs, count, reads
+from separatrix.proofs.derivations.parts.counted import (
+    Counted,
+    around,
+    closest_pairs,
+    count,
+    reads,
+)
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, fetch_partners, left_in, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
@@ -42,7 +48,7 @@ def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> D
         [counted.entry],
         min(margins),
         {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
-        lambda rng: closest_queries(task, counted, rng),
+        lambda rng: around(task, closest_pairs(task, counted), rng),
         counted.assumes,
     )
 
@@ -103,19 +109,6 @@ def _used(first: Counted | Reading, looked: Looked) -> dict[str, int]:
     keys = max(first.key_numbers, looked.key_numbers)
     values = max(first.value_numbers, looked.value_numbers)
     return {"layers": 2, "head_dim": keys, "value_dim": values}
-
-
-def closest_queries(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:
-    """Queries with nothing but the nearest other code before them, with one match among these, and
-    with matches only.
-    """
-    rows = []
-    for query, partner, near in closest_pairs(task, counted):
-        alone = np.full(task.n, near)
-        one = alone.copy()
-        one[rng.integers(task.n)] = partner
-        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
-    return np.array(rows, np.int64)
 
 
 def closest_decisions(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:

@@ -14,6 +14,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.counted import around
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.reading import lead_of, numbers
@@ -319,15 +320,8 @@ def _closest(task: TwoSum, gaps: Gaps, rng: np.random.Generator) -> Tokens:
     """
     x = gaps.lowest_match
     other, rival = gaps.highest_rest
-    rows = []
-    for query, filler in ((x, (-x - 1) % task.M), (other, rival)):
-        partner = -query % task.M
-        place = int(rng.integers(task.n))
-        alone = np.full(task.n, filler)
-        one = alone.copy()
-        one[place] = partner
-        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
-    return np.array(rows, np.int64)
+    cases = ((x, (-x - 1) % task.M), (other, rival))
+    return around(task, [(query, -query % task.M, filler) for query, filler in cases], rng)
 
 
 DERIVATIONS = (Derivation(name="match2", task=TwoSum, derive=derive),)

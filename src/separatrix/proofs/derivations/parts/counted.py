@@ -36,6 +36,7 @@ from separatrix.proofs.machine import (
 )
 from separatrix.proofs.softmax import Tie
 from separatrix.tasks import TwoSum
+from separatrix.tasks.base.task import Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,3 +239,16 @@ def closest_pairs(task: TwoSum, counted: Counted) -> list[tuple[int, int, int]]:
         near = (partner ^ 1 << bit for bit in range(task.M.bit_length()))
         found.append((value, partner, next(other for other in near if other < task.M)))
     return found
+
+
+def around(task: TwoSum, cases: list[tuple[int, int, int]], rng: np.random.Generator) -> Tokens:
+    """For each (query, partner, other): the query behind nothing but the other, behind one partner
+    among these, and behind partners only.
+    """
+    rows = []
+    for query, partner, other in cases:
+        alone = np.full(task.n, other)
+        one = alone.copy()
+        one[rng.integers(task.n)] = partner
+        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
+    return np.array(rows, np.int64)
