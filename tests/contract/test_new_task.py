@@ -99,10 +99,8 @@ def test_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_is_on_the_page() -> None:
-    written = loaded("pages").tasks_page()
-    assert f"\n## toy: {Toy.title}\n" in written
-    assert f"| {Toy.title} | n, V |" in written
-    assert "| accuracy of level | n=6,V=5 | n=8,V=5 | n=9,V=7 |" in written
+    assert f"| toy | {Toy.title} | n, V |" in loaded("pages").tasks_page()
+    assert "| accuracy of level | n=6,V=5 | n=8,V=5 | n=9,V=7 |" in loaded("website").audit("toy")
 
 
 def test_it_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:

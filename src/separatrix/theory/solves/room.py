@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
-from separatrix.tasks import Task
+from separatrix.tasks import Questions, Task
 from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.words import TOLD
 
@@ -62,7 +62,7 @@ class Construction(Theorem):
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         placed = architecture.positions == "embedded" or not self.embedded
-        asked = placed and task.name in self.about
+        asked = placed and not isinstance(task, Questions) and task.name in self.about
         found = self.room(architecture, task) if asked else None
         if found is None:
             return None
