@@ -115,12 +115,12 @@ def _misused(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split()).replace(" (env var: 'None')", "")
     context = getattr(error, "ctx", None)
     command = "" if context is None else str(context.info_name)
-    if isinstance(error, click.NoSuchOption) and (
-        hint := former_option(command, error.option_name)
-    ):
-        return f"{error.option_name}: {hint}"
-    if isinstance(error, click.NoSuchOption) and command in OF_TASKS and not error.possibilities:
-        return f"{message}; sizes stand in the text of a task: seqcomp:L=2,n=64"
+    if isinstance(error, click.NoSuchOption):
+        if hint := former_option(command, error.option_name):
+            return f"{error.option_name}: {hint}"
+        likely = set(error.possibilities or ()) - {"--n"}  # one letter resembles another
+        if command in OF_TASKS and not likely:
+            return f"No such option: {error.option_name}; sizes stand in the text: seqcomp:L=2,n=64"
     if isinstance(error, click.MissingParameter) and command in EXAMPLES:
         return f"{message} For example: separatrix {EXAMPLES[command]}"
     more = f"`separatrix {command} --help`" if command in EXAMPLES else "`separatrix --help`"

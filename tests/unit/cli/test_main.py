@@ -58,7 +58,7 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) ->
         (["list", "theorems", "VIII"], "unknown theorem 'VIII'"),
         (["list", "mechanisms", "gnd"], "you mean 'gdn'?"),
         (["construct", "eva", "-n", "5", "--out", "x"], "seqcomp:L=2,n=64"),
-        (["task", "eva", "sample", "--V=4"], "such option: --V"),
+        (["task", "eva", "sample", "--V=4"], "seqcomp:L=2,n=64"),
         (["verify", "no-such-file"], "no such file"),
         (["reproduce", "--config", "qwen4"], "qwen4"),
     ],
