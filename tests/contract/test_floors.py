@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.each import each
+from support.tools import loaded
 
 import separatrix
 
@@ -208,14 +210,38 @@ for name, kind in TEXT_TASKS.items():
     assert loads("numpy", code + "import numpy")
 
 
+def test_the_theory_in_the_browser_loads_only_what_the_page_brings() -> None:
+    code = """
+from separatrix.cli.explore.answers import Question, answers, start
+
+start()
+list(answers(Question(("qwen3-next-80b", "(gdn*3 + full)*2"), "65536", ())))
+"""
+    found = modules(code)
+    foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names)
+    assert "flint" in foreign
+    assert not foreign & {"click", "rich", "torch", "typer"}  # numpy is faster and not needed
+    brought = {str(path) for path in loaded("explorer").sources()}
+    files = {path for name, path in found.items() if name.startswith("separatrix.")}
+    assert len(files) > 100
+    assert files <= brought
+
+
 def loads(package: str, code: str) -> bool:
     """Whether code, in a process of its own, loads a package."""
+    return package in modules(code)
+
+
+def modules(code: str) -> dict[str, str]:
+    """The modules that code, in a process of its own, loads, and the file of each."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")]),
     }
-    told = f"{code}\nimport sys\nprint({package!r} in sys.modules)"
+    told = f"""{code}
+import json, sys
+print(json.dumps({{k: getattr(v, "__file__", None) or "" for k, v in sys.modules.items()}}))"""
     ran = subprocess.run(
         [sys.executable, "-c", told], env=environment, timeout=600, check=True, capture_output=True
     )
-    return ran.stdout.strip() == b"True"
+    return json.loads(ran.stdout.splitlines()[-1])

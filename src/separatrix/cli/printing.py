@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from separatrix.core.document import Document, Line, Table
 
 if TYPE_CHECKING:
@@ -74,6 +72,8 @@ def show(document: Document) -> None:
 
 
 def print_json(value: Any) -> None:
+    import typer
+
     typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 

@@ -269,7 +269,7 @@ def _weighed(job: Job) -> dict[str, Any]:
         "doc_to_text": "prompt",
         # the harness puts no space between a question and what it weighs
         "doc_to_target": " {{answer}}",
-        "fewshot_config": {"doc_to_target": "{{answer}}"},
+        "fewshot_config": {"doc_to_target": "answer"},
         "metric_list": [
             {"metric": "perplexity", "aggregation": "perplexity", "higher_is_better": False},
             {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
