@@ -189,3 +189,12 @@ def test_what_the_theorem_says(task: Counting, stack: str, status: str) -> None:
     found = judge(Architecture.parse(stack), task)
     assert {verdict.status for verdict in found} == {status}
     assert status != "SOLVABLE" or found[0].theorem == "counting"
+
+
+def test_one_value_is_room_enough_beside_a_wide_key() -> None:
+    """Two bits of four symbols and a tag in keys of 8, a value of 1."""
+    task = Counting(n=5, V=4, form="queried")
+    roomy = Architecture.parse("full @ heads=1, head_dim=8, value_dim=1")
+    assert judge(roomy, task)[0].status == "SOLVABLE"
+    narrow = Architecture.parse("full @ heads=1, head_dim=2, value_dim=8")
+    assert judge(narrow, task)[0].status != "SOLVABLE"

@@ -198,3 +198,19 @@ def test_independent_tokens_are_counted_as_the_oracle_does(text: str) -> None:
     task = parse_task(f"counting:{text},shift=independent")
     drawn = task.sample(50, np.random.default_rng(0))
     assert task.answer(drawn.tokens).tolist() == drawn.targets.tolist()
+
+
+def test_what_independent_prompts_ask_for() -> None:
+    """Of queried ones any symbol, uniform and apart from the others; else how many are 1."""
+    task = parse_task("counting:n=8,V=4,form=queried,shift=independent")
+    tokens, targets = task.sample(4000, np.random.default_rng(0))
+    assert tokens.shape == (4000, 9)
+    # each share within five standard errors of 1/4
+    error = 5 * (3 / 16 / 4000) ** 0.5
+    assert np.abs(np.bincount(tokens[:, -1]) / 4000 - 1 / 4).max() < error
+    assert np.abs(np.bincount(tokens[:, 0]) / 4000 - 1 / 4).max() < error
+    # n p and n p (1 - p) of the number of successes
+    assert abs(targets.mean() - 2) < 5 * (1.5 / 4000) ** 0.5
+    bits = parse_task("counting:n=8,shift=independent").sample(50, np.random.default_rng(0))
+    assert bits.tokens.shape == (50, 8)
+    assert bits.tokens.sum(1).tolist() == bits.targets.tolist()

@@ -16,7 +16,7 @@ from support.depth_sizes import five, four, three
 from support.each import each
 
 from separatrix.core.errors import SizeError
-from separatrix.theory.arguments import Numbers, ProofParameters, Sizes
+from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
@@ -218,3 +218,8 @@ def test_every_theorem_names_its_size_and_length() -> None:
         assert p.with_last(7).branching[-1] == 7
         with pytest.raises(SizeError):
             p.with_last(p.least_last - 1)
+
+
+def test_what_is_refuted_does_not_hold() -> None:
+    assert not Refuted("no room").sign().positive
+    assert not certainly(Refuted("no room"))
