@@ -57,6 +57,13 @@ FEW_PRESETS = (
     *("llama-3.1-8b", "qwen3-next-80b", "mamba-2.8b", "deepseek-v3.2", "recurrentgemma-2b"),
     *("rwkv-4-7b-pile",),
 )
+COMPARED = (
+    "llama-3.1-8b qwen3-next-80b --context 131072",
+    "'(gdn*3 + full)*2' 'gdn*7 + full' 'mamba2*8' --context 4096",
+    "deepseek-v3.2 recurrentgemma-2b rwkv-4-7b-pile --context 8192",
+)
+ADVERSARIES = ((3, 1, 3, 2, 13, 1), (4, 1, 4, 15, 1, 1), (2, 3, 2, 3, 8, 5), (3, 2, 1, 1, 2, 40))
+"""m, n_1, t, caches of z_0, readings, caches of z_1."""
 DESIGNS = (
     "--task seqcomp:L=2 --cache 512MiB --context 8192 --layers 8",
     "--task eva:V=1000 --task twosum:M=4096 --cache 64MiB --context 4096 --layers 6",
@@ -187,7 +194,9 @@ _EVERYWHERE: dict[str, Edit] = {
 FORGERIES: dict[str, dict[str, Edit]] = {
     "verdict": _EVERYWHERE
     | {
-        "another status": _put("status", "SOLVABLE"),
+        "another status": _put(
+            "status", lambda said: "FAILS" if said == "SOLVABLE" else "SOLVABLE"
+        ),
         "a status that is none": _put("status", "SOLVED"),
         "another n": _put("n", lambda n: (n or 0) - 1),
         "another theorem": _put("theorem", "III"),
@@ -239,6 +248,22 @@ FORGERIES: dict[str, dict[str, Edit]] = {
         ),
         "another cache": _put("cache_format", "p9:step=2^-1"),
         "no details": _put("details", {}),
+    },
+    "measurement": _EVERYWHERE
+    | {
+        "a right answer more": _put("correct", lambda them: [them[0] + 1, *them[1:]]),
+        "more right than asked": _put("correct", lambda them: [10**9, *them[1:]]),
+        "a seed less": _put("seeds", lambda them: them[1:]),
+        "a seed twice": _put("seeds", lambda them: [them[0]] * len(them)),
+        "another total": _put("total", lambda total: total - 1),
+        "no total": _put("total", 0),
+        "another chance": _put("chance", "1/5"),
+        "a narrower interval": _put("intervals", lambda them: [["0.3", "0.3"], *them[1:]]),
+        "another confidence": _put("confidence", "0.99"),
+        "no budget": _put("budget", {}),
+        "more steps done": _put("budget", lambda them: them | {"steps_done": [10**9, 40]}),
+        "another optimiser": _put("budget", lambda them: them | {"optimiser": "luck"}),
+        "longer prompts said": _put("longer", [{"task": "eva:n=5,V=4"}]),
     },
 }
 """Kind of record -> one thing said otherwise, in words -> how."""
@@ -361,6 +386,15 @@ BAD_INPUTS = (
     "runs show abc --store missing.sqlite",
     "runs export out.xls --store missing.sqlite",
     "runs summary --store missing.sqlite --sweep no",
+    "explore no-such-model",
+    "explore full --port 0",
+    "explore full --context 0",
+    "trial full gdn",
+    "trial full --task eva:n=4,V=4",
+    "trial full no-such --task eva:n=4,V=4",
+    "trial full gdn --task eva:n=4,V=4 --seeds 0",
+    "trial full gdn --task eva:n=4,V=4 --hours -1",
+    "trial full gdn --task eva:n=4,V=4 --out empty --dry-run",
     "no-such-command",
     "sweep missing.yaml",
     "theorems show III",

@@ -25,18 +25,23 @@ from net import Absent, Part, Section, Value
 
 import separatrix as sx
 from separatrix.cli import main
-from separatrix.core.evidence.records import Evidence, enveloped, to_plain
+from separatrix.core.evidence.records import Evidence, enveloped, from_envelope, to_plain
+from separatrix.protocols.iii_adversary import adversary_iii
+from separatrix.protocols.one_reading import OneReading, OneReadingSizes
+from separatrix.protocols.tables import random_tables
 from separatrix.stacks.architecture.released import PRESETS
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import MECHANISMS
-from separatrix.tasks import TASKS, parse_task
+from separatrix.tasks import PROBES, TASKS, parse_task
 from separatrix.tasks.exports.replies import Shape
 from separatrix.tasks.exports.replies import read as read_reply
 from separatrix.tasks.questions import QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, parse_text_task
 from support.hf_configs import SHARED
 from support.net_inputs import (
+    ADVERSARIES,
     BAD_INPUTS,
+    COMPARED,
     CONSTRUCTED,
     CURVES,
     DESIGNS,
@@ -119,6 +124,7 @@ def outcome(words: list[str]) -> str:
 def samples() -> Iterator[Part]:
     for text in _drawn():
         yield f"{text} facts", partial(_facts, text)
+        yield f"{text} levels", partial(_levels, text)
         for seed in (0, 1):
             yield f"{text} seed={seed}", partial(_sample, text, seed)
     for name, kind in TEXT_TASKS.items():
@@ -160,6 +166,13 @@ def _facts(text: str) -> str:
             *(str(task.two_runs()), *grown, sorted(map(str, task.token_ids.items()))),
         ]
     )
+
+
+def _levels(text: str) -> str:
+    """What each probe and each shortcut gets right, as fractions."""
+    task = parse_task(text)
+    probes = (*PROBES, *task.shortcuts)
+    return f"{len(probes)} probes, {of_json([[one, str(task.level(one))] for one in probes])}"
 
 
 def _words(text: str, seed: int) -> str:
@@ -249,13 +262,33 @@ def _printed(line: str) -> Any:
     return {"exit code": code} | {str(name): entry for name, entry in found.items()}
 
 
+def comparisons() -> Iterator[Part]:
+    for line in COMPARED:
+        yield from _unmeasured(line, f"compare {line} --json")
+
+
+def adversaries() -> Iterator[Part]:
+    """What the adversary of Theorem III makes of a protocol drawn at random."""
+    for m, n_1, t, c0, k, c1 in ADVERSARIES:
+        sizes = OneReadingSizes(m=m, n_1=n_1, t=t, caches_0=c0, reads=k, caches_1=c1)
+        yield str(sizes), partial(_collided, sizes)
+
+
+def _collided(sizes: OneReadingSizes) -> str:
+    found = adversary_iii(OneReading(sizes, random_tables(7)))
+    return f"{found.right}, {of_json([found.first, found.second, found.view, found.answer])}"
+
+
 def designs() -> Iterator[Part]:
-    """Without what is measured: the study's rows become more."""
     for line in DESIGNS:
-        parts = _parts(line, partial(_printed, f"design {line} --json"))
-        yield from (
-            part for part in parts if isinstance(part, Absent) or not part[0].endswith(": measured")
-        )
+        yield from _unmeasured(line, f"design {line} --json")
+
+
+def _unmeasured(key: str, line: str) -> Iterator[Part]:
+    """Without what is measured: the study's rows become more."""
+    for part in _parts(key, partial(_printed, line)):
+        if isinstance(part, Absent) or not part[0].endswith(": measured"):
+            yield part
 
 
 def configs() -> Iterator[Part]:
@@ -463,7 +496,7 @@ def forgeries() -> Iterator[Part]:
         kept = _records(Path(folder))
         for kind, (record, path) in kept.items():
             yield f"{kind}: honest", partial(_verified, path, record.envelope())
-            for name, edit in FORGERIES[kind].items():
+            for name, edit in FORGERIES[kind.partition(" ")[0]].items():
                 body = json.loads(json.dumps(to_plain(record.body())))
                 old = record.envelope()
                 edit(body)
@@ -495,15 +528,27 @@ ENVELOPES: dict[str, dict[str, Any]] = {
 
 
 def _records(folder: Path) -> dict[str, tuple[Evidence, Path]]:
-    """One honest record of each kind but the measurement, which takes a training."""
-    stack = sx.Architecture.parse("gdn @ heads=1, head_dim=2, p2")
-    (verdict, *_) = sx.judge(stack, parse_task("eva:n=64,V=8"))
+    """An honest record of each kind, and a verdict of each status."""
+    from unit.checks.verify.test_measurement import EARLIER
+
+    judged = {
+        "verdict": ("gdn @ heads=1, head_dim=2, p2", "eva:n=64,V=8"),
+        "verdict OPEN": ("full*2 @ heads=2, head_dim=64", "seqcomp:L=2,m=4,n_1=2"),
+        "verdict SOLVABLE": ("full*2 @ heads=1, head_dim=8", "eva:n=4,V=4"),
+    }
     built = sx.construct(parse_task("seqcomp:L=2,m=4,n_1=2"))
     found = _found(*REFUTED[0])
     return {
-        "verdict": (verdict, folder / "verdict.json"),
+        **{
+            kind: (
+                sx.judge(sx.Architecture.parse(stack), parse_task(task))[0],
+                folder / f"{kind}.json",
+            )
+            for kind, (stack, task) in judged.items()
+        },
         "construction": (built.record, built.save(folder / "built")),
         "certificate": (found, folder / "certificate.json"),
+        "measurement": (from_envelope(EARLIER), folder / "measurement.json"),
     }
 
 
@@ -549,6 +594,8 @@ SECTIONS: dict[str, Section] = {
     "bad inputs": Section(bad_inputs),
     "configs": Section(configs, refused=("file state-spaces--mamba2-2.7b.json",)),
     "replies": Section(replies),
+    "comparisons": Section(comparisons),
+    "adversaries": Section(adversaries),
     "designs": Section(designs, slow=True),
     "mixers": Section(mixers, tolerance=1e-8, slow=True),
     "constructions": Section(constructions, slow=True, refused=NARROW),
