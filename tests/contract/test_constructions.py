@@ -223,7 +223,7 @@ def test_a_layer_that_fixes_the_width_has_room_for_it_or_not() -> None:
     stack = Architecture.parse("rwkv + full*4 @ heads=1, head_dim=32")
     assert known.in_construct(sx.judge(stack, task)[0]) == ""
     assert construct(task, stack).model.config.width == 32
-    with pytest.raises(SizeError):
+    with pytest.raises(SizeError, match="4; the construction needs 9"):
         construct(task, Architecture.parse("rwkv(heads=1, head_dim=4) + full*4 @ head_dim=8"))
 
 
@@ -377,5 +377,5 @@ def test_a_new_construction_is_not_believed_either(tmp_path: Path) -> None:
     built = sx.construct(Eva(n=3, V=4), kind="toy")
     built.save_weights(tmp_path)
     wrong = dataclasses.replace(built.record, task="eva:n=3,V=3")
-    with pytest.raises(CheckFailed):
+    with pytest.raises(CheckFailed, match="eva:n=3,V=3"):
         sx.verify(wrong, folder=tmp_path)

@@ -64,7 +64,7 @@ def test_what_is_said_of_it(text: str) -> None:
     least = family.at(family.smallest)
     assert least.queries == task.queries
     if family.smallest > task.task.family().smallest:
-        with pytest.raises(SizeError):
+        with pytest.raises(SizeError, match="queries is"):
             family.at(family.smallest - 1)
     if task.shift == PLAIN:
         assert all(task.chance <= task.level(probe) <= 1 for probe in PROBES)
@@ -129,5 +129,5 @@ def test_a_question_asked_twice_or_never_is_refused() -> None:
 
 
 def test_a_chain_of_thought_has_one_question() -> None:
-    with pytest.raises(SeparatrixError):
+    with pytest.raises(SeparatrixError, match="thought=values"):
         Thought(task=parse_task("seqcomp:L=2,m=3,n_1=2,queries=2"))

@@ -99,7 +99,7 @@ def test_other_parameters_that_hold_make_another_true_verdict() -> None:
     verdict = _verdict(f"full {SMALL}", "seqcomp:L=2,m=13,n_1=1", "III")
     numbers = verdict.numbers | {"r": 12}
     assert verdict.numbers["r"] != 12
-    with pytest.raises(CheckFailed):
+    with pytest.raises(CheckFailed, match="theorem III"):
         recheck(replace(verdict, numbers=numbers))
     other = THEOREMS["III"].again(
         Architecture.parse(verdict.architecture), parse_task(verdict.task), numbers
@@ -114,7 +114,7 @@ def test_parameters_of_another_size_are_refused() -> None:
     verdict = _verdict(f"full*2 {SMALL}", "seqcomp:L=2,m=34,n_1=349", "IV")
     with pytest.raises(CheckFailed, match="are not those of"):
         recheck(replace(verdict, task="seqcomp:L=2,m=33,n_1=349"))
-    with pytest.raises(CheckFailed):
+    with pytest.raises(CheckFailed, match="Theorem IV"):
         recheck(
             replace(
                 verdict, architecture=Architecture.parse(f"full*2 @ {paper_sizes(1, 5, 8)}").spec

@@ -78,7 +78,7 @@ def test_bad_questions() -> None:
         sx.judge("fulll", TASK)
     with pytest.raises(SizeError, match="size n is missing"):
         sx.judge("full", "eva")
-    with pytest.raises(SizeError):
+    with pytest.raises(SizeError, match="at least one"):
         sx.compare()
     with pytest.raises(SizeError, match="context is 0"):
         sx.analyze("full", 0)

@@ -142,5 +142,5 @@ def test_the_circle_on_the_grid_of_a_half_format(name: str, M: int, n: int, tmp_
     built.save_weights(tmp_path)
     if n == 8:
         assert verify(built.record, folder=tmp_path).checks
-    with pytest.raises(SizeError):
+    with pytest.raises(SizeError, match=f"n={n},M={M + 1}"):
         construct(parse_task(f"twosum:n={n},M={M + 1}"), kind="match2", arithmetic=arithmetic(name))

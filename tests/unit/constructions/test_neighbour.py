@@ -62,7 +62,7 @@ def test_prompts_without_one_answer_are_not_asked() -> None:
         valid = prompt[1] >= 8
         assert known == (valid and label(tuple(prompt.tolist()), 3) is not None)
         if valid and not known:
-            with pytest.raises(SizeError):
+            with pytest.raises(SizeError, match="shift=equal"):
                 task.answer(prompt[None])
 
 

@@ -153,7 +153,7 @@ def test_building_twice_gives_the_same_record_and_draws_nothing() -> None:
 
 def test_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="file"):
         construct(Eva(n=2, V=2)).save(tmp_path / "file")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 

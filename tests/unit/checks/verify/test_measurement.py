@@ -122,7 +122,7 @@ def test_what_an_outcome_says_of_its_rule() -> None:
     held = replace(own, rule="study")
     assert Outcome.from_json(held.to_json()) == held
     for rule in ("none", 1, None):
-        with pytest.raises(SpecError):
+        with pytest.raises(SpecError, match="an outcome"):
             Outcome.from_json(own.to_json() | {"rule": rule})
 
 
@@ -220,9 +220,9 @@ def test_what_is_said_of_longer_sizes(change: dict[str, Any]) -> None:
     (said,) = record.longer
     with pytest.raises(EvidenceError):
         verify_measurement(replace(record, longer=(said | change,)))
-    with pytest.raises(EvidenceError):
+    with pytest.raises(EvidenceError, match="chance, correct"):
         verify_measurement(replace(record, longer=({},)))
-    with pytest.raises(EvidenceError):
+    with pytest.raises(EvidenceError, match="2 longer sizes"):
         verify_measurement(replace(record, longer=(said, said)))
 
 

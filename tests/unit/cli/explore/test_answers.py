@@ -95,7 +95,7 @@ def test_no_context_is_the_smallest_of_their_own() -> None:
 def test_a_path_is_read_only_where_it_was_given(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(QWEN))
-    with pytest.raises(SeparatrixError):
+    with pytest.raises(SeparatrixError, match=r"config\.json"):
         architecture(str(path), {})
     assert len(architecture(str(path), {str(path): str(path)})) == 8
     assert architecture(json.dumps(QWEN), {}) == architecture("-", {"-": json.dumps(QWEN)})

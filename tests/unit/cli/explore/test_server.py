@@ -110,7 +110,7 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError, match=f"--port {port}"):
             Server(port, {})
         assert run(["explore", "--port", str(port)]) == 2
     assert str(port) in capsys.readouterr().err

@@ -331,7 +331,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="nested too deeply"):
         read_json(path)
     path.write_text('{"a": ' + "9" * 5000 + "}")
-    with pytest.raises(EvidenceError):
+    with pytest.raises(EvidenceError, match="5,000 digits"):
         read_json(path)
     path.write_text(json.dumps(RECORDS[0].envelope()))
     assert from_envelope(read_json(path)) == RECORDS[0]
