@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html.parser import HTMLParser
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -68,7 +69,11 @@ _LINK = re.compile(
     r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+(?:\([^()\s]*\)[^()\s]*)*)\)"
 )
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
-_EXPLORE = "`separatrix explore`"
+_NAMED = re.compile(r"(?<!\[)`(separatrix [^`]+)`|(?<!\[)theory\.md, section (\d+)")
+"""A command, or a section of the theory: where the site has a page of it, a link."""
+_COLUMNS = re.compile(r"^ |\S {3,}\S.* {3,}\S")
+_UNIT = re.compile(r"(?<=\d) (?=[kMG] \|)|(?<=\| >=) (?=\d)")
+"""Blanks of a table's cell at which it is not broken."""
 _KEY = re.compile(r"\(`([^`]+)`\)")
 
 
@@ -106,7 +111,7 @@ def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     need; printed blocks without columns are told apart from those with some, as they may be broken.
     """
     before = ""
-    lines = flowing(list(lines))
+    lines = list(lines)
     for place, (line, inside) in enumerate(code(lines)):
         if line == "```text":
             line = f"``` {{.text .{'prose' if prose(lines[place + 1 :]) else 'columns'}}}"
@@ -117,22 +122,49 @@ def listed(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
         before = line
 
 
-def flowing(lines: list[str]) -> list[str]:
-    """The same with printed prose in lines as long as they like: a line goes on in the next where
-    that one's first word had no room in it.
+def joined(lines: Iterable[str]) -> list[str]:
+    """Broken prose in lines as long as they like: a line goes on in the next where that one's first
+    word had no room in it.
     """
     done: list[str] = []
-    before, flows = "", False
-    for place, line in enumerate(lines):
-        if line.startswith("```"):
-            flows = line == "```text" and prose(lines[place + 1 :])
+    before = ""
+    for line in lines:
         full = len(before) <= WIDEST < len(before) + 9 + len(line.partition(" ")[0])
-        if flows and full and re.match(r"(?!\w+: )[^ `-]", line):
+        if full and "   " not in line and re.match(r"(?!\w+: )[^ -]", line):
             done[-1] += f" {line}"
         else:
             done.append(line)
         before = line
     return done
+
+
+def escaped(text: str) -> str:
+    """Printed text as Markdown that shows it as it stands; between backquotes it is code."""
+    return re.sub(r"(`[^`]+`)|[\\*_\[<&$|#]", lambda m: m[1] or f"&#{ord(m[0])};", text)
+
+
+def printed(text: str) -> Iterator[str]:
+    """What a command says of something, as Markdown: columns and formulas are a block of code,
+    names with what they mean and lines that are all there is are lists, all else paragraphs.
+    """
+    blocks = [block.splitlines() for block in text.strip("\n").split("\n\n")]
+    for columns, own in groupby(blocks, lambda lines: any(map(_COLUMNS.search, lines))):
+        if columns:
+            whole = "\n\n".join("\n".join(lines) for lines in own)
+            yield from ("", "```text", *whole.splitlines(), "```")
+            continue
+        for lines in own:
+            rows = [line.partition("   ") for line in joined(lines)]
+            items = [
+                f"`{name}` {escaped(rest.strip())}".strip()
+                if rest or name.startswith("separatrix ")
+                else escaped(name)
+                for name, _, rest in rows
+            ]
+            if len(items) > 1 and (len(blocks) == 1 or all(rest for *_, rest in rows)):
+                yield from ("", *(f"- {item}" for item in items))
+            else:
+                yield from (line for item in items for line in ("", item))
 
 
 def prose(lines: Sequence[str]) -> bool:
@@ -217,6 +249,7 @@ class Site:
         self.pages: list[Page] = []
         self.places: dict[tuple[str, str], str] = {}
         self.theorems: dict[str, Page] = {}
+        self.named = {"separatrix explore": "explore/index.html"}
         self.report = ""
 
     def add(self, pages: list[Page]) -> None:
@@ -240,6 +273,9 @@ class Site:
                     seen[base] = seen.get(base, -1) + 1
                     anchor = f"{base}-{seen[base]}" if seen[base] else base
                     self.places[page.source, anchor] = f"{page.path}#{anchor}"
+                    section = re.match(r"## (\d+)\. ", f"{heading[1]} {heading[2]}")
+                    if section and page.source == "docs/theory.md":
+                        self.named[section[1]] = page.path
                     line = f"{heading[1][drop:] or '#'} {heading[2]} {{#{anchor}}}"
                 done.append(line)
             page.lines = done
@@ -268,9 +304,12 @@ class Site:
             shown = f"{match['image']}[{match['text']}]({up}{found})"
             return f"[{shown}]({up}{found})" if match["image"] else shown
 
-        explorer = f"[{_EXPLORE}]({up_from(page)}explore/index.html)"
+        def named(match: re.Match[str]) -> str:
+            found = self.named.get(match[1] or match[2], page.path)
+            return match[0] if found == page.path else f"[{match[0]}]({up_from(page)}{found})"
+
         lines = [
-            line if inside else _LINK.sub(target, line).replace(_EXPLORE, explorer)
+            line if inside else _UNIT.sub("&nbsp;", _NAMED.sub(named, _LINK.sub(target, line)))
             for line, inside in listed(page.lines)
         ]
         return "\n".join(lines) + "\n"
@@ -279,16 +318,9 @@ class Site:
 def explained(parts: Iterable[tuple[str, str]]) -> list[str]:
     """(heading, text) pairs as they are printed, the first as the page's own."""
     (title, first), *others = parts
-    lines = [f"# {title}", "", "```text", *first.splitlines(), "```"]
+    lines = [f"# {title}", *printed(first)]
     for heading, text in others:
-        lines += [
-            "",
-            f"## {heading[:1].upper()}{heading[1:]}",
-            "",
-            "```text",
-            *text.splitlines(),
-            "```",
-        ]
+        lines += ["", f"## {heading[:1].upper()}{heading[1:]}", *printed(text)]
     return lines
 
 
@@ -316,7 +348,7 @@ def theorems(site: Site) -> None:
         told = statements.describe(key)
         page = sections.get(key)
         if page is not None:
-            own = explained(told)[2:]
+            own = explained(told)[1:]
             first = page.lines[0].count("(`") == 1
             page.lines += [
                 "",
@@ -324,8 +356,7 @@ def theorems(site: Site) -> None:
                 "",
                 f"`separatrix list theorems {key}`",
                 "",
-                *own[:4],
-                *(f"#{line}" if line.startswith("## ") else line for line in own[4:]),
+                *(f"#{line}" if line.startswith("## ") else line for line in own),
             ]
         else:
             page = Page(
@@ -334,6 +365,7 @@ def theorems(site: Site) -> None:
             site.add([page])
         cells = (cell.replace("|", "\\|") for cell in (row["title"], row["source"]))
         site.theorems[key] = page
+        site.named[f"separatrix list theorems {key}"] = page.path
         rows.append(f"| [`{key}`](/{page.path}) | {' | '.join(cells)} |")
     site.pages.append(Page("theory/all.md", "All, by key", "docs/theory.md", []))
     site.pages[-1].lines = rows
@@ -349,6 +381,7 @@ def made(site: Site) -> None:
             tables = ["", "## Audit", "", *audit(name)] if name in tasks.every() else []
             told = [*explained(describe(name)), *(tables if folder == "tasks" else [])]
             site.add([Page(path, name, f"{folder}/{name}", told)])
+            site.named[f"separatrix list {folder} {name}"] = path
             row = re.compile(rf"\| {re.escape(name)} \|")
             table[:] = [row.sub(f"| [{name}](/{path}) |", line, count=1) for line in table]
 

@@ -127,12 +127,41 @@ def test_printed_prose_may_be_broken_and_columns_may_not(site: ModuleType) -> No
 
 def test_broken_prose_flows_again_and_lists_stay(site: ModuleType) -> None:
     long = "word " * 18 + "end"  # 93 columns, so that "continued" had no room
-    block = [long, "continued", "", long, "- item", long, "few: entries", f"{long} {long}", "next"]
-    told = site.flowing(["```text", *block, "```", long, "outside"])
-    assert told[1:8] == [f"{long} continued", "", *block[3:8]]
-    assert told[-4:] == ["next", "```", long, "outside"]
-    columns = ["```text", long, "a    1", "```"]
-    assert site.flowing(columns) == columns
+    told = site.joined([long, "continued", "", long, "- item", long, "few: entries", "next"])
+    assert told == [f"{long} continued", "", long, "- item", long, "few: entries", "next"]
+    assert site.joined([f"{long} {long}", "next"]) == [f"{long} {long}", "next"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("x_1 * y_2 [N] `a_b` < 3", ["", "x&#95;1 &#42; y&#95;2 &#91;N] `a_b` &#60; 3"]),
+        ("few: small\nlocal: near", ["", "- few: small", "- local: near"]),
+        ("few: small\nlocal: near\n\nmore", ["", "few: small", "", "local: near", "", "more"]),
+        (
+            "more\n\nn = 3   a size\nV   another",
+            ["", "more", "", "- `n = 3` a size", "- `V` another"],
+        ),
+        ("y = a,   z = b,   c", ["", "```text", "y = a,   z = b,   c", "```"]),
+        (
+            "said\n\n    a  1\n\n    b  2\n\nmore",
+            ["", "said", "", "```text", "    a  1", "", "    b  2", "```", "", "more"],
+        ),
+    ],
+)
+def test_what_is_printed_becomes_text_lists_and_code(
+    site: ModuleType, text: str, lines: list[str]
+) -> None:
+    assert list(site.printed(text)) == lines
+
+
+def test_commands_and_sections_lead_to_their_pages(site: ModuleType) -> None:
+    found = site.gathered(evidence=Path("none.json"))
+    pages = {page.path: found.text(page) for page in found.pages}
+    told = pages["constructions/match2.md"]
+    assert "[`separatrix list theorems match2`](../theory/match2.md)" in told
+    assert "[theory.md, section 2](../theory/2-tasks.md)" in pages["tasks/seqcomp.md"]
+    assert "](../theory/match2.md)" not in pages["theory/match2.md"]  # no page leads to itself
 
 
 def test_the_explorer_and_pictures_are_links(site: ModuleType) -> None:
