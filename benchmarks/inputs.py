@@ -1,7 +1,6 @@
 """Constructions of one layer on inputs drawn against them: 100,000 at n = 4,096 and 200 at
 n = 1,048,576, in float32 on one thread. Half are random, half adversarial: ties, extremes, repeated
-values, one token among equal ones, and those that the proof is closest to failing on. A Markdown
-table; exit code 1 where an answer is wrong.
+values, one token among equal ones. A Markdown table; exit code 1 where an answer is wrong.
 
     python benchmarks/inputs.py [TASK=NUMBER ...]
 """
@@ -18,7 +17,7 @@ import torch
 
 from separatrix.constructions import construct
 from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
+from separatrix.proofs.derivations import DERIVATIONS, Derivation
 from separatrix.proofs.derivations.parts.generation import prompts_of
 from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.tasks import Task, parse_task
@@ -39,7 +38,6 @@ NUMBERS = 1 << 22
 def batches(
     derivation: Derivation[Any],
     task: Task,
-    derived: Derived,
     number: int,
     rng: np.random.Generator,
 ) -> Iterator[Tokens]:
@@ -50,7 +48,7 @@ def batches(
     for start in range(0, number, size):
         count = min(size, number - start)
         some = count // 2
-        hard = adversarial(derivation, task, derived, count - some, rng)
+        hard = adversarial(derivation, task, count - some, rng)
         yield np.concatenate([prompts_of(task).sample(some, rng).tokens, hard]) if some else hard
 
 
@@ -62,10 +60,10 @@ def checked(text: str, number: int) -> tuple[str, int, int, float, float]:
     begun = time.process_time()
     built = construct(task)
     derivation = DERIVATIONS[built.record.name]
-    derived = derivation.derive(task, built.model, FP32)
+    derivation.derive(task, built.model, FP32)
     between = time.process_time()
     wrong = run = 0
-    for tokens in batches(derivation, task, derived, number, np.random.default_rng(SEED)):
+    for tokens in batches(derivation, task, number, np.random.default_rng(SEED)):
         with torch.inference_mode():
             logits = built.model(torch.from_numpy(tokens))
         right = logits.argmax(-1).numpy() == task.answer(tokens)

@@ -25,6 +25,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.core.evidence.canonical import sha256
 from separatrix.models.model import Model, ModelConfig
 from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, SeqComp, Task, TwoSum, parse_task
 
@@ -230,7 +231,7 @@ def test_a_wrong_answer_names_the_seed(monkeypatch: pytest.MonkeyPatch, tmp_path
     built.save_weights(tmp_path)
     first = verify_construction(built.record, tmp_path)
     assert verify_construction(built.record, tmp_path) == first
-    assert "64 random inputs, and 2 " in first[-1]
+    assert "64 random inputs, and 32 " in first[-1]
     seeds = iter([7, 7, 8])
     monkeypatch.setattr("secrets.randbits", lambda _: next(seeds))
     monkeypatch.setattr(Eva, "answer", lambda _, tokens: np.full(len(tokens), -1))
@@ -245,11 +246,12 @@ def test_a_wrong_answer_names_the_seed(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 @pytest.mark.parametrize("text", ["eva:n=9,V=5", "seqcomp:L=2,m=4,n_1=3", "twosum:n=6,M=9"])
-def test_the_closest_inputs_are_inputs_and_meet_the_smallest_lead(text: str) -> None:
+def test_hard_inputs_are_inputs_and_meet_the_smallest_lead(text: str) -> None:
     task = parse_task(text)
     built = construct(task)
-    derived = DERIVATIONS[built.record.name].derive(task, built.model)
-    tokens = derived.closest(np.random.default_rng(3))
+    derivation = DERIVATIONS[built.record.name]
+    derived = derivation.derive(task, built.model)
+    tokens = adversarial(derivation, task, 400, np.random.default_rng(3))
     assert tokens.shape[1] == task.length
     answers = task.answer(tokens)
     with torch.inference_mode():

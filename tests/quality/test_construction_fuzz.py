@@ -13,6 +13,7 @@ from separatrix.constructions import construct
 from separatrix.core.errors import SeparatrixError
 from separatrix.models.model import Model
 from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 
@@ -83,7 +84,8 @@ def test_what_is_derived_is_true(text: str, stack: str, name: str) -> None:
             proof = DERIVATIONS[name].derive(task, model)
         except SeparatrixError:
             continue
-        tokens = np.concatenate([task.sample(60, rng).tokens, proof.closest(rng)])
+        hard = adversarial(DERIVATIONS[name], task, 40, rng)
+        tokens = np.concatenate([task.sample(60, rng).tokens, hard])
         with torch.inference_mode():
             logits = model(torch.from_numpy(tokens)).double().numpy()
         row = np.arange(len(tokens))

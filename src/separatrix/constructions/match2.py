@@ -174,7 +174,7 @@ class Circle:
         """
         grid = 1 << digits
         points = circle.on_grid(modulus, grid)
-        off = circle.farthest(points.astype(np.float64), scale=float(grid)).distance
+        off = circle.farthest(points.astype(np.float64), scale=float(grid))
         bounds = circle.pairs(off, off, modulus)
         square = grid * grid
         scores = (

@@ -17,11 +17,10 @@ import numpy as np
 
 from separatrix.constructions import CONSTRUCTIONS, construct
 from separatrix.constructions.emulated import Wrong, wrong_in
-from separatrix.core.errors import CheckFailed, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.models.model import Model
-from separatrix.proofs.arithmetic import FP64, Arithmetic, arithmetic
+from separatrix.proofs.arithmetic import Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.derivation import Derived
 from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.tasks import Task, parse_task
 
@@ -207,7 +206,7 @@ def _line(
             task = family.task(size)
             model = _weights(name, task, one)
             number = min(_INPUTS, max(_FEWEST, tokens // task.length))
-            inputs = adversarial(DERIVATIONS[name], task, _closest(name, task, model), number, rng)
+            inputs = adversarial(DERIVATIONS[name], task, number, rng)
             wrong = wrong_in(model, one, task, inputs)
         except SizeError as error:
             unrun[size] = str(error)
@@ -292,21 +291,6 @@ def _weights(name: str, task: Task, one: Arithmetic) -> Model:
         return construct(task, None, name, one).model
     except SizeError:
         return construct(task, None, name, one.unproved).model
-
-
-def _closest(name: str, task: Task, model: Model) -> Derived | None:
-    """The proof of the weights in float64, or else of those that are built for it, which tells the
-    inputs that they are closest to failing on; None where float64 bears neither out.
-    """
-    derive = DERIVATIONS[name].derive
-    try:
-        return derive(task, model, FP64)
-    except CheckFailed:
-        pass
-    try:
-        return derive(task, construct(task, None, name, FP64).model, FP64)
-    except (CheckFailed, SizeError):
-        return None
 
 
 def slope(sizes: Sequence[tuple[int, int]]) -> float | None:

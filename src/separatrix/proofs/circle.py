@@ -53,14 +53,6 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Farthest:
-    """At or above the largest distance of a point from its root, and where it may be."""
-
-    distance: Fraction
-    place: int
-
-
-@dataclass(frozen=True)
 class Pairs:
     """Bounds of the scores of all pairs, where both circles have radius 1."""
 
@@ -93,27 +85,23 @@ def on_grid(modulus: int, grid: int) -> NDArray[np.int64]:
     return points
 
 
-def farthest(points: Array, *, scale: float = 1.0, turn: float = 1.0) -> Farthest:
-    """Of points (M, 2), multiplied by 1 / scale, a power of two: how far from their roots they are;
-    from the conjugates with `turn` -1.
+def farthest(points: Array, *, scale: float = 1.0, turn: float = 1.0) -> Fraction:
+    """At or above the largest distance of points (M, 2), multiplied by 1 / scale, a power of two,
+    from their roots; from the conjugates with `turn` -1.
     """
     modulus = len(points)
     most = -1.0
-    place = 0
     for rows, root in roots(modulus):
         with np.errstate(over="ignore", invalid="ignore"):
             some = points[rows] / scale
             cos = some[:, 0] - root.cos - root.cos_rest
             sin = some[:, 1] * turn - root.sin - root.sin_rest
             squares = cos * cos + sin * sin
-        worst = int(squares.argmax())
-        # a NaN is the first that argmax finds, and no number is below it
-        if not squares[worst] <= most:
-            most = float(squares[worst])
-            place = rows.start + worst
+        # a NaN stays one
+        most = float(np.maximum(most, squares.max()))
     if not most <= 1:
-        return Farthest(Fraction(2), place)
-    return Farthest(Fraction(float(np.sqrt(most))) * Fraction(_OURS) + Fraction(_OFF), place)
+        return Fraction(2)
+    return Fraction(float(np.sqrt(most))) * Fraction(_OURS) + Fraction(_OFF)
 
 
 def pairs(queries: Fraction, keys: Fraction, modulus: int) -> Pairs:

@@ -17,6 +17,7 @@ from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.models.model import Model
 from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.brackets import hard
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Dyck
 
@@ -80,8 +81,7 @@ def test_longer_prompts_than_a_chunk_are_answered(spec: str, dtype: torch.dtype)
     built = made(96, 3, 7, spec)
     task = Dyck(n=96, k=3, D=7)
     rng = np.random.default_rng(0)
-    near = DERIVATIONS["brackets"].derive(task, built.model).closest(rng)
-    prompts = np.concatenate([task.sample(12, rng).tokens, near])
+    prompts = np.concatenate([task.sample(12, rng).tokens, hard(task, rng)])
     right = [balanced(task, prompt) for prompt in prompts.tolist()]
     assert 5 < sum(right) < len(right) - 5
     model = in_format(built, dtype)

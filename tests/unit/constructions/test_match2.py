@@ -228,12 +228,12 @@ def test_bounds_without_a_table_are_those_of_the_table_or_below(
 
 @pytest.mark.parametrize("M", [20_011, pytest.param(100_003, marks=pytest.mark.slow)])
 def test_float64_tells_more_values_apart(M: int) -> None:
-    """Beyond what float32 does: ties, extremes, and inputs closest to failing."""
+    """Beyond what float32 does: ties, extremes, one token among equal ones."""
     task = TwoSum(n=64, M=M)
     built = construct(task, None, "match2", FP64)
     derived = DERIVATIONS["match2"].proved(task, built.model, FP64)
     rng = np.random.default_rng(5)
-    tokens = adversarial(DERIVATIONS["match2"], task, derived, 200, rng)
+    tokens = adversarial(DERIVATIONS["match2"], task, 200, rng)
     assert wrong_in(built.model, FP64, task, tokens) is None
     # c sin^2(pi/M), c the smallest power of two that leaves ln(8n)
     gap = math.sin(math.pi / M) ** 2
@@ -245,8 +245,8 @@ def test_float64_tells_more_values_apart(M: int) -> None:
 def test_a_thousand_hard_inputs_of_a_million_values() -> None:
     task = TwoSum(n=256, M=1 << 20)
     built = construct(task, None, "match2", FP64)
-    derived = DERIVATIONS["match2"].proved(task, built.model, FP64)
-    tokens = adversarial(DERIVATIONS["match2"], task, derived, 1000, np.random.default_rng(6))
+    assert DERIVATIONS["match2"].proved(task, built.model, FP64).margin > 0
+    tokens = adversarial(DERIVATIONS["match2"], task, 1000, np.random.default_rng(6))
     assert wrong_in(built.model, FP64, task, tokens) is None
 
 

@@ -33,7 +33,7 @@ from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
 from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
 from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
-from separatrix.proofs.derivations.parts.inputs import drawn
+from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
 from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stacks.architecture import Architecture
@@ -43,6 +43,8 @@ from separatrix.tasks.base.task import Tokens
 EXHAUSTIVE_UP_TO = 5_000
 """Where a task has no more inputs than this, the model is run on all of them."""
 _RANDOM_INPUTS = 64
+_HARD = 8
+"""So many at least are of the kinds on which constructions are likelier to fail."""
 _WORK = 1 << 28
 _PER_TOKEN = 1 << 10
 """Of a recurrent layer."""
@@ -275,8 +277,7 @@ def _run(
     derivation: Derivation[Any], task: Task, model: Model, derived: Derived
 ) -> tuple[str, Tokens]:
     """Which inputs the model was run on, in words, and these: all, where they are few; else random
-    ones, other ones each time, and those the proof is closest to failing on. Raises CheckFailed
-    when an answer is wrong.
+    ones, other ones each time, and hard ones. Raises CheckFailed when an answer is wrong.
     """
     ids = derivation.ids(task)
     # prompts of that many positions have more inputs still: nothing to multiply out
@@ -297,15 +298,14 @@ def _run(
             # its one layer reads every token, wherever it stands, in each of the formats
             cost += _PER_TOKEN * task.length
         number = max(1, min(_RANDOM_INPUTS, _WORK // cost))
-        closest = derived.closest(rng)
         some = drawn(task, np.tile(np.array(ids, np.int64), (number, 1)), rng)
         if derivation.asked is not None:
             some = some[derivation.asked(task, some)]
-        number = len(some)
-        tokens = np.concatenate([some, closest])
+        hard = adversarial(derivation, task, max(_HARD, number // 2), rng)
+        tokens = np.concatenate([some, hard])
         what = (
-            f"{number} random input{'s' * (number > 1)}, and {len(closest)} that the proof is"
-            " closest to failing on"
+            f"{len(some)} random input{'s' * (len(some) > 1)}, and {len(hard)} likelier to fail:"
+            " ties, extremes, one token among equal ones"
         )
     for name in derived.formats:
         if name in DTYPES:

@@ -62,7 +62,7 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     if lead <= 0:
         raise CheckFailed(f"{part.where}: two rules score alike for some token")
     answers = task.answer(np.stack(np.unravel_index(np.arange(prod(ids)), ids), 1))
-    margin, worst = _read(
+    margin = _read(
         model, mixer, embed[: ids[-1]] + position[len(ids) - 1], states, answers, digits, part.where
     )
     digits.hold(arithmetic)
@@ -70,12 +70,8 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
         part.place, states=most, bits=mixer.bits, rules=len(weight), rule_lead=Fraction(lead)
     )
 
-    def closest(rng: np.random.Generator) -> Tokens:
-        """An input whose answer leads least."""
-        return np.array([np.unravel_index(worst, ids)], np.int64)
-
     used = {"carriers": 1, "head_dim": int(weight.any(0).sum()), "value_dim": mixer.bits}
-    return derived(arithmetic, [said], Fraction(margin), used, closest)
+    return derived(arithmetic, [said], Fraction(margin), used)
 
 
 def _lead(scores: Array, rule: Tokens) -> float:
@@ -93,8 +89,8 @@ def _read(
     answers: Tokens,
     digits: Digits,
     where: str,
-) -> tuple[float, int]:
-    """The smallest lead of the right logit, and the input where it is."""
+) -> float:
+    """The smallest lead of the right logit."""
     digits_of = (np.arange(1 << mixer.bits)[:, None] >> np.arange(mixer.bits)) & 1
     signs = (2 * digits_of - 1).astype(np.float64)
     written = linear(signs, array(mixer.o.weight), None, digits, f"{where}, o")
@@ -110,7 +106,7 @@ def _read(
     worst = int(leads.argmin())
     if leads[worst] <= 0:
         raise CheckFailed(f"the answer of input {worst} has not the largest logit")
-    return float(leads[worst]), worst
+    return float(leads[worst])
 
 
 DERIVATIONS = (Derivation(name="automaton", task=Eva, derive=derive, ids=ids),)

@@ -68,7 +68,6 @@ def derive(task: Dyck, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         ],
         lead,
         {"carriers": 3, "head_dim": slots, "value_dim": bits},
-        lambda rng: closest(task, rng),
         arithmetic=ARITHMETIC,
         formats=formats,
         exact=True,
@@ -306,7 +305,7 @@ class Cases:
         return after
 
 
-def closest(task: Dyck, rng: np.random.Generator) -> Tokens:
+def hard(task: Dyck, rng: np.random.Generator) -> Tokens:
     """Prompts that are balanced up to D' deep, and others with one fault each: a kind exchanged, a
     bracket too many, one too few.
     """
@@ -329,4 +328,4 @@ def closest(task: Dyck, rng: np.random.Generator) -> Tokens:
     return np.array(prompts, np.int64)
 
 
-DERIVATIONS = (Derivation(name="brackets", task=Dyck, derive=derive),)
+DERIVATIONS = (Derivation(name="brackets", task=Dyck, derive=derive, hard=hard),)

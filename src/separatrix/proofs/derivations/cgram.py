@@ -71,7 +71,6 @@ def derive(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
             "head_dim": reading.key_numbers,
             "value_dim": reading.value_numbers,
         },
-        lambda rng: _closest(task, rng),
     )
 
 
@@ -116,28 +115,7 @@ def _lead(letters: Enclosure, compared: list[tuple[Array, Array]], part: Live) -
     least = min(gaps) - 2 * error * (1 + 2.0**-40)
     if least <= 0:
         raise CheckFailed(f"{where}: another context may score no less, by rounding")
-    return Lead(min(gaps), error, least, 0, 0, 0)
-
-
-def _closest(task: CGram, rng: np.random.Generator) -> Tokens:
-    """Prompts full of contexts that differ from the one asked for in one letter, by one bit, each
-    followed by the answer's complement.
-    """
-    c = task.c
-    rows = [*task.sample(4, rng).tokens]
-    for row in [row.copy() for row in rows]:
-        answer = int(task.answer(row[None])[0])
-        context = row[-c:]
-        found = next(j for j in range(c, task.n) if (row[j - c : j] == context).all())
-        near = context.copy()
-        place = int(rng.integers(c))
-        near[place] = min(int(near[place]) ^ 1, task.V - 1)
-        other = (task.V - 1 - answer) % task.V
-        front = np.resize(np.append(near, other), found - c)
-        back = np.resize(np.append(near, other), task.n - c - found - 1)
-        rows.append(np.concatenate([front, context, [answer], back, context]))
-    tokens = np.array(rows, np.int64)
-    return tokens[asked(task, tokens)]
+    return Lead(min(gaps), error, least)
 
 
 def asked(task: CGram, tokens: Tokens) -> NDArray[np.bool_]:

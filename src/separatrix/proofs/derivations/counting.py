@@ -26,7 +26,7 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import unrounded
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead, code_lead
+from separatrix.proofs.derivations.parts.queries import code_lead
 from separatrix.proofs.derivations.parts.reading import numbers
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -40,7 +40,6 @@ from separatrix.proofs.machine import (
 )
 from separatrix.proofs.softmax import exact_share
 from separatrix.tasks import Counting
-from separatrix.tasks.base.task import Tokens
 
 _OURS = 2.0**-48
 """More than the relative rounding of the few operations of float64 here."""
@@ -99,7 +98,6 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
         [said],
         Fraction(float(leads[worst])),
         {"layers": 1, "head_dim": used, "value_dim": head.value_numbers},
-        lambda rng: _closest(task, worst, lead, rng),
         ("exp(0) = 1",),
     )
 
@@ -210,19 +208,6 @@ class _Lines:
         under = rises * (1 - share) - falls * y[1:] * (1 + share)
         found[1:] = np.minimum(found[1:], under - errors[1:])
         return found
-
-
-def _closest(task: Counting, count: int, lead: Lead, rng: np.random.Generator) -> Tokens:
-    """Prompts with so many matches, one fewer and one more, all else the nearest other symbol."""
-    queried = task.form == "queried"
-    asked = lead.token if queried else 1
-    other = lead.rival if queried else 0
-    rows = []
-    for matches in {max(0, count - 1), count, min(task.n, count + 1)}:
-        row = np.full(task.n, other)
-        row[rng.permutation(task.n)[:matches]] = asked
-        rows.append(np.append(row, asked) if queried else row)
-    return np.array(rows, np.int64)
 
 
 DERIVATIONS = (Derivation(name="counting", task=Counting, derive=derive),)

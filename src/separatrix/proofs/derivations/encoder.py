@@ -19,11 +19,10 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
-from separatrix.proofs.derivations.parts.inputs import Near, nearest
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
-from separatrix.proofs.derivations.seqcomp import hops, ids
+from separatrix.proofs.derivations.seqcomp import ids
 from separatrix.proofs.machine import RESIDUAL, Enclosure, Scores, add, hull, stacked
 from separatrix.tasks import SeqComp
 
@@ -80,26 +79,16 @@ def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     first, *rest = live_of(model, 1 + rounds)
     pointers = Pointers(task)
     done = [_first(task, model, first, pointers, arithmetic)]
-    near: list[Near] = []
     for number, part in enumerate(rest):
-        layer, worst = _double(task, part, number, done[-1].tokens, pointers)
-        done.append(layer)
-        near.append(worst)
+        done.append(_double(task, part, number, done[-1].tokens, pointers))
     answers = pointers.number(task.L + 1, np.arange(task.answers))
-    margin, answer = readout(model, done[-1].tokens.by["pointer"].rows(answers))
-    near.append(Near(hop=task.L, answer=answer))
+    margin = readout(model, done[-1].tokens.by["pointer"].rows(answers))
     sizes = {
         "layers": 1 + rounds,
         "head_dim": max(layer.reading.key_numbers for layer in done),
         "value_dim": max(layer.reading.value_numbers for layer in done),
     }
-    return derived(
-        arithmetic,
-        [layer.entry for layer in done],
-        margin,
-        sizes,
-        lambda rng: nearest(task, hops(task), near, ids(task), rng),
-    )
+    return derived(arithmetic, [layer.entry for layer in done], margin, sizes)
 
 
 def _reading(
@@ -203,11 +192,9 @@ def _pointing(
     return Numbered(stacked(*found), None)
 
 
-def _double(
-    task: SeqComp, part: Live, number: int, before: Views, pointers: Pointers
-) -> tuple[Layer, Near]:
+def _double(task: SeqComp, part: Live, number: int, before: Views, pointers: Pointers) -> Layer:
     """A later layer: every token reads the entry that it points to, or keeps what is final."""
-    asked, wanted, of = _asked(task, before, pointers)
+    asked, wanted = _asked(task, before, pointers)
     steps = 1 << number
     fetches = f"what {steps} step{'s' * (steps > 1)} lead{'s' * (steps == 1)} to"
     reading = _reading(part, before.by_place, asked, wanted, fetches)
@@ -235,23 +222,17 @@ def _double(
     pointer = Numbered(stacked(*digits), None)
     left = left_of(part, [read], [pointer.digits], room_of(part, mixed))
     after = before.mapped(kept, pointer=pointer).tightened()
-    lead = reading.lead
-    w, level, value = (int(column[lead.token]) for column in of)
-    near = Near(hop=level, token=w, value=value, rivals=range(lead.rival, lead.rival + 1))
-    return Layer(reading, reading.entry(fetches, left), after), near
+    return Layer(reading, reading.entry(fetches, left), after)
 
 
-def _asked(
-    task: SeqComp, before: Views, pointers: Pointers
-) -> tuple[Enclosure, Numbers, tuple[Numbers, Numbers, Numbers]]:
-    """What a token with any w and any pointer that is not final holds, the entry that it points
-    to, and w, level and value.
+def _asked(task: SeqComp, before: Views, pointers: Pointers) -> tuple[Enclosure, Numbers]:
+    """What a token with any w and any pointer that is not final holds, and the entry that it points
+    to.
     """
     of_w, _ = pointers.w_numbers()
     parts = (0 * of_w, *task.split_w(np.arange(task.w_values)))
     rows: list[Enclosure] = []
     places: list[Numbers] = []
-    of: list[tuple[Numbers, Numbers, Numbers]] = []
     for level in range(1, task.L + 1):
         values = np.arange(task.N(max(level - 2, 0)))
         w = np.repeat(np.arange(task.w_values), len(values))
@@ -262,9 +243,7 @@ def _asked(
             row = row.within(before.by["w"].rows(of_w).rows(w))
         rows.append(row)
         places.append(np.asarray(task.position(level, parts[level - 1][w], value)))
-        of.append((w, np.full(len(w), level), value))
-    joined = tuple(np.concatenate(column) for column in zip(*of, strict=True))
-    return stacked(*rows), np.concatenate(places), (joined[0], joined[1], joined[2])
+    return stacked(*rows), np.concatenate(places)
 
 
 def _either(one: Numbered, other: Numbered) -> Numbered:

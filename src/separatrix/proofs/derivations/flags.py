@@ -11,13 +11,7 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.counted import (
-    Counted,
-    around,
-    closest_pairs,
-    count,
-    reads,
-)
+from separatrix.proofs.derivations.parts.counted import Counted, around, count, reads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, fetch_partners, left_in, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
@@ -26,7 +20,6 @@ from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import rounded
 from separatrix.proofs.machine import RESIDUAL, add, stacked
 from separatrix.tasks import Equality, TwoSum
-from separatrix.tasks.base.task import Tokens
 
 _BITS = 2
 _FETCHES = "the bit at the same place of the first string"
@@ -48,7 +41,6 @@ def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> D
         [counted.entry],
         min(margins),
         {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
-        lambda rng: around(task, closest_pairs(task, counted), rng),
         counted.assumes,
     )
 
@@ -72,7 +64,6 @@ def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -
         [entry, looked.entry],
         looked.margin,
         _used(counted, looked),
-        lambda rng: closest_decisions(task, counted, rng),
         counted.assumes,
         looked.assumes,
     )
@@ -91,14 +82,12 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked = look(model, second, kinds, kinds, task.length, (1, 0))
-    reading, near = fetched.reading, fetched.reading.lead
-    places = (near.token % task.n, near.rival % task.n)
+    reading = fetched.reading
     return derived(
         arithmetic,
         [reading.entry(_FETCHES, left_in(first, fetched.written, rows, after)), looked.entry],
         looked.margin,
         _used(reading, looked),
-        lambda rng: closest_strings(task, places, rng),
         reading.assumes,
         looked.assumes,
     )
@@ -111,44 +100,8 @@ def _used(first: Counted | Reading, looked: Looked) -> dict[str, int]:
     return {"layers": 2, "head_dim": keys, "value_dim": values}
 
 
-def closest_decisions(task: TwoSum, counted: Counted, rng: np.random.Generator) -> Tokens:
-    """Values among others of the nearest code to what would cancel them: once; twice, which is a
-    pair where a value cancels itself; and with their partner at the first, the last and any place.
-    """
-    n = task.n
-    rows = []
-    for value, partner, near in closest_pairs(task, counted):
-        places = rng.permutation(n)
-        once = np.full(n, near)
-        once[places[0]] = value
-        twice = once.copy()
-        twice[places[1]] = value
-        rows += [once, twice, np.full(n, value)]
-        for place in (0, n - 1, int(rng.integers(n))):
-            met = np.full(n, value)
-            met[place] = partner
-            rows.append(met)
-    return np.array(rows, np.int64)
-
-
-def closest_strings(task: Equality, near: tuple[int, int], rng: np.random.Generator) -> Tokens:
-    """Strings that are equal, and that differ in one bit: of constants, of those where the two
-    places of the smallest lead differ, and of any.
-    """
-    rows = []
-    two = np.zeros(task.n, np.int64)
-    two[near[0]] = 1
-    for u in (0 * two, 0 * two + 1, two, 1 - two, rng.integers(_BITS, size=task.n)):
-        rows.append(np.concatenate([u, u]))
-        for place in {0, task.n - 1, *near}:
-            v = u.copy()
-            v[place] ^= 1
-            rows.append(np.concatenate([u, v]))
-    return np.array(rows, np.int64)
-
-
 DERIVATIONS = (
-    Derivation(name="match2-bits", task=TwoSum, derive=derive_query),
-    Derivation(name="pairs", task=TwoSum, derive=derive_decision),
+    Derivation(name="match2-bits", task=TwoSum, derive=derive_query, hard=around),
+    Derivation(name="pairs", task=TwoSum, derive=derive_decision, hard=around),
     Derivation(name="equality", task=Equality, derive=derive_equality),
 )

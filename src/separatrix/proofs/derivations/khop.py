@@ -40,7 +40,6 @@ from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, hull, linear, stacked
 from separatrix.proofs.softmax import off_target
 from separatrix.tasks import KHop
-from separatrix.tasks.base.task import Tokens
 
 
 class Held(NamedTuple):
@@ -73,14 +72,13 @@ def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     return derived(
         arithmetic,
         entries,
-        readout(model, last)[0],
+        readout(model, last),
         {
             "layers": depth,
             "heads": len(heads.each),
             "head_dim": key_numbers,
             "value_dim": value_numbers,
         },
-        lambda rng: _closest(task, rng),
     )
 
 
@@ -258,21 +256,6 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Reading, dic
     )
     after = Held(part.after(before.start, itself), views.tightened())
     return reading, reading.entry(fetches, left), after
-
-
-def _closest(task: KHop, rng: np.random.Generator) -> Tokens:
-    """Prompts whose hops are short, long, or lead nowhere: one letter, two in turn, a letter met
-    again only at the other end, all letters in order, and one that is new at the end.
-    """
-    n, V = task.n, task.V
-    one = np.full(n, rng.integers(V))
-    turns = np.arange(n) % 2 * int(rng.integers(1, V))
-    far = np.full(n, 1)
-    far[0] = far[-1] = 0
-    order = np.arange(n) % V
-    new = np.concatenate([rng.integers(1, V, size=n - 1), [0]])
-    back = order[::-1]
-    return np.stack([one, turns, far, order, new, back])
 
 
 DERIVATIONS = (Derivation(name="khop", task=KHop, derive=derive),)

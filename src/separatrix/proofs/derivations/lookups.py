@@ -43,7 +43,7 @@ from separatrix.proofs.machine import (
     stacked,
 )
 from separatrix.tasks import MQAR, Recall
-from separatrix.tasks.base.task import NO_ANSWER, Tokens
+from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
 
 Places = NDArray[np.int64]
@@ -129,7 +129,7 @@ def answered(
     at = stream.last.hull()
     after = stream.after(part, reading.head.written(fetched, at, where), reading.anywhere(at))
     left = after.left(part, fetched)
-    return reading.entry(fetches, left), prove_readout(model, after.stream)[0]
+    return reading.entry(fetches, left), prove_readout(model, after.stream)
 
 
 def shifted_head(part: Live) -> Head:
@@ -243,7 +243,7 @@ class _Scores:
                 f" {'scores' if gap <= 0 else 'may score, by rounding,'} no less than the one to be"
                 " read"
             )
-        return Lead(gap, self.error, least, 0, 0, 0)
+        return Lead(gap, self.error, least)
 
     def gaps(self) -> list[float]:
         """Every lead of the key that is to be read over what is not. The first place has no token
@@ -269,7 +269,6 @@ def derive(
     arithmetic: Arithmetic = FP32,
     *,
     pairs: Callable[[Any], Pairs],
-    closest: Callable[[Any, np.random.Generator], Tokens],
     carried: bool,
 ) -> Derived:
     """The proof of one full layer that looks up what is asked for; `carried`: behind a layer that
@@ -286,7 +285,7 @@ def derive(
         "head_dim": reading.key_numbers,
         "value_dim": reading.value_numbers,
     }
-    return derived(arithmetic, [*brought, found], margin, sizes, lambda rng: closest(task, rng))
+    return derived(arithmetic, [*brought, found], margin, sizes)
 
 
 def recall_pairs(task: Recall) -> Pairs:
@@ -299,23 +298,6 @@ def recall_pairs(task: Recall) -> Pairs:
         absent=task.form not in PROMISED,
         rewritten=task.form == "last",
     )
-
-
-def recall_closest(task: Recall, rng: np.random.Generator) -> Tokens:
-    """Prompts in which every value but the one asked for is its complement; where keys may be
-    written again, prompts that write the key asked for again and again, too.
-    """
-    tokens, answers = task.sample(4, rng)
-    tokens = tokens.copy()
-    values = tokens[:, 1:-1:2]
-    values[:] = np.where(
-        values == answers[:, None], values, (task.V - 1 - answers)[:, None] % task.V
-    )
-    if task.form != "last":
-        return tokens
-    again = tokens.copy()
-    again[:, 0:-1:2] = again[:, -1:]
-    return np.concatenate([tokens, again])
 
 
 def recall_ids(task: Recall) -> list[int]:
@@ -346,19 +328,6 @@ def mqar_pairs(task: MQAR) -> Pairs:
     )
 
 
-def mqar_closest(task: MQAR, rng: np.random.Generator) -> Tokens:
-    """Prompts whose values but the first, and all filler, are the complement of the first."""
-    tokens, targets = task.sample(4, rng)
-    tokens = tokens.copy()
-    k = task.num_kv_pairs
-    first = tokens[:, 1:2] - task.first_value
-    other = task.first_value + task.answers - 1 - first
-    tokens[:, 3 : 2 * k : 2] = other
-    rest = tokens[:, 2 * k :]
-    rest[:] = np.where(targets[:, 2 * k :] == NO_ANSWER, other, rest)
-    return tokens
-
-
 def mqar_asked(task: MQAR, tokens: Tokens) -> NDArray[np.bool_]:
     """Prompts whose keys are keys, differ, and stand once more behind the pairs, at even places."""
     k = task.num_kv_pairs
@@ -382,14 +351,14 @@ DERIVATIONS = tuple(
         Derivation(
             name=f"{name}recall",
             task=Recall,
-            derive=partial(derive, pairs=recall_pairs, closest=recall_closest, carried=carried),
+            derive=partial(derive, pairs=recall_pairs, carried=carried),
             ids=recall_ids,
             asked=recall_asked,
         ),
         Derivation(
             name=f"{name}mqar",
             task=MQAR,
-            derive=partial(derive, pairs=mqar_pairs, closest=mqar_closest, carried=carried),
+            derive=partial(derive, pairs=mqar_pairs, carried=carried),
             asked=mqar_asked,
         ),
     )

@@ -34,7 +34,6 @@ from separatrix.proofs.machine import (
 )
 from separatrix.proofs.softmax import Match, averaging
 from separatrix.tasks import TwoSum
-from separatrix.tasks.base.task import Tokens
 
 _ROWS = 512
 _TABLE = 5754
@@ -81,9 +80,7 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         threshold=threshold,
     )
     sizes = {"layers": 1, "head_dim": used, "value_dim": head.value_numbers}
-    return derived(
-        arithmetic, [said], margin, sizes, lambda rng: _closest(task, gaps, rng), head.assumes
-    )
+    return derived(arithmetic, [said], margin, sizes, head.assumes)
 
 
 @dataclass(frozen=True)
@@ -111,16 +108,14 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Leads over all queries, between scores before rounding, how far rounding may move one of
-    them, and queries and tokens where the leads are smallest.
+    """Leads over all queries, between scores before rounding, and how far rounding may move one of
+    them.
     """
 
     match_over_blank: Fraction
     blank_over_rest: Fraction
     widest: Fraction
     error: Fraction
-    lowest_match: int
-    highest_rest: tuple[int, int]
 
 
 def _alone(x: Array, key: Array, arithmetic: Arithmetic) -> NDArray[np.bool_]:
@@ -177,7 +172,7 @@ def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: lis
     key = _round(keys.mid[:, axes])
     if query.turn == key.turn or (query.radius > 0) != (key.radius > 0):
         raise CheckFailed("queries are not the conjugates of keys")
-    bounds = circle.pairs(query.off.distance, key.off.distance, len(queries.mid))
+    bounds = circle.pairs(query.off, key.off, len(queries.mid))
     strength = Fraction(query.radius) * Fraction(key.radius)
     # products that sums hold: none of them is rounded
     blanks = queries.mid @ blank.mid[0]
@@ -185,14 +180,11 @@ def _by_circle(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: lis
     rest = max([bounds.highest_rest * strength, *map(Fraction, sinks)])
     product = bounds.products * strength
     error = Fraction(float(roundings(2, arithmetic))) * product
-    x = query.off.place
     return Gaps(
         bounds.lowest_match * strength - highest,
         lowest - rest,
         bounds.highest_match * strength - lowest,
         error + 8 * Fraction(arithmetic.summed_tiny),
-        x,
-        (x, (1 - x) % len(queries.mid)),
     )
 
 
@@ -204,7 +196,7 @@ class Round:
 
     radius: float
     turn: float
-    off: circle.Farthest
+    off: Fraction
 
 
 def _round(points: Array) -> Round:
@@ -227,8 +219,6 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
     rest = min((float(blanks.min()) - score for score in sinks), default=np.inf)
     widest = -np.inf
     products = 0.0
-    lowest = 0
-    highest = (0, 0)
     heights = np.abs(keys.mid).T
     for start in range(0, count, _ROWS):
         rows = np.arange(start, min(start + _ROWS, count))
@@ -239,16 +229,10 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
         # rounding of a score grows with the sum of the absolute values of its products
         products = max(products, float((np.abs(queries.mid[rows]) @ heights).max()))
         over = scores[row, partner] - blanks[rows]
-        if over.min() < match:
-            match = float(over.min())
-            lowest = int(rows[over.argmin()])
+        match = min(match, float(over.min()))
         widest = max(widest, float(over.max()))
         scores[row, partner] = -np.inf
-        under = blanks[rows] - scores.max(1)
-        if under.min() < rest:
-            rest = float(under.min())
-            worst = int(under.argmin())
-            highest = (int(rows[worst]), int(scores[worst].argmax()))
+        rest = min(rest, float((blanks[rows] - scores.max(1)).min()))
     # `numbers` has found that none of these overflows
     size = products * (1 + slack(dims))
     # our own sums and differences are off, too, by no more than this
@@ -263,7 +247,7 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
         # no product and no partial sum needs more digits than sums have
         if lowest_bit >= arithmetic.smallest and size <= 2.0 ** (arithmetic.digits + lowest_bit):
             error = 0.0
-    return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error), lowest, highest)
+    return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error))
 
 
 def _lowest_products(queries: Array, *keys: Array) -> int:
@@ -314,14 +298,4 @@ def _margin(
     return margin, Fraction(float(bias[0] - bias[1])) / Fraction(slope)
 
 
-def _closest(task: TwoSum, gaps: Gaps, rng: np.random.Generator) -> Tokens:
-    """The query of the lowest match with one of it among the highest other keys, with nothing else,
-    and without; the query of the highest other key with it alone, and with a match among it.
-    """
-    x = gaps.lowest_match
-    other, rival = gaps.highest_rest
-    cases = ((x, (-x - 1) % task.M), (other, rival))
-    return around(task, [(query, -query % task.M, filler) for query, filler in cases], rng)
-
-
-DERIVATIONS = (Derivation(name="match2", task=TwoSum, derive=derive),)
+DERIVATIONS = (Derivation(name="match2", task=TwoSum, derive=derive, hard=around),)

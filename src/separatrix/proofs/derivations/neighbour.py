@@ -71,7 +71,6 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
             "head_dim": max(fetched.reading.key_numbers, terms),
             "value_dim": max(fetched.reading.value_numbers, head.value_numbers),
         },
-        lambda rng: closest(task, rng),
     )
 
 
@@ -146,7 +145,7 @@ def _lead(tokens: _Tokens, head: Head, part: Live, bits: int) -> tuple[Lead, int
         raise CheckFailed(
             f"{where}: a string that is not the nearest may score no less than one that is"
         )
-    return Lead(gap, error, computed, 0, 0, 0), scores.terms
+    return Lead(gap, error, computed), scores.terms
 
 
 def _bits_of(table: NDArray[np.float32], bits: int) -> Bits:
@@ -230,7 +229,7 @@ def asked(task: Neighbour, tokens: Tokens) -> NDArray[np.bool_]:
     return (labels >= task.strings).all(1) & (least == np.where(nearest, labels, -1).max(1))
 
 
-def closest(task: Neighbour, rng: np.random.Generator) -> Tokens:
+def hard(task: Neighbour, rng: np.random.Generator) -> Tokens:
     """One string nearest by a single bit, or two that tie and share a label, with all others of
     another label one bit further away: near the query, as far as can be, and in between.
     """
@@ -257,4 +256,6 @@ def ids(task: Neighbour) -> list[int]:
     return [task.strings, task.vocabulary] * task.n + [task.strings]
 
 
-DERIVATIONS = (Derivation(name="neighbour", task=Neighbour, derive=derive, ids=ids, asked=asked),)
+DERIVATIONS = (
+    Derivation(name="neighbour", task=Neighbour, derive=derive, ids=ids, asked=asked, hard=hard),
+)

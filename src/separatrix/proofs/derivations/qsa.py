@@ -70,10 +70,7 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         "head_dim": max(fetched.key_numbers, used),
         "value_dim": max(fetched.value_numbers, 1),
     }
-    said = ("exp(0) = 1",)
-    return derived(
-        arithmetic, [fetched.entry, averages], margin, sizes, lambda rng: _closest(task, rng), said
-    )
+    return derived(arithmetic, [fetched.entry, averages], margin, sizes, ("exp(0) = 1",))
 
 
 def _before(task: QSA, model: Model, arithmetic: Arithmetic) -> Stream:
@@ -172,19 +169,6 @@ def _readout(model: Model, stream: Stream, task: QSA) -> Fraction:
     if least <= 0:
         raise CheckFailed("the head: the logit of some sum is not the largest where it is due")
     return Fraction(least)
-
-
-def _closest(task: QSA, rng: np.random.Generator) -> Tokens:
-    """Prompts of the largest values, of the smallest, and of values whose sums come close to a
-    multiple of V; sets are drawn.
-    """
-    near = np.full(task.n, task.V // task.q)
-    near[rng.permutation(task.n)[: task.n // 2]] = -(-task.V // task.q) % task.V
-    rows = []
-    for values in (np.full(task.n, task.V - 1), np.zeros(task.n, np.int64), near):
-        sets = [rng.permutation(task.n)[: task.q] for _ in range(task.sets)]
-        rows.append(np.concatenate([values, task.V + np.concatenate(sets)]))
-    return np.array(rows, np.int64)
 
 
 def ids(task: QSA) -> list[int]:

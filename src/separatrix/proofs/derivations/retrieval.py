@@ -24,13 +24,13 @@ def derive_eva(
 ) -> Derived:
     """The one place to read: position x, for a last token x."""
     hop = Wanted("f(x)", task.V, np.arange(task.n), lambda x, before: x)
-    return derive_chain(task, model, [hop], [fetch], ids(task), arithmetic)
+    return derive_chain(task, model, [hop], [fetch], arithmetic)
 
 
 def derive_index(task: Index, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The one place to read: position i, for the last token V + i."""
     hop = Wanted("x_i", task.V, np.arange(task.n), lambda i, before: i, first=task.V)
-    return derive_chain(task, model, [hop], [full_fetch], index_ids(task), arithmetic)
+    return derive_chain(task, model, [hop], [full_fetch], arithmetic)
 
 
 def ids(task: Eva) -> list[int]:

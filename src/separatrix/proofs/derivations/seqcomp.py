@@ -43,7 +43,7 @@ def hops(task: SeqComp) -> list[Wanted]:
 
 
 def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
-    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1), ids(task), arithmetic)
+    return derive_chain(task, model, hops(task), [full_fetch] * (task.L + 1), arithmetic)
 
 
 def ids(task: SeqComp) -> list[int]:
@@ -64,7 +64,7 @@ def derive_carried(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -
         return carry(stream, part, hop, task.position_z0, at_z0)
 
     by = [bring, *[full_fetch] * task.L]
-    return derive_chain(task, model, [first, *rest], by, ids(task), arithmetic)
+    return derive_chain(task, model, [first, *rest], by, arithmetic)
 
 
 def _between(task: SeqComp, model: Model, arithmetic: Arithmetic) -> Derived:
@@ -90,9 +90,7 @@ def _between(task: SeqComp, model: Model, arithmetic: Arithmetic) -> Derived:
         return carry(stream, part, hop, place, found[0].stream.rows())
 
     by = [early, bring, *[full_fetch] * (task.L - 1)]
-    return derive_chain(
-        task, model, [first, first, *rest], by, ids(task), arithmetic, asked=hops(task)
-    )
+    return derive_chain(task, model, [first, first, *rest], by, arithmetic)
 
 
 DERIVATIONS = (

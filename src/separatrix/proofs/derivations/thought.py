@@ -18,7 +18,6 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.chain import Fetched, Wanted, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.inputs import Near, nearest
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.reading import CHUNK
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -35,10 +34,6 @@ class Step:
 
     tokens: Tokens
     """Every id that may stand there."""
-    w: Tokens
-    """The w in each of them."""
-    before: Tokens
-    """The value in each of them; 0 where it is w alone."""
     hop: Wanted
     named: Tokens
     """For each token the id of value 0 of what is due; that of value v is v more."""
@@ -54,8 +49,6 @@ def steps(task: Thought, inner: SeqComp) -> Iterator[Step]:
         place = np.asarray(hop.place(hop.part[w], before))
         yield Step(
             tokens=task.pair(w, before) if level else w,
-            w=w,
-            before=before,
             hop=Wanted(hop.fetches, hop.values, place, lambda at, _: at),
             named=task.pair(w, 0 * w) if level < inner.L else 0 * w,
         )
@@ -67,27 +60,12 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
         raise CheckFailed(f"{task.spec}: the proof is about pairs of a composition")
     (part,) = live_of(model, 1)
     done: list[Fetched] = []
-    near: list[Near] = []
     leads: list[Fraction] = []
     for number, step in enumerate(steps(task, inner)):
         before = _before(model, step, inner.length + number, arithmetic)
         fetched = full_fetch(before, part, step.hop)
         done.append(fetched)
-        for found in fetched.near:
-            # the lead names a row of the step's tokens
-            row = found.token
-            assert row is not None
-            near.append(
-                Near(
-                    hop=number,
-                    token=int(step.w[row]),
-                    value=int(step.before[row]) if number else None,
-                    rivals=range(found.rivals.start, min(found.rivals.stop, inner.length - 1)),
-                )
-            )
-        lead, value = _named(model, step, fetched.stream)
-        leads.append(lead)
-        near.append(Near(hop=number, answer=value))
+        leads.append(_named(model, step, fetched.stream))
     return derived(
         arithmetic,
         [hop.entry for hop in done],
@@ -98,7 +76,6 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
             "head_dim": max(hop.key_numbers for hop in done),
             "value_dim": max(hop.value_numbers for hop in done),
         },
-        lambda rng: nearest(inner, hops(inner), near, ids_of_composition(inner), rng),
         *(hop.assumes for hop in done),
     )
 
@@ -111,9 +88,9 @@ def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> St
     return replace(some, last=add(embed, place, RESIDUAL))
 
 
-def _named(model: Model, step: Step, stream: Stream) -> tuple[Fraction, int]:
-    """The smallest lead of the token that is due over all others, and the value fetched where it
-    is. Raises CheckFailed where another one may be named.
+def _named(model: Model, step: Step, stream: Stream) -> Fraction:
+    """The smallest lead of the token that is due over all others. Raises CheckFailed where another
+    one may be named.
     """
     weight = array(model.head.weight)
     bias = array(model.head.bias)
@@ -124,7 +101,7 @@ def _named(model: Model, step: Step, stream: Stream) -> tuple[Fraction, int]:
     _, first = np.unique(table, axis=0, return_index=True)
     of_token = linear(last.rows(first), weight, bias, what="the head", beside=stream.field)
     of_value = linear(stream.field, weight, what="the head", beside=stream.last)
-    smallest, worst = np.inf, 0
+    smallest = np.inf
     count = len(of_value.mid)
     rows = max(1, CHUNK // len(weight))
     for token, named in enumerate(step.named[first].tolist()):
@@ -146,10 +123,9 @@ def _named(model: Model, step: Step, stream: Stream) -> tuple[Fraction, int]:
                     f"{step.hop.fetches}: with {start + least} fetched another token than the one"
                     " due has as large a logit"
                 )
-            if lead[least] < smallest:
-                smallest, worst = float(lead[least]), start + least
+            smallest = min(smallest, float(lead[least]))
     # one token alone has no rival
-    return Fraction(min(smallest, 2.0**126)), worst
+    return Fraction(min(smallest, 2.0**126))
 
 
 def ids(task: Thought) -> list[int]:

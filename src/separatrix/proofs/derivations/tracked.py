@@ -124,7 +124,7 @@ def derive_tracking(
         written.append(linear(y, o[:, head, values], None, digits, f"{part.where}, o"))
         acting = (first.b[tracking.first], later.b[tracking.later])
         used = max(used, *(int((b != 0).sum(1).max(initial=0)) for b in acting))
-    margin, worst = _read_out(model, part, inputs, tracking, reached, written, digits)
+    margin = _read_out(model, part, inputs, tracking, reached, written, digits)
     formats = exact_formats(part, digits)
     digits.hold(arithmetic)
     # how many states prompts lead to, a number for each head; the binary digits that hold every
@@ -149,7 +149,6 @@ def derive_tracking(
         [said],
         margin,
         sizes,
-        lambda rng: _closest(task, tracking, worst, rng),
         arithmetic=ARITHMETIC,
         formats=formats,
         exact=True,
@@ -164,10 +163,10 @@ def _read_out(
     reached: list[Reached],
     written: list[Array],
     digits: Digits,
-) -> tuple[Fraction, int]:
-    """The smallest lead of the right logit over all states and last tokens, and the answer where
-    it is; `written` holds what the heads add in each state. Raises CheckFailed where another logit
-    is as large, or the last token itself matters.
+) -> Fraction:
+    """The smallest lead of the right logit over all states and last tokens; `written` holds what
+    the heads add in each state. Raises CheckFailed where another logit is as large, or the last
+    token itself matters.
     """
     base = inputs.later[tracking.later]
     columns = Columns.of(base)
@@ -201,7 +200,7 @@ def _read_out(
         raise CheckFailed(
             f"answer {worst} has not the largest logit in the state that it is due in"
         )
-    return Fraction(smallest), worst
+    return Fraction(smallest)
 
 
 def _every(
@@ -225,23 +224,6 @@ def _every(
         x = base + one[some, None] + other[None]
         due = tracking.together(classes[0][some, None], classes[1][None])
         yield x.reshape(-1, x.shape[-1]), due.ravel()
-
-
-def _closest(task: Task, tracking: Tracking, worst: int, rng: np.random.Generator) -> Tokens:
-    """A prompt of random ids that ends in the answer whose lead is smallest, where one token leads
-    there; and one that repeats a single id.
-    """
-    rows = rng.choice(tracking.later, size=(2, task.length))
-    rows[:, 0] = rng.choice(tracking.first, size=2)
-    rows[1, 1:] = rows[1, -1]
-    if tracking.together is None:
-        (followed,) = tracking.followed
-        kind = followed.first[rows[0, 0]]
-        for token in rows[0, 1:-1]:
-            kind = followed.step[kind, token]
-        ends = np.flatnonzero(followed.answers[followed.step[kind]] == worst)
-        rows[0, -1] = rng.choice(ends) if len(ends) else rows[0, -1]
-    return rows
 
 
 def counted(m: int, ids: int = 2) -> Tracking:

@@ -106,7 +106,7 @@ def test_a_lead_counts_the_errors_of_both_parts_twice() -> None:
     """One query, 3 from the token (1/8 off) and 2 from the value (1/4 off); keys 1 and 0."""
     token = Enclosure(np.array([[3.0, 0.0]]), np.array([[0.125, 0.0]]))
     value = Enclosure(np.array([[0.0, 2.0]]), np.array([[0.0, 0.25]]))
-    queries = Queries(np.array([0]), np.array([0]), token, value, np.array([0]), len(value.mid))
+    queries = Queries(np.array([0]), token, value, np.array([0]), len(value.mid))
     keys = Enclosure.point(np.array([[1.0, 1.0], [0.0, 0.0]]))
     scores = Scores(keys, queries.used, "scores")
     hop = Wanted("x", 1, np.array([0]), lambda part, before: 0 * (part + before))
@@ -142,7 +142,7 @@ def readout(built: Built, off: float, other: float) -> float:
         field=field,
         parts=np.zeros(1, np.int64),
     )
-    return float(prove_readout(built.model, stream)[0])
+    return float(prove_readout(built.model, stream))
 
 
 @pytest.mark.parametrize(("off", "other", "margin"), [(0.0, 0.0, 2.0), (0.125, 0.0, 1.5)])

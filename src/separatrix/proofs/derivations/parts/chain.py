@@ -21,7 +21,6 @@ from separatrix.mixers.mla import MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derived, derived
-from separatrix.proofs.derivations.parts.inputs import Near, nearest
 from separatrix.proofs.derivations.parts.latent import latent_head
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
@@ -41,15 +40,12 @@ __all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What a hop leaves behind: its proof, the stream after it, the queries that came closest to
-    another key, key and value numbers used.
-    """
+    """What a hop leaves behind: its proof, the stream after it, key and value numbers used."""
 
     kind: Literal["layers", "sparse", "indexed", "carriers"]
     """Under what name the record counts the layer."""
     entry: dict[str, Any]
     stream: Stream
-    near: list[Near]
     key_numbers: int
     value_numbers: int
     assumes: tuple[str, ...] = ()
@@ -65,30 +61,21 @@ def derive_chain(
     model: Model,
     hops: Sequence[Wanted],
     by: Sequence[Fetcher],
-    ids: list[int],
     arithmetic: Arithmetic,
-    *,
-    asked: Sequence[Wanted] | None = None,
 ) -> Derived:
-    """The proof of a chain whose i-th hop is proved by the i-th fetcher; `ids` says how many ids
-    may stand at each position, and `asked` what the task asks, hop by hop (default: `hops`).
-
-    Raises CheckFailed, naming the part, where the weights do not bear it out.
+    """The proof of a chain whose i-th hop is proved by the i-th fetcher. Raises CheckFailed, naming
+    the part, where the weights do not bear it out.
     """
     # whatever finds places, the score of the right key leads by it
     live = live_of(model, len(hops), placed=False)
     stream = Stream.of(model, task.length, len(hops[0].part), arithmetic, first=hops[0].first)
     done: list[Fetched] = []
-    near: list[Near] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
         if number + 1 < len(hops):
             hop = replace(hop, then=hops[number + 1].part)
         fetched = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
-        near.extend(found.at(number) for found in fetched.near)
         done.append(fetched)
         stream = fetched.stream
-    margin, answer = prove_readout(model, stream)
-    near.append(Near(hop=len(hops) - 1, answer=answer))
     numbers = {
         "head_dim": max(hop.key_numbers for hop in done),
         "value_dim": max(hop.value_numbers for hop in done),
@@ -96,9 +83,8 @@ def derive_chain(
     return derived(
         arithmetic,
         [hop.entry for hop in done],
-        margin,
+        prove_readout(model, stream),
         Counter(h.kind for h in done) | numbers,
-        lambda rng: nearest(task, hops if asked is None else asked, near, ids, rng),
         *(hop.assumes for hop in done),
     )
 
@@ -141,7 +127,7 @@ def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
     average = any_average(seen, len(keys.mid) + len(head.rivals), part.where)
     anywhere = head.written(average, stream.by_place.hull(), part.where)
     after = stream.after(part, anywhere, anywhere)
-    return replace(fetched, stream=after.stream, near=[])
+    return replace(fetched, stream=after.stream)
 
 
 class Read(NamedTuple):
@@ -169,7 +155,6 @@ class Read(NamedTuple):
             kind=kind,
             entry=reading.entry(hop.fetches, after.left(reading.part, fetched)),
             stream=after.stream,
-            near=[Near.of(reading.lead)],
             key_numbers=reading.key_numbers,
             value_numbers=reading.head.value_numbers,
             assumes=reading.head.assumes,

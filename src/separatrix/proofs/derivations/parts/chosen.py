@@ -15,7 +15,6 @@ from separatrix.mixers.sparse import SparseMixer
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.balls import sigmoid_bounds
 from separatrix.proofs.derivations.parts.chain import Fetched, Read, read_one
-from separatrix.proofs.derivations.parts.inputs import Near
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import any_average, any_scores
@@ -50,8 +49,7 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     entry = fetched.entry | rounded(
         block_gap=None if lead is None else lead.gap, gate_error=float(shut.high.max())
     )
-    near = [] if lead is None else [Near.of(lead, mixer.block)]
-    return replace(fetched, entry=entry, near=[*fetched.near, *near])
+    return replace(fetched, entry=entry)
 
 
 def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> Enclosure:
@@ -158,7 +156,7 @@ def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     fetched = read.fetched("indexed", stream, hop, written, anywhere)
     entry = fetched.entry | {"topk": mixer.topk}
     entry |= rounded(index_gap=lead.gap, index_error=lead.error)
-    return replace(fetched, entry=entry, near=[*fetched.near, Near.of(lead)])
+    return replace(fetched, entry=entry)
 
 
 def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where: str) -> Lead:

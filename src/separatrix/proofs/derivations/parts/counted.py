@@ -18,7 +18,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Head, Live
-from separatrix.proofs.derivations.parts.queries import Lead, code_lead
+from separatrix.proofs.derivations.parts.queries import code_lead
 from separatrix.proofs.derivations.parts.steps import Kind, Rows
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -49,7 +49,6 @@ class Counted:
     alone: Enclosure
     met: Enclosure
     start: Enclosure
-    lead: Lead
     assumes: tuple[str, ...]
     key_numbers: int
     value_numbers: int
@@ -129,7 +128,6 @@ def count(
         alone=left(rows, matches, more=False),
         met=left(rows, matches + 1, more=True),
         start=left(prompt.start, np.zeros(1, np.int64), more=False),
-        lead=lead,
         assumes=head.assumes,
         key_numbers=int((queries.used & both.used).sum()),
         value_numbers=head.value_numbers,
@@ -200,6 +198,24 @@ class _Prompt:
         return rows.like(mid, rad), found[:, -1] != 0.0
 
 
+def around(task: TwoSum, rng: np.random.Generator) -> Tokens:
+    """Values that cancel themselves, and any, behind what is a bit away from what would cancel
+    them: alone, behind one partner among these, and behind partners.
+    """
+    rows = []
+    for value in {0, task.M // 2, int(rng.integers(task.M))}:
+        partner = -value % task.M
+        # clearing a bit that is set leaves a value, and 0 has 1 beside it
+        near = (partner ^ 1 << bit for bit in rng.permutation(task.M.bit_length()).tolist())
+        row = np.full(task.length, next(other for other in near if other < task.M))
+        row[-1] = value
+        for partners in (0, 1, task.length - 1):
+            some = row.copy()
+            some[rng.permutation(task.length - 1)[:partners]] = partner
+            rows.append(some)
+    return np.array(rows, np.int64)
+
+
 def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.bool_]:
     """The coordinates that the head, and the heads and MLPs of these layers read, and one MLP
     more.
@@ -226,29 +242,3 @@ def unrounded(queries: Enclosure, keys: Enclosure) -> bool:
     bits = lowest_bits(queries.mid[:, both]).min(0) + lowest_bits(keys.mid[:, both]).min(0)
     lowest = int(bits.min(initial=0))
     return lowest >= inner.smallest and size * (1 + 2.0**-40) <= 2.0 ** (inner.digits + lowest)
-
-
-def closest_pairs(task: TwoSum, counted: Counted) -> list[tuple[int, int, int]]:
-    """(value, its partner, a value whose code is nearest to that of the partner): where the lead is
-    smallest, and for what cancels itself.
-    """
-    found = []
-    for value in sorted({counted.lead.token, 0, task.M // 2}):
-        partner = -value % task.M
-        # clearing a bit that is set leaves a value, and 0 has 1 beside it
-        near = (partner ^ 1 << bit for bit in range(task.M.bit_length()))
-        found.append((value, partner, next(other for other in near if other < task.M)))
-    return found
-
-
-def around(task: TwoSum, cases: list[tuple[int, int, int]], rng: np.random.Generator) -> Tokens:
-    """For each (query, partner, other): the query behind nothing but the other, behind one partner
-    among these, and behind partners only.
-    """
-    rows = []
-    for query, partner, other in cases:
-        alone = np.full(task.n, other)
-        one = alone.copy()
-        one[rng.integers(task.n)] = partner
-        rows += [np.append(row, query) for row in (alone, one, np.full(task.n, partner))]
-    return np.array(rows, np.int64)

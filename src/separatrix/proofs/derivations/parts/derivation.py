@@ -31,10 +31,6 @@ class Derived(NamedTuple):
     """The right logit leads by at least this."""
     used: dict[str, int]
     """Layers by kind, and the key and value numbers that carry something."""
-    closest: Callable[[np.random.Generator], Tokens]
-    """Inputs that meet the queries and answers at which the proof is closest to failing; the rest
-    of each is drawn.
-    """
     arithmetic: str = FP32.said
     """What is assumed of the arithmetic."""
     formats: tuple[str, ...] = ("fp32",)
@@ -50,14 +46,11 @@ def derived(
     layers: list[dict[str, Any]],
     margin: Fraction,
     used: dict[str, int],
-    closest: Callable[[np.random.Generator], Tokens],
     *assumes: Sequence[str],
 ) -> Derived:
     """A proof in one arithmetic, of which its layers assume more than every proof does."""
     said = dict.fromkeys([arithmetic.said, *(one for some in assumes for one in some)])
-    return Derived(
-        layers, margin, used, closest, arithmetic="; ".join(said), formats=(arithmetic.name,)
-    )
+    return Derived(layers, margin, used, "; ".join(said), (arithmetic.name,))
 
 
 class Derive(Protocol[_Asked]):
@@ -89,6 +82,8 @@ class Derivation(Generic[TaskT]):
     """How many ids may stand at each position of the task's inputs."""
     asked: Callable[[TaskT, Tokens], NDArray[np.bool_]] | None = None
     """Which of these inputs the claim is about, where it is not about all."""
+    hard: Callable[[TaskT, np.random.Generator], Tokens] | None = None
+    """Inputs of the task that random ones, and values repeated or exchanged, never come near."""
 
     def proved(self, task: TaskT, model: Model, arithmetic: Arithmetic) -> Derived:
         """The proof. Raises CheckFailed where there is none, or where a weight is no number of the

@@ -66,19 +66,16 @@ class Lead:
     """How far a score may be from its centre, over all queries."""
     least: float
     """As computed: the smallest of gap less the errors of both scores, query by query."""
-    token: int
-    value: int
-    rival: int
-    """Where it is smallest: the last token, the value fetched before, and the other key."""
+    rival: int = 0
+    """The other key where it is smallest."""
 
 
 @dataclass(frozen=True)
 class Queries:
     """Every query of one hop: a row of `of_token` plus a row of `of_field` (., head_dim)."""
 
-    tokens: NDArray[np.int64]
-    """A last token for each row of `of_token`."""
     parts: NDArray[np.int64]
+    """Of the last token, for each row of `of_token`."""
     of_token: Enclosure
     of_field: Enclosure
     first: Places
@@ -104,14 +101,14 @@ class Queries:
         at = np.zeros(len(first), np.int64)
         if len(stream.parts) > 1:
             at = np.searchsorted(stream.parts, hop.part[first]) * values
-        return cls(first, hop.part[first], token.rows(first), value, at, values)
+        return cls(hop.part[first], token.rows(first), value, at, values)
 
     @classmethod
     def alone(cls, rows: Enclosure) -> Queries:
         """A query for each row, which is its own part, where nothing was fetched before."""
         every = np.arange(len(rows.mid))
         nothing = Enclosure.point(np.zeros((1, rows.mid.shape[1])), rows.arithmetic)
-        return cls(every, every, rows, nothing, 0 * every, 1)
+        return cls(every, rows, nothing, 0 * every, 1)
 
     @property
     def count(self) -> int:
@@ -234,8 +231,7 @@ class Queries:
         row = scores.centres(self.of_token.rows(slice(token, token + 1)))[0]
         row = row + scores.centres(self.of_field.rows(slice(field, field + 1)))[0]
         row[right] = -np.inf
-        value = field - int(self.first[token])
-        return Lead(gap, error, least, int(self.tokens[token]), value, int(row.argmax()))
+        return Lead(gap, error, least, int(row.argmax()))
 
 
 def _of_some(scores: Scores, rows: Enclosure, some: Places) -> Array:
@@ -261,8 +257,8 @@ def winning(lead: Lead | None, what: str) -> Lead:
 def code_lead(
     queries: Enclosure, keys: Enclosure, right: NDArray[np.int64], what: str, *, exact: bool = False
 ) -> Lead:
-    """The smallest lead, over all rows of `queries`, of the key that `right` names for the row
-    (`token` and `rival` of the lead are rows); `exact`: scores are known not to be rounded.
+    """The smallest lead, over all rows of `queries`, of the key that `right` names for the row;
+    `exact`: scores are known not to be rounded.
 
     Raises CheckFailed where another key may win, or where the keys are no codes.
     """
@@ -277,9 +273,8 @@ def code_lead(
     worst = int(computed.argmin())
     scores = keys.mid @ queries.mid[worst]
     scores[right[worst]] = -np.inf
-    least = float(computed[worst])
-    rival = int(scores.argmax())
-    return winning(Lead(float(leads.min()), float(error.max()), least, worst, 0, rival), what)
+    least, rival = float(computed[worst]), int(scores.argmax())
+    return winning(Lead(float(leads.min()), float(error.max()), least, rival), what)
 
 
 _FEW = 64

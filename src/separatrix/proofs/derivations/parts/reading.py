@@ -188,11 +188,11 @@ def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> 
     return Fraction(float(logit_leads(model, rows, answers).min()))
 
 
-def readout(model: Model, rows: Enclosure, when: str = "where it is due") -> tuple[Fraction, int]:
-    """The smallest lead where row v holds what is left of the answer v, and that answer. Raises
-    CheckFailed where another logit may be as large.
+def readout(model: Model, rows: Enclosure, when: str = "where it is due") -> Fraction:
+    """The smallest lead where row v holds what is left of the answer v. Raises CheckFailed where
+    another logit may be as large.
     """
-    found = (np.inf, -1)
+    least = 2.0**126  # one answer alone has no rival
     count = max(1, CHUNK // model.config.answers)
     for start in range(0, len(rows.mid), count):
         some = rows.rows(slice(start, start + count))
@@ -200,12 +200,11 @@ def readout(model: Model, rows: Enclosure, when: str = "where it is due") -> tup
         worst = int(leads.argmin())
         if leads[worst] <= 0:
             raise CheckFailed(f"answer {start + worst} has not the largest logit {when}")
-        found = min(found, (float(leads[worst]), start + worst))
-    # one answer alone has no rival
-    return Fraction(min(found[0], 2.0**126)), found[1]
+        least = min(least, float(leads[worst]))
+    return Fraction(least)
 
 
-def prove_readout(model: Model, stream: Stream) -> tuple[Fraction, int]:
+def prove_readout(model: Model, stream: Stream) -> Fraction:
     """The same whatever the last token; row v of the field is what the last hop leaves for the
     value v, which is the answer.
     """

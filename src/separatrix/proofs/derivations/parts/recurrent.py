@@ -116,7 +116,6 @@ def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosu
             off_target_mass=found.mass,
         ),
         stream=after.stream,
-        near=[],
         key_numbers=0,
         value_numbers=0,
         assumes=found.assumes,
