@@ -15,7 +15,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.automaton import AutomatonMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.retrieval import ids
 from separatrix.proofs.entries import entry
@@ -70,8 +70,8 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
         part.place, states=most, bits=mixer.bits, rules=len(weight), rule_lead=Fraction(lead)
     )
 
-    used = {"carriers": 1, "head_dim": int(weight.any(0).sum()), "value_dim": mixer.bits}
-    return derived(arithmetic, [said], Fraction(margin), used)
+    layer = Layer(said, "carriers", int(weight.any(0).sum()), mixer.bits)
+    return derived(arithmetic, [layer], Fraction(margin))
 
 
 def _lead(scores: Array, rule: Tokens) -> float:

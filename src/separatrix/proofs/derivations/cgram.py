@@ -61,17 +61,7 @@ def derive(task: CGram, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     )
     fetches = "what followed the context, letter by letter"
     found, margin = answered(model, reading, stream, values, fetches)
-    return derived(
-        arithmetic,
-        [taps.entry(f"{task.c} tokens before"), found],
-        margin,
-        {
-            "carriers": 1,
-            "layers": 1,
-            "head_dim": reading.key_numbers,
-            "value_dim": reading.value_numbers,
-        },
-    )
+    return derived(arithmetic, [taps.layer(f"{task.c} tokens before"), found], margin)
 
 
 def _compared(taps: Taps, q: Array, k: Array, c: int, where: str) -> list[tuple[Array, Array]]:

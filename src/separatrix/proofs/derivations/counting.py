@@ -23,10 +23,9 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.counted import unrounded
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, array, live_of
-from separatrix.proofs.derivations.parts.queries import code_lead
+from separatrix.proofs.derivations.parts.queries import lead_of_rows, must_tie
 from separatrix.proofs.derivations.parts.reading import numbers
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -57,13 +56,10 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     queries = head.asked(tokens, None, where)
     keys = head.keys(tokens, None, where)
     of_start = head.keys(start, None, where)
-    if not unrounded(queries, stacked(keys, of_start)):
-        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    must_tie(queries, stacked(keys, of_start), where)
     queried = task.form == "queried"
     right = np.arange(task.V) if queried else np.ones(task.V, np.int64)
-    lead = code_lead(
-        queries, keys, right, f"{where}, the symbol that is counted: symbol", exact=True
-    )
+    lead = lead_of_rows(queries, keys, right, f"{where}, the symbol that is counted: symbol")
     if (queries.mid @ of_start.mid[0] != (queries.mid * keys.mid[right]).sum(1)).any():
         raise CheckFailed(f"{where}: the start token does not tie with a match")
     # the start token sees itself alone: its score need only be a number
@@ -93,13 +89,8 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
         closest_count=worst,
     )
     used = int((queries.used & stacked(keys, of_start).used).sum())
-    return derived(
-        arithmetic,
-        [said],
-        Fraction(float(leads[worst])),
-        {"layers": 1, "head_dim": used, "value_dim": head.value_numbers},
-        ("exp(0) = 1",),
-    )
+    layer = Layer(said, "layers", used, head.value_numbers, ("exp(0) = 1",))
+    return derived(arithmetic, [layer], Fraction(float(leads[worst])))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ index l an entry of z_l; what follows an entry of z_L is final.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,13 @@ from numpy.typing import NDArray
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
 from separatrix.proofs.derivations.seqcomp import ids
-from separatrix.proofs.machine import RESIDUAL, Enclosure, Scores, add, hull, stacked
+from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import SeqComp
 
 Numbers = NDArray[np.int64]
@@ -63,32 +62,19 @@ class Pointers:
         return found, bits
 
 
-class Layer(NamedTuple):
-    """The proof of a layer, and what tokens hold behind it."""
-
-    reading: Reading
-    entry: dict[str, Any]
-    tokens: Views
-    """By the number of the pointer (see `Pointers`), and by w, of which every token holds all, if
-    there is more than one.
-    """
-
-
 def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     rounds = task.L.bit_length()
     first, *rest = live_of(model, 1 + rounds)
     pointers = Pointers(task)
-    done = [_first(task, model, first, pointers, arithmetic)]
+    # by the number of the pointer (see `Pointers`), and by w, of which every token holds all, if
+    # there is more than one
+    layer, tokens = _first(task, model, first, pointers, arithmetic)
+    done = [layer]
     for number, part in enumerate(rest):
-        done.append(_double(task, part, number, done[-1].tokens, pointers))
+        layer, tokens = _double(task, part, number, tokens, pointers)
+        done.append(layer)
     answers = pointers.number(task.L + 1, np.arange(task.answers))
-    margin = readout(model, done[-1].tokens.by["pointer"].rows(answers))
-    sizes = {
-        "layers": 1 + rounds,
-        "head_dim": max(layer.reading.key_numbers for layer in done),
-        "value_dim": max(layer.reading.value_numbers for layer in done),
-    }
-    return derived(arithmetic, [layer.entry for layer in done], margin, sizes)
+    return derived(arithmetic, done, readout(model, tokens.by["pointer"].rows(answers)))
 
 
 def _reading(
@@ -101,26 +87,16 @@ def _reading(
     head = part.head(FullMixer, "full attention with causal=false", options=options)
     where = part.where
     keys = head.keys(by_place, None, where)
-    queries = Queries.alone(head.asked(asking, None, where))
-    scores = Scores(keys, queries.used, f"{where}, scores")
-    hop = Wanted(fetches, len(keys.mid), wanted, lambda row, _: wanted[row])
-    lead = queries.lead(scores, hop)
     # queries of which nothing is asked have scores, too, and these must be numbers
     numbers(head, keys, where, by_place.hull())
-    return Reading.of(
-        part,
-        head,
-        winning(lead, f"{fetches}: position"),
-        head.values(by_place, where).hull(),
-        queries=queries.count,
-        keys=len(keys.mid),
-        key_numbers=scores.terms,
-    )
+    queries = Queries.alone(head.asked(asking, None, where))
+    seen = head.values(by_place, where).hull()
+    return Reading.won(part, head, queries, keys, Wanted.each(fetches, wanted), seen)
 
 
 def _first(
     task: SeqComp, model: Model, part: Live, pointers: Pointers, arithmetic: Arithmetic
-) -> Layer:
+) -> tuple[Layer, Views]:
     """Layer 1: every token fetches w, and w fetches z_0."""
     embed = Enclosure.point(array(model.embed.weight), arithmetic)
     position = Enclosure.point(array(model.position.weight)[: task.length], arithmetic)
@@ -159,7 +135,7 @@ def _first(
         by["w"] = _either(Numbered.of(by_w, of_w, bits), Numbered.of(own, of_w, bits))
     cleaned = [numbered.digits for numbered in by.values()]
     left = left_of(part, [from_w, from_z0], cleaned, room_of(part, mixed, mixed_w))
-    return Layer(reading, reading.entry(fetches, left), Views(view, by).tightened())
+    return reading.layer(fetches, left), Views(view, by).tightened()
 
 
 def _pointing(
@@ -192,7 +168,9 @@ def _pointing(
     return Numbered(stacked(*found), None)
 
 
-def _double(task: SeqComp, part: Live, number: int, before: Views, pointers: Pointers) -> Layer:
+def _double(
+    task: SeqComp, part: Live, number: int, before: Views, pointers: Pointers
+) -> tuple[Layer, Views]:
     """A later layer: every token reads the entry that it points to, or keeps what is final."""
     asked, wanted = _asked(task, before, pointers)
     steps = 1 << number
@@ -221,8 +199,7 @@ def _double(task: SeqComp, part: Live, number: int, before: Views, pointers: Poi
         digits[row] = hull(digits[row], stayed.rows(slice(found, found + 1)))
     pointer = Numbered(stacked(*digits), None)
     left = left_of(part, [read], [pointer.digits], room_of(part, mixed))
-    after = before.mapped(kept, pointer=pointer).tightened()
-    return Layer(reading, reading.entry(fetches, left), after)
+    return reading.layer(fetches, left), before.mapped(kept, pointer=pointer).tightened()
 
 
 def _asked(task: SeqComp, before: Views, pointers: Pointers) -> tuple[Enclosure, Numbers]:

@@ -11,11 +11,11 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.counted import Counted, around, count, reads
+from separatrix.proofs.derivations.parts.counted import around, count, reads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.flagged import Kinds, Looked, fetch_partners, left_in, look
+from separatrix.proofs.derivations.parts.flagged import Kinds, fetch_partners, left_in, look
 from separatrix.proofs.derivations.parts.live_parts import live_of
-from separatrix.proofs.derivations.parts.reading import Reading, lead_of
+from separatrix.proofs.derivations.parts.reading import lead_of
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import rounded
 from separatrix.proofs.machine import RESIDUAL, add, stacked
@@ -36,13 +36,7 @@ def derive_query(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> D
         lead_of(model, part.after_mlp(rows), answer)
         for answer, rows in enumerate((counted.alone, counted.met))
     ]
-    return derived(
-        arithmetic,
-        [counted.entry],
-        min(margins),
-        {"layers": 1, "head_dim": counted.key_numbers, "value_dim": counted.value_numbers},
-        counted.assumes,
-    )
+    return derived(arithmetic, [counted.layer], min(margins))
 
 
 def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -58,15 +52,9 @@ def derive_decision(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -
     tokens = Kinds(plain=stacked(alone, start), flagged=met)
     looked = look(model, second, tokens, last, task.length + 1, (0, 1))
     margin = first.threshold_margin(stacked(counted.alone, counted.met, counted.start))
-    entry = counted.entry | rounded(threshold_margin=margin)
-    return derived(
-        arithmetic,
-        [entry, looked.entry],
-        looked.margin,
-        _used(counted, looked),
-        counted.assumes,
-        looked.assumes,
-    )
+    layer = counted.layer
+    layer = layer._replace(entry=layer.entry | rounded(threshold_margin=margin))
+    return derived(arithmetic, [layer, looked.layer], looked.margin)
 
 
 def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -75,29 +63,15 @@ def derive_equality(task: Equality, model: Model, arithmetic: Arithmetic = FP32)
     stream = Stream.of(model, task.length, _BITS, arithmetic)
     # a place of the first string is its own partner
     partner = np.arange(task.length) % task.n
-    fetched = fetch_partners(stream, first, partner, slice(0, _BITS))
+    fetched = fetch_partners(stream, first, partner, slice(0, _BITS), _FETCHES)
     # a token at any place, and what it has fetched: the same bit, or the other
     bit, other = (grid.ravel() for grid in np.indices((_BITS, _BITS)))
     rows = add(stream.by_token.rows(bit), fetched.written.rows(other), RESIDUAL)
     after = first.after_mlp(rows)
     kinds = Kinds(plain=after.rows(bit == other), flagged=after.rows(bit != other))
     looked = look(model, second, kinds, kinds, task.length, (1, 0))
-    reading = fetched.reading
-    return derived(
-        arithmetic,
-        [reading.entry(_FETCHES, left_in(first, fetched.written, rows, after)), looked.entry],
-        looked.margin,
-        _used(reading, looked),
-        reading.assumes,
-        looked.assumes,
-    )
-
-
-def _used(first: Counted | Reading, looked: Looked) -> dict[str, int]:
-    """Of two layers."""
-    keys = max(first.key_numbers, looked.key_numbers)
-    values = max(first.value_numbers, looked.value_numbers)
-    return {"layers": 2, "head_dim": keys, "value_dim": values}
+    layer = fetched.reading.layer(_FETCHES, left_in(first, fetched.written, rows, after))
+    return derived(arithmetic, [layer, looked.layer], looked.margin)
 
 
 DERIVATIONS = (

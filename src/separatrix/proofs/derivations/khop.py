@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
 from separatrix.proofs.derivations.parts.latest import latest_of_a_block
 from separatrix.proofs.derivations.parts.live_parts import (
@@ -28,7 +28,7 @@ from separatrix.proofs.derivations.parts.live_parts import (
     live_of,
     weights_of,
 )
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
@@ -37,7 +37,7 @@ from separatrix.proofs.derivations.parts.reading import (
     readout,
 )
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, hull, linear, stacked
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, hull, linear, stacked
 from separatrix.proofs.softmax import off_target
 from separatrix.tasks import KHop
 
@@ -59,27 +59,13 @@ def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         raise CheckFailed("the embedding of the start token may be rounded")
     heads = Heads.of(first)
     found, tokens = _search(task, model, first, heads, tokens)
-    entries = [found]
-    key_numbers = max(int((head.k != 0.0).any(1).sum()) for head in heads.each)
-    value_numbers = max(head.value_numbers for head in heads.each)
+    layers = [found]
     for level, part in enumerate(rest, 2):
-        reading, found, tokens = _hop(task, part, level, tokens)
-        entries.append(found)
-        key_numbers = max(key_numbers, reading.key_numbers)
-        value_numbers = max(value_numbers, reading.value_numbers)
+        found, tokens = _hop(task, part, level, tokens)
+        layers.append(found)
     letter = tokens.views.by["letter"]
     last = stacked(letter.rows(np.arange(task.V)), letter.absent)
-    return derived(
-        arithmetic,
-        entries,
-        readout(model, last),
-        {
-            "layers": depth,
-            "heads": len(heads.each),
-            "head_dim": key_numbers,
-            "value_dim": value_numbers,
-        },
-    )
+    return derived(arithmetic, layers, readout(model, last), heads=len(heads.each))
 
 
 @dataclass(frozen=True)
@@ -137,9 +123,7 @@ def _embedded(task: KHop, model: Model, arithmetic: Arithmetic) -> Held:
     return Held(start, Views(add(letters.hull(), places, RESIDUAL), {"letter": numbered}))
 
 
-def _search(
-    task: KHop, model: Model, part: Live, heads: Heads, before: Held
-) -> tuple[dict[str, Any], Held]:
+def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) -> tuple[Layer, Held]:
     """Layer 1: head b finds the latest token of one's letter in block S_b, or the start token."""
     bits = task.n.bit_length()
     where = part.where
@@ -200,10 +184,12 @@ def _search(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
         pointer=Numbered(digits, after[-1]),
     )
-    return said, Held(part.after(before.start, itself), views.tightened())
+    keys_used = max(int((head.k != 0.0).any(1).sum()) for head in heads.each)
+    layer = Layer(said, "layers", keys_used, max(head.value_numbers for head in heads.each))
+    return layer, Held(part.after(before.start, itself), views.tightened())
 
 
-def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Reading, dict[str, Any], Held]:
+def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]:
     """Layer l >= 2: every token reads the token behind the place that it points to, or the start
     token.
     """
@@ -215,22 +201,13 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Reading, dic
     # the token behind the place, or the start token
     wanted = np.append(pointers + 1, 0)
     queries = Queries.alone(head.asked(asked, None, where))
-    scores = Scores(held, queries.used, f"{where}, scores")
     hops = 1 << (level - 2)
     fetches = f"what {hops} hop{'s' * (hops > 1)} lead{'s' * (hops == 1)} to"
-    hop = Wanted(fetches, task.n, wanted, lambda part, _: wanted[part])
     # the start token's own query meets its own key alone, whose score must be a number
     numbers(head, held, where, before.start)
     alone = head.values(before.start, where)
-    reading = Reading.of(
-        part,
-        head,
-        winning(queries.lead(scores, hop), f"{fetches}: position"),
-        hull(head.values(before.views.by_place, where), alone),
-        queries=queries.count,
-        keys=task.n + 1,
-        key_numbers=scores.terms,
-    )
+    seen = hull(head.values(before.views.by_place, where), alone)
+    reading = Reading.won(part, head, queries, held, Wanted.each(fetches, wanted), seen)
     anywhere = before.views.anywhere
     other = reading.anywhere(anywhere)
     mixed: list[Enclosure] = []
@@ -255,7 +232,7 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Reading, dic
         lambda rows: part.after(rows, other.repeated(len(rows.mid))), **found
     )
     after = Held(part.after(before.start, itself), views.tightened())
-    return reading, reading.entry(fetches, left), after
+    return reading.layer(fetches, left), after
 
 
 DERIVATIONS = (Derivation(name="khop", task=KHop, derive=derive),)

@@ -27,7 +27,7 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.latest import exactly, sum_error
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
@@ -70,8 +70,8 @@ class Pairs:
 
 def look_up(
     model: Model, part: Live, pairs: Pairs, arithmetic: Arithmetic, *, taps: Taps | None = None
-) -> tuple[Reading, dict[str, Any], Fraction]:
-    """One head at every place that asks: what it reads, its proof, and the lead of the right
+) -> tuple[Layer, Fraction]:
+    """One head at every place that asks: its proof, and the lead of the right
     logit; `taps`: what brings it the token before, where it has no convolution of its own. Raises
     CheckFailed where another token may win.
     """
@@ -115,12 +115,12 @@ def look_up(
         # a key stands first
         first = add(embed.rows(keys).hull(), position.rows(slice(0, 1)), RESIDUAL)
         read = stacked(read, head.values(first, where))
-    return reading, *answered(model, reading, stream, read, "the value of the key")
+    return answered(model, reading, stream, read, "the value of the key")
 
 
 def answered(
     model: Model, reading: Reading, stream: Stream, values: Enclosure, fetches: str
-) -> tuple[dict[str, Any], Fraction]:
+) -> tuple[Layer, Fraction]:
     """The proof of a head that reads one of these values, a row for each answer, and the lead of
     the right logit.
     """
@@ -129,7 +129,7 @@ def answered(
     at = stream.last.hull()
     after = stream.after(part, reading.head.written(fetched, at, where), reading.anywhere(at))
     left = after.left(part, fetched)
-    return reading.entry(fetches, left), prove_readout(model, after.stream)
+    return reading.layer(fetches, left), prove_readout(model, after.stream)
 
 
 def shifted_head(part: Live) -> Head:
@@ -277,15 +277,9 @@ def derive(
     """
     *first, last = live_of(model, 1 + carried)
     taps = exact_taps(model, first[0], task.length) if carried else None
-    reading, found, margin = look_up(model, last, pairs(task), arithmetic, taps=taps)
-    brought = [] if taps is None else [taps.entry("the token before")]
-    sizes = {
-        **({"carriers": 1} if carried else {}),
-        "layers": 1,
-        "head_dim": reading.key_numbers,
-        "value_dim": reading.value_numbers,
-    }
-    return derived(arithmetic, [*brought, found], margin, sizes)
+    found, margin = look_up(model, last, pairs(task), arithmetic, taps=taps)
+    brought = [] if taps is None else [taps.layer("the token before")]
+    return derived(arithmetic, [*brought, found], margin)
 
 
 def recall_pairs(task: Recall) -> Pairs:

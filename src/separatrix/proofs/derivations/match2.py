@@ -15,7 +15,7 @@ from separatrix.models.model import Model
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import around
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.reading import lead_of, numbers
 from separatrix.proofs.entries import entry
@@ -79,8 +79,8 @@ def derive(task: TwoSum, model: Model, arithmetic: Arithmetic = FP32) -> Derived
         output_with_match=match.with_match(),
         threshold=threshold,
     )
-    sizes = {"layers": 1, "head_dim": used, "value_dim": head.value_numbers}
-    return derived(arithmetic, [said], margin, sizes, head.assumes)
+    layer = Layer(said, "layers", used, head.value_numbers, head.assumes)
+    return derived(arithmetic, [layer], margin)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     stream = Stream.of(model, task.length, task.strings, arithmetic)
     # what the two strings without and with all bits do is what every string does, bit by bit
     ends = np.array([0, task.strings - 1])
-    fetched = fetch_partners(stream, first, np.arange(task.length) // 2 * 2, ends)
+    fetched = fetch_partners(stream, first, np.arange(task.length) // 2 * 2, ends, _FETCHES)
     tokens = _Tokens.of(task, model, stream, first, fetched)
     head = second.full_head()
     where = second.where
@@ -59,19 +59,11 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
     second.after(every, reading.anywhere(every.hull()))
     before = add(tokens.last, written, RESIDUAL)
     after = second.after_mlp(before)
-    return derived(
-        arithmetic,
-        [
-            fetched.reading.entry(_FETCHES, tokens.left),
-            reading.entry(_FINDS, left_in(second, written, before, after)),
-        ],
-        lead_of(model, after, np.arange(task.V)),
-        {
-            "layers": 2,
-            "head_dim": max(fetched.reading.key_numbers, terms),
-            "value_dim": max(fetched.reading.value_numbers, head.value_numbers),
-        },
-    )
+    layers = [
+        fetched.reading.layer(_FETCHES, tokens.left),
+        reading.layer(_FINDS, left_in(second, written, before, after)),
+    ]
+    return derived(arithmetic, layers, lead_of(model, after, np.arange(task.V)))
 
 
 @dataclass(frozen=True, kw_only=True)

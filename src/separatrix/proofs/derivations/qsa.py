@@ -14,10 +14,9 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
-from separatrix.proofs.derivations.parts.counted import unrounded
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead, code_lead
+from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
 from separatrix.proofs.derivations.parts.reading import any_scores
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
@@ -65,12 +64,8 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
         off_target_mass=share.mass,
     )
     used = int(((head.q != 0.0).any(1) & (head.k != 0.0).any(1)).sum())
-    sizes = {
-        "layers": 2,
-        "head_dim": max(fetched.key_numbers, used),
-        "value_dim": max(fetched.value_numbers, 1),
-    }
-    return derived(arithmetic, [fetched.entry, averages], margin, sizes, ("exp(0) = 1",))
+    layer = Layer(averages, "layers", used, 1, ("exp(0) = 1",))
+    return derived(arithmetic, [fetched.layer, layer], margin)
 
 
 def _before(task: QSA, model: Model, arithmetic: Arithmetic) -> Stream:
@@ -89,8 +84,7 @@ def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:
     places = np.arange(task.length)
     keys = head.keys(stream.by_place, places, where)
     queries = head.asked(stream.by_place.rows(places[task.n :]), places[task.n :], where)
-    if not unrounded(queries, keys):
-        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    must_tie(queries, keys, where)
     any_scores(stream, head, keys, where)
     for rows in (queries.mid, keys.mid[task.n :]):
         sets = rows.reshape(task.sets, task.q, -1)
@@ -100,7 +94,7 @@ def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:
     of_sets = keys.rows(slice(task.n, None)).rows(alone)
     table = stacked(of_sets, keys.rows(slice(0, task.n)))
     what = f"{where}, the set of a token: set or place"
-    return code_lead(queries.rows(alone), table, np.arange(task.sets), what, exact=True)
+    return lead_of_rows(queries.rows(alone), table, np.arange(task.sets), what)
 
 
 def _means(

@@ -16,8 +16,8 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Fetched, Wanted, full_fetch
-from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
+from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
+from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.reading import CHUNK
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -59,25 +59,14 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     if not isinstance(inner, SeqComp) or task.form != "pairs":
         raise CheckFailed(f"{task.spec}: the proof is about pairs of a composition")
     (part,) = live_of(model, 1)
-    done: list[Fetched] = []
+    done: list[Layer] = []
     leads: list[Fraction] = []
     for number, step in enumerate(steps(task, inner)):
         before = _before(model, step, inner.length + number, arithmetic)
-        fetched = full_fetch(before, part, step.hop)
-        done.append(fetched)
-        leads.append(_named(model, step, fetched.stream))
-    return derived(
-        arithmetic,
-        [hop.entry for hop in done],
-        min(leads),
-        {
-            "layers": 1,
-            "written": inner.L,
-            "head_dim": max(hop.key_numbers for hop in done),
-            "value_dim": max(hop.value_numbers for hop in done),
-        },
-        *(hop.assumes for hop in done),
-    )
+        layer, stream = full_fetch(before, part, step.hop)
+        done.append(layer)
+        leads.append(_named(model, step, stream))
+    return derived(arithmetic, done, min(leads), layers=1, written=inner.L)
 
 
 def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> Stream:

@@ -295,10 +295,17 @@ def asked(task: Permutation, tokens: Tokens) -> NDArray[np.bool_]:
     return np.logical_and.reduce(np.isin(tokens[:, 1:], neighbours(task.k)), axis=1)
 
 
+def hard(task: Permutation, rng: np.random.Generator) -> Tokens:
+    """One exchange again and again, behind any permutation."""
+    rows = np.repeat(rng.choice(neighbours(task.k), size=(4, 1)), task.length, 1)
+    rows[:, 0] = rng.integers(task.vocabulary, size=4)
+    return rows
+
+
 DERIVATIONS = (
     Derivation(name="parity", task=Parity, derive=derive),
     Derivation(name="modular", task=Modular, derive=derive),
     Derivation(name="permutation", task=Permutation, derive=derive),
     Derivation(name="group", task=Group, derive=derive),
-    Derivation(name="swaps", task=Permutation, derive=derive_swaps, asked=asked),
+    Derivation(name="swaps", task=Permutation, derive=derive_swaps, asked=asked, hard=hard),
 )

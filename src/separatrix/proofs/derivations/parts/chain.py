@@ -8,10 +8,9 @@ may stand there; the MLP after it is evaluated on that.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +19,10 @@ from separatrix.mixers.full import FoxMixer, FullMixer
 from separatrix.mixers.mla import MLAMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.derivations.parts.derivation import Derived, derived
+from separatrix.proofs.derivations.parts.derivation import Derived, Layer, derived
 from separatrix.proofs.derivations.parts.latent import latent_head
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
@@ -32,24 +31,17 @@ from separatrix.proofs.derivations.parts.reading import (
     with_sinks,
 )
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Enclosure, Scores
+from separatrix.proofs.machine import Enclosure
 from separatrix.tasks import Task
 
 __all__ = ["Fetched", "Fetcher", "Wanted", "derive_chain"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fetched:
-    """What a hop leaves behind: its proof, the stream after it, key and value numbers used."""
+class Fetched(NamedTuple):
+    """What a hop leaves behind: its proof, and the stream after it."""
 
-    kind: Literal["layers", "sparse", "indexed", "carriers"]
-    """Under what name the record counts the layer."""
-    entry: dict[str, Any]
+    layer: Layer
     stream: Stream
-    key_numbers: int
-    value_numbers: int
-    assumes: tuple[str, ...] = ()
-    """What the layer takes for granted of the arithmetic, beyond what every proof does."""
 
 
 Fetcher = Callable[[Stream, Live, Wanted], Fetched]
@@ -69,24 +61,13 @@ def derive_chain(
     # whatever finds places, the score of the right key leads by it
     live = live_of(model, len(hops), placed=False)
     stream = Stream.of(model, task.length, len(hops[0].part), arithmetic, first=hops[0].first)
-    done: list[Fetched] = []
+    done: list[Layer] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
         if number + 1 < len(hops):
             hop = replace(hop, then=hops[number + 1].part)
-        fetched = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
-        done.append(fetched)
-        stream = fetched.stream
-    numbers = {
-        "head_dim": max(hop.key_numbers for hop in done),
-        "value_dim": max(hop.value_numbers for hop in done),
-    }
-    return derived(
-        arithmetic,
-        [hop.entry for hop in done],
-        prove_readout(model, stream),
-        Counter(h.kind for h in done) | numbers,
-        *(hop.assumes for hop in done),
-    )
+        layer, stream = fetch(replace(stream, ends=number == len(hops) - 1), part, hop)
+        done.append(layer)
+    return derived(arithmetic, done, prove_readout(model, stream))
 
 
 _HEADS: dict[type[Mixer], Callable[[Stream, Live], Head]] = {
@@ -127,7 +108,7 @@ def elsewhere(stream: Stream, part: Live, fetched: Fetched) -> Fetched:
     average = any_average(seen, len(keys.mid) + len(head.rivals), part.where)
     anywhere = head.written(average, stream.by_place.hull(), part.where)
     after = stream.after(part, anywhere, anywhere)
-    return replace(fetched, stream=after.stream)
+    return fetched._replace(stream=after.stream)
 
 
 class Read(NamedTuple):
@@ -142,23 +123,18 @@ class Read(NamedTuple):
 
     def fetched(
         self,
-        kind: Literal["layers", "sparse", "indexed"],
+        kind: str,
         stream: Stream,
         hop: Wanted,
         fetched: Enclosure,
         anywhere: Enclosure,
+        **more: Any,
     ) -> Fetched:
         """The hop, once the outputs at the last token and anywhere are known."""
-        reading = self.reading
-        after = stream.after(reading.part, fetched, anywhere, hop.then)
-        return Fetched(
-            kind=kind,
-            entry=reading.entry(hop.fetches, after.left(reading.part, fetched)),
-            stream=after.stream,
-            key_numbers=reading.key_numbers,
-            value_numbers=reading.head.value_numbers,
-            assumes=reading.head.assumes,
-        )
+        part = self.reading.part
+        after = stream.after(part, fetched, anywhere, hop.then)
+        left = after.left(part, fetched)
+        return Fetched(self.reading.layer(hop.fetches, left, kind, **more), after.stream)
 
 
 def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool = False) -> Read:
@@ -168,19 +144,8 @@ def read_one(stream: Stream, part: Live, hop: Wanted, head: Head, *, kept: bool 
     where = part.where
     keys = head.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
     queries = Queries.of(head, hop, stream, where)
-    scores = Scores(keys, queries.used, f"{where}, scores")
-    lead = winning(queries.lead(scores, hop), f"{hop.fetches}: position")
-    any_scores(stream, head, keys, where)
     values = head.values(stream.by_token, where)
     values = values.summed() if kept else values
-    reading = Reading.of(
-        part,
-        head,
-        lead,
-        values.hull(),
-        queries=queries.count,
-        keys=len(keys.mid),
-        key_numbers=scores.terms,
-        lowest=lambda: queries.lowest(scores, hop),
-    )
+    reading = Reading.won(part, head, queries, keys, hop, values.hull())
+    any_scores(stream, head, keys, where)
     return Read(reading, reading.read(values.rows(slice(0, hop.values))), queries, keys)

@@ -19,7 +19,6 @@ from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.reading import any_average, any_scores
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.entries import rounded
 from separatrix.proofs.machine import Array, Enclosure, Scores, above, add, limited, linear, times
 from separatrix.proofs.softmax import averaging
 
@@ -45,11 +44,8 @@ def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
         return linear(both.stored_in(arithmetic), head.o, what=f"{part.where}, o")
 
     anywhere = mixed(read.reading.anything())
-    fetched = read.fetched("sparse", stream, hop, mixed(read.values), anywhere)
-    entry = fetched.entry | rounded(
-        block_gap=None if lead is None else lead.gap, gate_error=float(shut.high.max())
-    )
-    return replace(fetched, entry=entry)
+    more = {"block_gap": None if lead is None else lead.gap, "gate_error": float(shut.high.max())}
+    return read.fetched("sparse", stream, hop, mixed(read.values), anywhere, **more)
 
 
 def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> Enclosure:
@@ -153,10 +149,8 @@ def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
     lead = _choice(mixer, head, stream, hop, part.where)
     written = linear(read.values, head.o, what=f"{part.where}, o")
     anywhere = read.reading.anywhere(stream.by_place.hull())
-    fetched = read.fetched("indexed", stream, hop, written, anywhere)
-    entry = fetched.entry | {"topk": mixer.topk}
-    entry |= rounded(index_gap=lead.gap, index_error=lead.error)
-    return replace(fetched, entry=entry)
+    more = {"topk": mixer.topk, "index_gap": lead.gap, "index_error": lead.error}
+    return read.fetched("indexed", stream, hop, written, anywhere, **more)
 
 
 def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where: str) -> Lead:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live
-from separatrix.proofs.derivations.parts.queries import code_lead
+from separatrix.proofs.derivations.parts.queries import lead_of_rows, must_tie
 from separatrix.proofs.derivations.parts.steps import Kind, Rows
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -30,9 +31,7 @@ from separatrix.proofs.machine import (
     add,
     limited,
     linear,
-    lowest_bits,
     stacked,
-    whole,
 )
 from separatrix.proofs.softmax import Tie
 from separatrix.tasks import TwoSum
@@ -45,13 +44,10 @@ class Counted:
     and with one; and one row for the start token.
     """
 
-    entry: dict[str, Any]
+    layer: Layer
     alone: Enclosure
     met: Enclosure
     start: Enclosure
-    assumes: tuple[str, ...]
-    key_numbers: int
-    value_numbers: int
 
 
 def count(
@@ -70,12 +66,11 @@ def count(
     of_tokens = prompt.tokens_by(head, "k", head.k, where)
     of_start = head.keys(prompt.start, None, where)
     both = stacked(of_tokens, of_start)
-    if not unrounded(queries, both):
-        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
+    must_tie(queries, both, where)
     values = np.arange(task.M)
     partner = (-values) % task.M
     what = f"{where}, the value that cancels: value"
-    lead = code_lead(queries, of_tokens, partner, what, exact=True)
+    lead = lead_of_rows(queries, of_tokens, partner, what)
     right = (queries.mid * of_tokens.mid[partner]).sum(1)
     if (queries.mid @ of_start.mid[0] != right).any():
         raise CheckFailed(f"{where}: the start token does not tie with a match")
@@ -112,25 +107,24 @@ def count(
     if cancels.any():
         # where the token that asks is itself a match
         also = {"weight_with_own": tie.least(1), "weight_with_own_and_match": tie.most(2)}
+    said = entry(
+        part.place,
+        counts="tokens that cancel the one that asks",
+        queries=task.M,
+        keys=keys,
+        score_gap=lead.gap,
+        score_error=0,
+        off_target_mass=tie.mass,
+        weight_without_match=tie.least(0),
+        weight_with_match=tie.most(1),
+        **also,
+    )
+    used = int((queries.used & both.used).sum())
     return Counted(
-        entry=entry(
-            part.place,
-            counts="tokens that cancel the one that asks",
-            queries=task.M,
-            keys=keys,
-            score_gap=lead.gap,
-            score_error=0,
-            off_target_mass=tie.mass,
-            weight_without_match=tie.least(0),
-            weight_with_match=tie.most(1),
-            **also,
-        ),
+        layer=Layer(said, "layers", used, head.value_numbers, head.assumes),
         alone=left(rows, matches, more=False),
         met=left(rows, matches + 1, more=True),
         start=left(prompt.start, np.zeros(1, np.int64), more=False),
-        assumes=head.assumes,
-        key_numbers=int((queries.used & both.used).sum()),
-        value_numbers=head.value_numbers,
     )
 
 
@@ -228,17 +222,3 @@ def reads(model: Model, *parts: Live, mlp: Live | None = None) -> NDArray[np.boo
         head = part.softmax_head()
         matrices += [head.q, head.k, head.v]
     return np.any([(matrix != 0.0).any(0) for matrix in matrices], 0)
-
-
-def unrounded(queries: Enclosure, keys: Enclosure) -> bool:
-    """Whether no product and no partial sum of a score is rounded, in any order; float64 holds the
-    scores, too.
-    """
-    inner = queries.arithmetic.inner
-    if queries.rad.any() or keys.rad.any() or not whole(queries.mid, keys.mid.T):
-        return False
-    size = float(np.abs(queries.mid).max(0) @ np.abs(keys.mid).max(0))
-    both = (queries.mid != 0.0).any(0) & (keys.mid != 0.0).any(0)
-    bits = lowest_bits(queries.mid[:, both]).min(0) + lowest_bits(keys.mid[:, both]).min(0)
-    lowest = int(bits.min(initial=0))
-    return lowest >= inner.smallest and size * (1 + 2.0**-40) <= 2.0 ** (inner.digits + lowest)

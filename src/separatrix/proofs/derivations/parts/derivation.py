@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,16 +42,32 @@ class Derived(NamedTuple):
     """
 
 
+class Layer(NamedTuple):
+    """What is proved of one layer."""
+
+    entry: dict[str, Any]
+    kind: str = "layers"
+    """Under what name the record counts it."""
+    key_numbers: int = 0
+    value_numbers: int = 0
+    """Numbers of keys and of values that carry something."""
+    assumes: tuple[str, ...] = ()
+    """What it takes for granted of the arithmetic, beyond what every proof does."""
+
+
 def derived(
-    arithmetic: Arithmetic,
-    layers: list[dict[str, Any]],
-    margin: Fraction,
-    used: dict[str, int],
-    *assumes: Sequence[str],
+    arithmetic: Arithmetic, layers: Sequence[Layer], margin: Fraction, /, **sizes: int
 ) -> Derived:
-    """A proof in one arithmetic, of which its layers assume more than every proof does."""
-    said = dict.fromkeys([arithmetic.said, *(one for some in assumes for one in some)])
-    return Derived(layers, margin, used, "; ".join(said), (arithmetic.name,))
+    """A proof in one arithmetic. `sizes`: what the record lists beside its layers, or instead."""
+    said = dict.fromkeys([arithmetic.said, *(one for layer in layers for one in layer.assumes)])
+    used = {
+        **Counter(layer.kind for layer in layers),
+        "head_dim": max(layer.key_numbers for layer in layers),
+        "value_dim": max(layer.value_numbers for layer in layers),
+        **sizes,
+    }
+    entries = [layer.entry for layer in layers]
+    return Derived(entries, margin, used, "; ".join(said), (arithmetic.name,))
 
 
 class Derive(Protocol[_Asked]):

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
+from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Live
-from separatrix.proofs.derivations.parts.queries import code_lead
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
@@ -46,15 +47,10 @@ class Kinds:
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """The proof of the layer, by how much the right logit leads at least, and key and value numbers
-    used.
-    """
+    """The proof of the layer, and by how much the right logit leads at least."""
 
-    entry: dict[str, Any]
+    layer: Layer
     margin: Fraction
-    assumes: tuple[str, ...]
-    key_numbers: int
-    value_numbers: int
 
 
 def look(
@@ -101,22 +97,18 @@ def look(
         lead_of(model, part.after(last.every(), some), answers[1]),
     )
     tells = int((some.low - none.high).argmax())
-    return Looked(
-        entry=entry(
-            part.place,
-            looks_for="a flagged token",
-            keys=keys,
-            score_gap=float(lead.min()),
-            score_error=float(error.max()),
-            off_target_mass=mass,
-            output_without_flag=float(none.high[0, tells]),
-            output_with_flag=float(some.low[0, tells]),
-        ),
-        margin=min(margins),
-        assumes=head.assumes,
-        key_numbers=scores.terms,
-        value_numbers=head.value_numbers,
+    said = entry(
+        part.place,
+        looks_for="a flagged token",
+        keys=keys,
+        score_gap=float(lead.min()),
+        score_error=float(error.max()),
+        off_target_mass=mass,
+        output_without_flag=float(none.high[0, tells]),
+        output_with_flag=float(some.low[0, tells]),
     )
+    layer = Layer(said, "layers", scores.terms, head.value_numbers, head.assumes)
+    return Looked(layer=layer, margin=min(margins))
 
 
 class Partners(NamedTuple):
@@ -127,7 +119,11 @@ class Partners(NamedTuple):
 
 
 def fetch_partners(
-    stream: Stream, part: Live, place: NDArray[np.int64], tokens: NDArray[np.int64] | slice
+    stream: Stream,
+    part: Live,
+    place: NDArray[np.int64],
+    tokens: NDArray[np.int64] | slice,
+    fetches: str,
 ) -> Partners:
     """Place i reads place `place[i]`, which is i or one before it, where one of the ids `tokens`
     stands. Raises CheckFailed where some other place may win, now or among those not yet read.
@@ -138,24 +134,10 @@ def fetch_partners(
     if len(place) != count or (place > np.arange(count)).any():
         raise CheckFailed(f"{where}: a place would have to read one that comes after it")
     keys = head.keys(stream.by_place, np.arange(count), where)
-    queries = head.asked(stream.by_place, np.arange(count), where)
-    lead = code_lead(queries, keys, place, f"{where}: position")
+    queries = Queries.alone(head.asked(stream.by_place, np.arange(count), where))
     values = head.values(stream.by_token, where)
-
-    def lowest() -> float:
-        right = (queries.mid * keys.mid[place]).sum(1)
-        return float(right.min()) - lead.error * (1 + 2.0**-40)
-
-    reading = Reading.of(
-        part,
-        head,
-        lead,
-        values.hull(),
-        queries=count,
-        keys=count,
-        key_numbers=int((queries.used & keys.used).sum()),
-        lowest=lowest,
-    )
+    hop = Wanted.each(fetches, place)
+    reading = Reading.won(part, head, queries, keys, hop, values.hull())
     return Partners(reading, reading.written(values.rows(tokens), stream.by_place.hull()))
 
 

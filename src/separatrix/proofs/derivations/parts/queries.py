@@ -55,6 +55,11 @@ class Wanted:
     first: int = 0
     """The id of the first last token."""
 
+    @classmethod
+    def each(cls, fetches: str, places: Places) -> Wanted:
+        """A place for each row of queries that stand alone."""
+        return cls(fetches, 0, places, lambda row, _: places[row])
+
 
 @dataclass(frozen=True)
 class Lead:
@@ -254,27 +259,18 @@ def winning(lead: Lead | None, what: str) -> Lead:
     return lead
 
 
-def code_lead(
-    queries: Enclosure, keys: Enclosure, right: NDArray[np.int64], what: str, *, exact: bool = False
-) -> Lead:
-    """The smallest lead, over all rows of `queries`, of the key that `right` names for the row;
-    `exact`: scores are known not to be rounded.
-
-    Raises CheckFailed where another key may win, or where the keys are no codes.
+def lead_of_rows(queries: Enclosure, keys: Enclosure, right: NDArray[np.int64], what: str) -> Lead:
+    """The smallest lead, over all rows of `queries`, of the key that `right` names for the row.
+    Raises CheckFailed where another key may win.
     """
-    asked = np.zeros(len(keys.mid), np.bool_)
-    asked[right] = True
-    codes = Codes.of(keys.mid, asked, queries.used)
-    leads = None if codes is None else codes.leads(queries.mid, right)
-    if leads is None:
-        raise CheckFailed(f"{what}: the keys are no codes that differ, or not those asked for")
-    error = Scores(keys, queries.used, what).errors(queries) * (not exact)
-    computed = leads - 2 * error * (1 + 2.0**-40)
-    worst = int(computed.argmin())
-    scores = keys.mid @ queries.mid[worst]
-    scores[right[worst]] = -np.inf
-    least, rival = float(computed[worst]), int(scores.argmax())
-    return winning(Lead(float(leads.min()), float(error.max()), least, rival), what)
+    scores = Scores(keys, queries.used, what)
+    return winning(Queries.alone(queries).lead(scores, Wanted.each("", right)), what)
+
+
+def must_tie(queries: Enclosure, keys: Enclosure, where: str) -> None:
+    """Raises CheckFailed where a score may be rounded, so that equal ones need not tie."""
+    if Scores(keys, queries.used, f"{where}, scores").of(queries).rounded:
+        raise CheckFailed(f"{where}: scores are rounded, so that nothing need tie")
 
 
 _FEW = 64

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
+from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
-from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import Left, entry
 from separatrix.proofs.machine import Array, Enclosure, Scores, above, limited, linear, shared
@@ -80,13 +81,28 @@ class Reading:
             key_numbers=key_numbers,
         )
 
-    @property
-    def value_numbers(self) -> int:
-        return self.head.value_numbers
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        return self.head.assumes
+    @classmethod
+    def won(
+        cls,
+        part: Live,
+        head: Head,
+        queries: Queries,
+        keys: Enclosure,
+        hop: Wanted,
+        seen: Enclosure,
+    ) -> Reading:
+        """Where each query asks for one of the keys. Raises CheckFailed where another may win."""
+        scores = Scores(keys, queries.used, f"{part.where}, scores")
+        return cls.of(
+            part,
+            head,
+            winning(queries.lead(scores, hop), f"{hop.fetches}: position"),
+            seen,
+            queries=queries.count,
+            keys=len(keys.mid),
+            key_numbers=scores.terms,
+            lowest=lambda: queries.lowest(scores, hop),
+        )
 
     def read(self, values: Enclosure) -> Enclosure:
         """The average where the key asked for has one of these values, a row for each."""
@@ -104,8 +120,9 @@ class Reading:
         """The same, whatever is asked for."""
         return self.head.written(self.anything(), at, self.part.where)
 
-    def entry(self, fetches: str, left: Left) -> dict[str, Any]:
-        return entry(
+    def layer(self, fetches: str, left: Left, kind: str = "layers", **more: Any) -> Layer:
+        """The proof of the layer, with these entries more."""
+        said = entry(
             self.part.place,
             left,
             fetches=fetches,
@@ -114,7 +131,9 @@ class Reading:
             score_gap=self.lead.gap,
             score_error=self.lead.error,
             off_target_mass=self.mass,
+            **more,
         )
+        return Layer(said, kind, self.key_numbers, self.head.value_numbers, self.head.assumes)
 
 
 def with_sinks(head: Head, seen: Enclosure) -> Enclosure:

@@ -16,6 +16,7 @@ from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived
 from separatrix.proofs.derivations.parts.chain import Fetched
 from separatrix.proofs.derivations.parts.channel_states import mamba, rglru, short_convolution
+from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Live
 from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES, matrix_state
 from separatrix.proofs.derivations.parts.queries import Wanted
@@ -105,18 +106,12 @@ def carry(stream: Stream, part: Live, hop: Wanted, place: int, at_place: Enclosu
     """
     found = arrival(stream, part, place, at_place)
     after = stream.after(part, found.last, found.anywhere, hop.then)
-    return Fetched(
-        kind="carriers",
-        entry=entry(
-            part.place,
-            after.left(part, found.last),
-            carries=hop.fetches,
-            mechanism=part.mixer.mechanism.name,
-            keys=len(stream.by_place.mid),
-            off_target_mass=found.mass,
-        ),
-        stream=after.stream,
-        key_numbers=0,
-        value_numbers=0,
-        assumes=found.assumes,
+    said = entry(
+        part.place,
+        after.left(part, found.last),
+        carries=hop.fetches,
+        mechanism=part.mixer.mechanism.name,
+        keys=len(stream.by_place.mid),
+        off_target_mass=found.mass,
     )
+    return Fetched(Layer(said, "carriers", assumes=found.assumes), after.stream)

@@ -9,7 +9,6 @@ every place what `source` held `back` places before it, and 0 where no such plac
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from torch import nn
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.channels import ShortConvolutionMixer
 from separatrix.models.model import Model
+from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Array, Enclosure
@@ -61,11 +61,11 @@ class Taps:
         rad[:, self.target] = (high - low) / 2 * (1 + 2.0**-40)
         return rows.like(mid, rad)
 
-    def entry(self, brings: str) -> dict[str, Any]:
+    def layer(self, brings: str) -> Layer:
         mechanism = self.part.mixer.mechanism.name
         most = int(self.back.max(initial=0))
         numbers = len(self.target)
-        return entry(
+        said = entry(
             self.part.place,
             carries=brings,
             mechanism=mechanism,
@@ -73,6 +73,7 @@ class Taps:
             numbers=numbers,
             fetch_error=0,
         )
+        return Layer(said, "carriers")
 
 
 def exact_taps(model: Model, part: Live, length: int) -> Taps:
