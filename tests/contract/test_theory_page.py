@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from support.bounds import holds
 from support.console import ROOT
 from support.depth_sizes import five, four, three
 from support.each import each
@@ -23,12 +24,12 @@ from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge
 from separatrix.theory.arguments import Numbers, Sizes
 from separatrix.theory.base import at_most
-from separatrix.theory.counts import KNOWN
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.fails.many_proof import Parameters, conditions
 from separatrix.theory.fails.many_search import closed_form
+from separatrix.theory.words import KNOWN
 
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PARTS = ("Statement", "Intuition", "Proof", "Numbers", "Assumed", "Open")
@@ -177,7 +178,7 @@ def test_the_table_of_theorem_iii() -> None:
         before, after = (layers * state for layers in integers(groups))
         m, r, t, n_1 = integers(chosen)
         parameters = iii.Parameters(m=m, n_1=n_1, r=r, t=t)
-        assert iii.TheoremIII().holds(parameters, three(h=h, sigma_0=before, sigma_1=after))
+        assert holds(iii.TheoremIII(), parameters, three(h=h, sigma_0=before, sigma_1=after))
         assert shown(parameters) == n
 
 
@@ -190,7 +191,7 @@ def test_the_table_of_theorem_iv() -> None:
         m, n_1, r, q, t, g = integers(chosen)
         parameters = iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g)
         sizes = four(h_1=h, h_2=h, sigma_1=inside, sigma_2=inside)
-        assert iv.TheoremIV().holds(parameters, sizes)
+        assert holds(iv.TheoremIV(), parameters, sizes)
         assert shown(parameters) == n
 
 
@@ -207,7 +208,7 @@ def test_the_table_of_theorem_v() -> None:
         assert u_0 is not None
         named: dict[str, Any] = {"m": m, "n_1": n_1, "n_2": n_2, "X": X, "t": t, "beta": beta}
         parameters = v.Parameters(**named, q=q, r=r, g=g, u_0=u_0 - 1)
-        assert v.TheoremV().holds(parameters, sizes)
+        assert holds(v.TheoremV(), parameters, sizes)
         assert shown(parameters) == n
 
 
@@ -222,8 +223,7 @@ def test_the_table_of_theorems_vi_and_vii() -> None:
         part, G, g, t, x, n_1 = integers(shared)
         parameters = Parameters(
             m=G * part,
-            n_1=n_1,
-            further=(g * G, *integers(further)),
+            n=(n_1, g * G, *integers(further)),
             part=part,
             G=G,
             g=g,

@@ -5,6 +5,7 @@ d(d+1) p bits.
 from __future__ import annotations
 
 import pytest
+from support.bounds import holds
 from support.depth_sizes import three
 from support.each import each
 
@@ -41,11 +42,11 @@ def test_reference_values_hold_and_are_met(hdp, before, after, n, known) -> None
     m, r, t, n_1 = known
     reference = Parameters(m=m, n_1=n_1, r=r, t=t)
     assert reference.length() == n
-    assert III.holds(reference, sizes)
-    found = III.best(sizes, 2)
+    assert holds(III, reference, sizes)
+    found = III.argument.shortest(sizes, 2)
     assert found is not None
     assert found.length() <= n
-    assert III.holds(found, sizes)
+    assert holds(III, found, sizes)
 
 
 @each("hdp, before, after, n, known", TABLE)
@@ -53,7 +54,7 @@ def test_one_step_less_breaks_the_reference(hdp, before, after, n, known) -> Non
     sizes = _sizes(hdp, before, after)
     m, r, t, n_1 = known
     if n_1 > 1:
-        assert not III.holds(Parameters(m=m, n_1=n_1 - 1, r=r, t=t), sizes)
+        assert not holds(III, Parameters(m=m, n_1=n_1 - 1, r=r, t=t), sizes)
     if before:
         a, _ = III.signs(Parameters(m=m, n_1=n_1, r=r, t=t // 2), sizes)
         assert not a.positive
@@ -73,14 +74,14 @@ def test_no_smaller_prompt_by_brute_force() -> None:
     groups in play.
     """
     sizes = three(h=6, sigma_0=4, sigma_1=3)
-    found = III.best(sizes, 2)
+    found = III.argument.shortest(sizes, 2)
     assert found is not None
     n = found.length()
     for m in range(1, n):
         for n_1 in range(1, (n - m - 3) // m + 1):
             for r in range(1, m + 1):
                 for t in range(1, m + 1):
-                    assert not III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (
+                    assert not holds(III, Parameters(m=m, n_1=n_1, r=r, t=t), sizes), (
                         m,
                         n_1,
                         r,

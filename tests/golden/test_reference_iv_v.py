@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.bounds import holds
 from support.depth_sizes import five, four
 
 from separatrix.tasks import SeqComp
@@ -51,15 +52,15 @@ def test_the_search_of_iv(
     sizes = four(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
     assert m + n_1 * m + 2 == n
-    found = IV.best(sizes, 2)
+    found = IV.argument.shortest(sizes, 2)
     here = IV.best_at(sizes, SeqComp(L=2, m=m, branching=(n_1,)))
     assert found is not None
     assert found.length() <= n
-    assert IV.holds(found, sizes)
-    assert not IV.holds(replace(found, n_1=found.n_1 - 1), sizes)
+    assert holds(IV, found, sizes)
+    assert not holds(IV, replace(found, n_1=found.n_1 - 1), sizes)
     assert here is not None
     assert (here.m, here.n_1) == place
-    assert IV.holds(here, sizes)
+    assert holds(IV, here, sizes)
 
 
 @pytest.mark.parametrize(("dp", "groups", "n", "place"), FIVE)
@@ -71,15 +72,15 @@ def test_the_search_of_v(
     sizes = five(
         h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state
     )
-    found = V.best(sizes, 3)
+    found = V.argument.shortest(sizes, 3)
     assert found is not None
     assert found.length() <= n
-    assert V.holds(found, sizes)
-    assert not V.holds(replace(found, n_2=found.n_2 - 1), sizes)
+    assert holds(V, found, sizes)
+    assert not holds(V, replace(found, n_2=found.n_2 - 1), sizes)
     if place is not None:
         m, n_1, n_2 = place
         assert m + n_1 * m + n_2 * n_1 * m + 2 == n
         here = V.best_at(sizes, SeqComp(L=3, m=m, branching=(n_1, n_2)))
         assert here is not None
         assert (here.m, here.n_1, here.n_2) == place
-        assert V.holds(here, sizes)
+        assert holds(V, here, sizes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.bounds import holds
 from support.depth_sizes import five, four
 from support.each import each
 
@@ -60,11 +61,11 @@ def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
     sizes = _two(hdp, bounded)
     reference = iv.Parameters(*known)
     assert reference.length() == n
-    assert IV.holds(reference, sizes)
-    found = IV.best(sizes, 2)
+    assert holds(IV, reference, sizes)
+    found = IV.argument.shortest(sizes, 2)
     assert found is not None
     assert found.length() <= n
-    assert IV.holds(found, sizes)
+    assert holds(IV, found, sizes)
 
 
 @each("hdp, bounded, n, known", FOUR)
@@ -73,7 +74,7 @@ def test_one_step_breaks_a_condition_of_theorem_iv(hdp, bounded, n, known) -> No
     reference = iv.Parameters(*known)
     more = IV.signs(replace(reference, r=reference.r + 1), sizes)
     assert not more[0].positive
-    assert not IV.holds(replace(reference, n_1=reference.n_1 - 1), sizes)
+    assert not holds(IV, replace(reference, n_1=reference.n_1 - 1), sizes)
 
 
 def _place(known: tuple[int, ...], sizes: Sizes) -> v.Parameters:
@@ -94,11 +95,11 @@ def test_values_of_theorem_v(hdp, groups, n, known) -> None:
         assert f"{reference.length():.4e}" == "6.4415e+25"
     else:
         assert reference.length() == n
-    assert V.holds(reference, sizes)
-    found = V.best(sizes, 3)
+    assert holds(V, reference, sizes)
+    found = V.argument.shortest(sizes, 3)
     assert found is not None
     assert found.length() <= reference.length()
-    assert V.holds(found, sizes)
+    assert holds(V, found, sizes)
 
 
 @pytest.mark.parametrize(("hdp", "groups", "n", "known"), FIVE)
@@ -106,7 +107,7 @@ def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None
     sizes = _three(hdp, groups)
     reference = _place(known, sizes)
     assert not V.signs(replace(reference, r=reference.r + 1), sizes)[2].positive
-    assert not V.holds(replace(reference, n_2=reference.n_2 - 1), sizes)
+    assert not holds(V, replace(reference, n_2=reference.n_2 - 1), sizes)
     if sizes.sigma[0]:
         assert not V.signs(replace(reference, t=reference.t - 2_000), sizes)[1].positive
         assert not V.signs(replace(reference, u_0=reference.u_0 - 1), sizes)[0].positive
@@ -114,6 +115,6 @@ def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None
 
 @pytest.mark.parametrize(("hdp", "n"), [((1, 4, 8), 12_242), ((1, 16, 16), 1_988_027)])
 def test_theorem_v_without_bounded_layers(hdp, n) -> None:
-    found = V.best(_three(hdp, (0, 0, 0)), 3)
+    found = V.argument.shortest(_three(hdp, (0, 0, 0)), 3)
     assert found is not None
     assert found.length() <= n

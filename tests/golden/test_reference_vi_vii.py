@@ -45,8 +45,7 @@ class Row:
         part, G, g, t, x, n_1 = self.shared
         return Parameters(
             m=G * part,
-            n_1=n_1,
-            further=(g * G, *self.further),
+            n=(n_1, g * G, *self.further),
             part=part,
             G=G,
             g=g,

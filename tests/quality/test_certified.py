@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.bounds import holds
 from support.depth_sizes import three
 from support.paper_sizes import paper_sizes
 
@@ -126,5 +127,5 @@ def test_a_tie_is_no_proof() -> None:
     """2^25 log2(2^30 / 2^20) = 10 * 2^25 exactly: not more, however the comparison is made."""
     parameters = Parameters(m=1 << 30, n_1=100, r=(1 << 20) + 1, t=1 << 25)
     theorem = TheoremIII()
-    assert not theorem.holds(parameters, three(h=1, sigma_0=10 << 25, sigma_1=0))
-    assert theorem.holds(parameters, three(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))
+    assert not holds(theorem, parameters, three(h=1, sigma_0=10 << 25, sigma_1=0))
+    assert holds(theorem, parameters, three(h=1, sigma_0=(10 << 25) - 1, sigma_1=0))

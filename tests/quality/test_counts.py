@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from support.counted_classes import counted_classes
 from support.each import each
+from support.prefix_counts import COUNTS
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.tasks import Counting, Disjointness, Dyck, Equality, Eva, Task, TwoSum
+from separatrix.theory import words as told
 from separatrix.theory.base import counted
-from separatrix.theory.counts import COUNTS
 
 Word = tuple[Any, ...]
 
@@ -220,8 +221,12 @@ def test_a_promise_leaves_v_to_the_n_prefixes_told_apart_two_by_two(n: int, K: i
 
 
 def test_every_count_is_covered() -> None:
-    assert set(BRUTE) | {"recall-promise"} == set(COUNTS)
-    assert all(count.formula and count.sketch and count.source for count in COUNTS.values())
+    """And told by `list theorems`, with the sizes that it takes."""
+    assert set(BRUTE) | {"recall-promise"} == set(COUNTS) == set(told.COUNTS)
+    for key, count in told.COUNTS.items():
+        formula, _, sizes = count.statement.partition("; sizes ")
+        assert all((formula, count.title, count.proof_sketch, count.source))
+        assert tuple(sizes.split(", ")) == COUNTS[key].sizes
 
 
 TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {

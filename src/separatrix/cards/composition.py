@@ -165,7 +165,7 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     beyond it; None where none says so.
     """
     asked = _composition(steps, 2)
-    quick = _quick(architecture, asked)
+    quick = _quick(architecture, steps)
     found = judge(architecture, asked, among=quick)
     first = next((verdict for verdict in found if verdict.n is not None), None)
     if first is None or first.n is None:
@@ -209,17 +209,12 @@ def _far(theorem: Theorem, architecture: Architecture, steps: int) -> bool:
     return theorem.fails_at_once() and theorem.silent_up_to(architecture, steps, LONGEST_CONTEXT)
 
 
-def _quick(architecture: Architecture, task: SeqComp) -> Callable[[Theorem], bool]:
-    """The theorems that show failure, without those whose search another one spares here, and those
-    that show none in any prompt that is short enough to be written.
+def _quick(architecture: Architecture, steps: int) -> Callable[[Theorem], bool]:
+    """The theorems that show failure, without those that show none in any prompt that is short
+    enough to be written.
     """
-    spared = {
-        theorem.spares
-        for theorem in THEOREMS.values()
-        if theorem.spares and theorem.judge(architecture, task) is not None
-    }
-    spared |= {key for key, theorem in THEOREMS.items() if _far(theorem, architecture, task.L)}
-    return lambda theorem: theorem.fails_at_once() and theorem.key not in spared
+    far = {key for key, theorem in THEOREMS.items() if _far(theorem, architecture, steps)}
+    return lambda theorem: theorem.fails_at_once() and theorem.key not in far
 
 
 def _wrong(steps: int, tokens: str) -> str:

@@ -6,7 +6,7 @@ model can and cannot do, each with the theorem that says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from separatrix.cards.composition import composition
@@ -45,20 +45,20 @@ from separatrix.theory.solves.recall import waits
 
 DEFAULT_VOCABULARY = 50_000
 SHORTEST = 12
-"""Tokens that every question asked only here has room in."""
-ROOM = {"2sum": 3}
-"""The fewest tokens that have room for a question, where two do not."""
+"""Tokens that every question of what is looked up has room in."""
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
     """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
     10^12.
     """
-    return [
-        line
-        for key, answer in _asked(architecture, context).items()
-        for line in _keyed(key, answer())
-    ]
+    return list(in_turn(architecture, context))
+
+
+def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:
+    """The same lines, each question asked when its first line is taken."""
+    for key, answer in _asked(architecture, context).items():
+        yield from (replace(line, key=key) for line in answer())
 
 
 def values_of(architecture: Architecture) -> int:
@@ -71,55 +71,40 @@ def recall(architecture: Architecture, context: int) -> Question:
     return one_of_facts(context, values_of(architecture))
 
 
-def all_lines(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines and, behind recall, facts of two tokens, a question that stands before the
-    facts, and what else is looked up.
-    """
-    return list(in_turn(architecture, context))
-
-
-def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:
-    """The same lines, each question asked when its first line is taken."""
-    for key, answer in _asked(architecture, context).items():
-        yield from _keyed(key, answer())
-        if key == "recall" and context >= SHORTEST:
-            for other, asked in _looked_up(architecture, context).items():
-                yield from _keyed(other, asked.answer(architecture))
-
-
-def _keyed(key: str, lines: Iterable[CardLine]) -> Iterator[CardLine]:
-    return (replace(line, key=key) for line in lines)
-
-
 def _asked(architecture: Architecture, context: int) -> dict[str, Callable[[], list[CardLine]]]:
     if not architecture.causal:
         raise SizeError(
             f"'{architecture.spec}': cards are about models that read left to right, and with"
             " causal=false tokens see later ones; `construct` and `judge` take such stacks"
         )
+    if context < 2:
+        return {}
+    values = values_of(architecture)
+
+    def put(question: Question) -> Callable[[], list[CardLine]]:
+        return lambda: question.answer(architecture)
+
     asked: dict[str, Callable[[], list[CardLine]]] = {
         "recall": lambda: with_way_out(
-            architecture,
-            values_of(architecture),
-            recall(architecture, context).answer(architecture),
-        ),
-        "composition": lambda: composition(architecture, context),
-        "2sum": lambda: two_sum(context, "query").answer(architecture),
-        "pairs": lambda: two_sum(context, "decision").answer(architecture),
-        "equality": lambda: equal_strings(context).answer(architecture),
-        "brackets": lambda: nested_brackets(architecture, context).answer(architecture),
+            architecture, values, recall(architecture, context).answer(architecture)
+        )
+    }
+    if context >= SHORTEST:
+        asked["recall-2"] = put(one_of_pairs(context, values, "last"))
+        if waits(architecture, values) is not None:
+            asked["question-first"] = put(one_of_pairs(context, values, "first"))
+        asked |= {key: put(question) for key, question in looked_up(context, values).items()}
+    asked["composition"] = lambda: composition(architecture, context)
+    # two tokens hold no query beside two values
+    if context > 2:
+        asked["2sum"] = put(two_sum(context, "query"))
+    return asked | {
+        "pairs": put(two_sum(context, "decision")),
+        "equality": put(equal_strings(context)),
+        "brackets": put(nested_brackets(architecture, context)),
         "parity": lambda: parity_of_bits(architecture, context),
         "s5": lambda: permutations(architecture, context),
     }
-    return {key: answer for key, answer in asked.items() if context >= ROOM.get(key, 2)}
-
-
-def _looked_up(architecture: Architecture, context: int) -> dict[str, Question]:
-    values = values_of(architecture)
-    found = {"recall-2": one_of_pairs(context, values, "last")}
-    if waits(architecture, values) is not None:
-        found["question-first"] = one_of_pairs(context, values, "first")
-    return found | looked_up(context, values)
 
 
 _SAID_BY_NOTES = {
@@ -197,7 +182,7 @@ def card_facts(
     Raises SizeError for a context that is none.
     """
     check_context(context)
-    asked = tuple(all_lines(architecture, context) if lines is None else lines)
+    asked = tuple(card(architecture, context) if lines is None else lines)
     said = {"vocabulary": architecture.vocabulary, "context": architecture.context}
     return CardFacts(
         name=str(architecture),

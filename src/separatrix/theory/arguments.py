@@ -50,7 +50,6 @@ class ProofParameters:
     """
 
     m: int
-    n_1: int
     needs: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -65,7 +64,7 @@ class ProofParameters:
     @property
     def branching(self) -> tuple[int, ...]:
         """The n_l that the proof is about; further ones belong to functions that it fixes."""
-        return (self.n_1,)
+        return tuple(n_l for name, n_l in self.numbers.items() if name.startswith("n_"))
 
     @property
     def least_last(self) -> int:

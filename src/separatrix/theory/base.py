@@ -56,10 +56,6 @@ class Theorem(ABC):
     """
     least_steps: ClassVar[int] = 1
     """It says nothing of compositions of fewer functions."""
-    spares: ClassVar[str] = ""
-    """Key of a theorem that says more and has to search for it: cards, which must be quick, ask
-    this one in its stead where it speaks.
-    """
     larger_fail_too: ClassVar[bool] = False
     """Whether failure at one size of a task's family means failure at every larger size of it;
     the file of the theorem says why. Else the n of a verdict is one failing size, found by a

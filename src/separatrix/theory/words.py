@@ -88,6 +88,16 @@ for _section in _SECTIONS:
     TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked)
 
 
+def _begun(word: str) -> dict[str, Told]:
+    return {key.removeprefix(word): told for key, told in TOLD.items() if key.startswith(word)}
+
+
+KNOWN = _begun("known ")
+"""Statements that decide nothing by themselves here."""
+COUNTS = _begun("count ")
+"""How many prefixes tasks tell apart: formulas, each with the sizes in it behind "; sizes "."""
+
+
 def kept(architecture: Architecture) -> str:
     """What carries the past in a stack whose cache is too small: "states and windows"."""
     groups = {part.group for layer, _ in architecture.counted() for part in layer}

@@ -18,6 +18,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
+from separatrix.theory.fails.many_search import ManyReadings
 
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
@@ -105,7 +106,7 @@ def test_what_a_bounded_cache_keeps_is_named() -> None:
     assert "back 3 of" in explain
     assert "64 bits" in explain
     explain = lines("linear @ heads=1, head_dim=1")["composition, 2 steps"].explain
-    assert "The second function" in explain
+    assert "The last function" in explain
     assert "states of" in explain
 
 
@@ -175,21 +176,20 @@ def test_narrow_keys_are_not_put_down_to_rotations() -> None:
 
 
 def test_three_full_layers_have_a_bound_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The closed form of Theorem VII, h = 40: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
+    """The closed form of Theorem VII, h = 72: n = 10008 h^9 + 1668 h^7 + 556 h^6 + 2."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the card searches")
 
-    monkeypatch.setattr(type(THEOREMS["VII"]), "best", refuse)
-    monkeypatch.setattr(type(THEOREMS["VI"]), "best", refuse)
-    line = lines(f"full*3 @ {paper_sizes(1, 4, 8)}")["composition, 3 steps"]
+    monkeypatch.setattr(ManyReadings, "shortest", refuse)
+    line = lines(f"full*3 @ {paper_sizes(1, 8, 8)}")["composition, 3 steps"]
     assert line.bound is not None
     assert (line.status, line.theorem) == ("OPEN", "VII'")
-    n = 10008 * 40**9 + 1668 * 40**7 + 556 * 40**6 + 2
+    n = 10008 * 72**9 + 1668 * 72**7 + 556 * 72**6 + 2
     assert line.bound.n == n
     assert line.bound.verdict is not None
     assert line.bound.verdict.status == "FAILS"
-    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 40**6
+    assert parse_task(line.bound.verdict.task).sizes()["m"] == 556 * 72**6
     recheck(line.bound.verdict)
 
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.each import each
+from support.prefix_counts import COUNTS
 
 from separatrix.core.errors import SizeError
 from separatrix.tasks import Index, Recall
-from separatrix.theory.counts import COUNTS
 
 
 def test_the_table_of_the_module() -> None:

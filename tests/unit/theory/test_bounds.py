@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bounds import threshold
 from support.each import each
 from support.paper_sizes import paper_sizes
 
@@ -44,18 +45,18 @@ TINY = "heads=1, head_dim=1"
     ],
 )
 def test_theorem_i_thresholds_by_hand(spec: str, task: str, n: int) -> None:
-    assert TheoremI().threshold(Architecture.parse(spec), parse_task(task)) == n
+    assert threshold(Architecture.parse(spec), parse_task(task)) == n
 
 
 def test_recurrent_gemma_of_ux_md() -> None:
     """137,904,128 bits / log2 256,000 = 7,675,931.4."""
     cache = Architecture.parse("rglru(width=4309504) @ fp32")
     assert cache.cache_bits(1) == 137_904_128
-    assert TheoremI().threshold(cache, Eva(n=10, V=256_000)) == 7_675_932
+    assert threshold(cache, Eva(n=10, V=256_000)) == 7_675_932
 
 
 def test_full_attention_is_not_refuted_by_theorem_i() -> None:
-    assert TheoremI().threshold(Architecture.parse(f"full @ {TINY}"), Eva(n=64, V=64)) is None
+    assert threshold(Architecture.parse(f"full @ {TINY}"), Eva(n=64, V=64)) is None
 
 
 @each(
@@ -309,7 +310,7 @@ def test_demand_and_supply_that_grow_side_by_side_end_the_search() -> None:
     """Two bits of cache per token and two bits of demand: no n ever fails, and none is claimed."""
     architecture = Architecture.parse("full @ heads=1, head_dim=1, format=p1")
     assert architecture.cache_bits(1000) == 2000
-    assert TheoremI().threshold(architecture, Eva(n=1, V=4)) is None
+    assert threshold(architecture, Eva(n=1, V=4)) is None
 
 
 @each("kind", [Equality, Disjointness])

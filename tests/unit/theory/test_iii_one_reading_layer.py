@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bounds import holds
 from support.depth_sizes import three
 from support.each import each
 from support.paper_sizes import paper_sizes
@@ -43,7 +44,7 @@ def test_the_inequalities_are_those_of_theory_md(
         Parameters(m=m, n_1=n_1, r=r, t=t), three(h=h, sigma_0=s0, sigma_1=s1, open_block=o)
     )
     assert (a.positive, b.positive) == (first, second)
-    assert III.holds(Parameters(m=m, n_1=n_1, r=r, t=t), three(h, s0, s1, o)) is (first and second)
+    assert holds(III, Parameters(m=m, n_1=n_1, r=r, t=t), three(h, s0, s1, o)) is (first and second)
 
 
 @each("wrong", [{"r": 0}, {"r": 5}, {"t": 0}, {"t": 5}, {"n_1": 0}])
@@ -82,8 +83,8 @@ def test_the_block_open_at_the_cut_is_owed_once() -> None:
     it holds up to h + open = 43.
     """
     p = Parameters(m=12, n_1=1, r=12, t=1)
-    assert III.holds(p, three(h=40, sigma_0=0, sigma_1=0, open_block=3))
-    assert not III.holds(p, three(h=40, sigma_0=0, sigma_1=0, open_block=4))
+    assert holds(III, p, three(h=40, sigma_0=0, sigma_1=0, open_block=3))
+    assert not holds(III, p, three(h=40, sigma_0=0, sigma_1=0, open_block=4))
 
 
 def test_applies_to_one_reading_layer_and_two_steps_at_least() -> None:
@@ -146,5 +147,5 @@ def test_caches_that_grow_are_taken_at_the_length_in_question() -> None:
             n_1, rest = divmod(n - 2 - m, m)
             if rest == 0 and n_1 >= 1:
                 assert not any(
-                    III.holds(Parameters(m=m, n_1=n_1, r=r, t=1), sizes) for r in range(1, m + 1)
+                    holds(III, Parameters(m=m, n_1=n_1, r=r, t=1), sizes) for r in range(1, m + 1)
                 )

@@ -11,6 +11,7 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bounds import holds
 from support.depth_sizes import four
 from support.each import each
 from support.paper_sizes import paper_sizes
@@ -63,9 +64,9 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
 )
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every (m, n_1, r, q, t, g) with a prompt shorter than what the search found."""
-    found = IV.best(sizes, 2)
+    found = IV.argument.shortest(sizes, 2)
     assert found is not None
-    assert IV.holds(found, sizes)
+    assert holds(IV, found, sizes)
     n = found.length()
     s = Numbers(**sizes.numbers)
     for m in range(2, n // 2):
@@ -144,7 +145,7 @@ LARGE = (0, 10**7, 10**9)
 
 
 def _best(sizes: Sizes) -> Parameters:
-    found = IV.best(sizes, 2)
+    found = IV.argument.shortest(sizes, 2)
     assert found is not None
     return found
 
@@ -154,7 +155,7 @@ def test_a_prompt_found_by_hand_that_a_looser_search_missed() -> None:
     29; n = 4 + 16 + 2.
     """
     sizes = four(1, 1, 2, 3)
-    assert IV.holds(Parameters(m=4, n_1=4, r=2, q=3, t=4, g=4), sizes)
+    assert holds(IV, Parameters(m=4, n_1=4, r=2, q=3, t=4, g=4), sizes)
     assert _best(sizes).length() <= 22
 
 
@@ -185,8 +186,8 @@ def test_at_the_sizes_of_language_models(h: int, sigma_2: int) -> None:
     for sigma_1 in LARGE:
         sizes = four(h, h, sigma_1, sigma_2)
         found = _best(sizes)
-        assert IV.holds(found, sizes)
-        assert not IV.holds(replace(found, n_1=found.n_1 - 1), sizes)
+        assert holds(IV, found, sizes)
+        assert not holds(IV, replace(found, n_1=found.n_1 - 1), sizes)
         lengths.append(found.length())
     assert all(10**6 * larger >= (10**6 - 1) * smaller for smaller, larger in pairwise(lengths))
 
@@ -201,7 +202,7 @@ def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
             for q, t, g in product(range(2, m + 1), range(1, m + 1), range(1, n_1 + 1))
             for r in range(2, q + 1)
         )
-        known = any(IV.holds(trial, sizes) for trial in trials)
+        known = any(holds(IV, trial, sizes) for trial in trials)
         found = IV.best_at(sizes, SeqComp(L=2, m=m, branching=(n_1,)))
         assert (found is not None) is known, (m, n_1)
-        assert found is None or (found.size == (m, n_1) and IV.holds(found, sizes))
+        assert found is None or (found.size == (m, n_1) and holds(IV, found, sizes))

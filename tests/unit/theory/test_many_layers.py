@@ -19,7 +19,7 @@ from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.many_search import closed_form
+from separatrix.theory.fails.many_search import ManyReadings, closed_form
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
 TINY = f"@ {paper_sizes(1, 1, 1)}"
@@ -29,8 +29,7 @@ SEVEN = THEOREMS["VII"]
 EVERYWHERE = Parameters(
     # theory.md, section 11: (1,4,8), R = 2, a bounded layer everywhere, n = 4.1718e8
     m=9 * 1083,
-    n_1=428,
-    further=(11 * 9,),
+    n=(428, 11 * 9),
     part=1083,
     G=9,
     g=11,
@@ -45,8 +44,7 @@ HYBRID = f"linear + full + linear + full + linear {SMALL}"
 AFTER = Parameters(
     # (1,4,8), R = 3, one bounded layer after the last: n = 2.9958e14
     m=8 * 2224215964,
-    n_1=91,
-    further=(23 * 8,),
+    n=(91, 23 * 8),
     part=2224215964,
     G=8,
     g=23,
@@ -147,8 +145,8 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
     # no context of its own: a test that sets these again would leave `refuse` behind
     for theorem in (SIX, SEVEN):
-        monkeypatch.setattr(type(theorem), "best", refuse)
         monkeypatch.setattr(type(theorem), "best_at", refuse)
+    monkeypatch.setattr(ManyReadings, "shortest", refuse)
 
 
 def test_a_record_is_derived_again_without_a_search(verdict: Verdict) -> None:
@@ -260,10 +258,10 @@ def test_larger_last_functions_fail_as_well() -> None:
     p = closed_form(2)
     sizes = _sizes("VII'", f"full*3 {TINY}")
     assert sizes is not None
-    task = SeqComp(L=3, m=p.m, branching=(p.n_1, p.further[0] + 7))
+    task = SeqComp(L=3, m=p.m, branching=(p.n[0], p.n[1] + 7))
     found = THEOREMS["VII'"].best_at(sizes, task)  # type: ignore[attr-defined]
     assert found is not None
-    assert found.size == (p.m, p.n_1, p.further[0] + 7)
+    assert found.size == (p.m, p.n[0], p.n[1] + 7)
     # the price does not hang on n_2, what can be asked for grows with log N_2
     assert found.hit == p.hit
 
@@ -297,7 +295,7 @@ def test_judge_takes_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of V and VI about two reading layers, the one with the shorter prompt comes first."""
     # a patch of its own, undone before that of `no_search`
     with monkeypatch.context() as patched:
-        patched.setattr(type(SIX), "best", lambda *_, **__: EVERYWHERE)
+        patched.setattr(ManyReadings, "shortest", lambda *_, **__: EVERYWHERE)
         patched.setattr(type(SIX), "best_at", lambda *_: None)
         found = judge(Architecture.parse(HYBRID), SeqComp(L=3, m=9, branching=(1, 1)))
     known = [verdict for verdict in found if verdict.n is not None]

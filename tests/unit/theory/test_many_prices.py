@@ -193,8 +193,7 @@ def test_what_balls_are_thrown_into() -> None:
     """
     p = Parameters(
         m=20,
-        n_1=3,
-        further=(8, 5),
+        n=(3, 8, 5),
         part=10,
         G=2,
         g=4,

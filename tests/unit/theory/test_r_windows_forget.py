@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.bounds import holds
 from support.depth_sizes import three
 from support.each import each
 
@@ -201,13 +202,13 @@ def test_states_alone_before_one_reading_layer(
     s0, s1 = bits
     r, t = min(r, m), min(t, m)
     right = s0 + n_1 * h + min(r * s1, s1 + (r * (t + lag) + 1) * h)
-    holds = (
+    shown = (
         t + 2 * lag <= m
         and (r == 1 or m**t > (r - 1) ** t * 2**s0)
         and (n_1 * m) ** (n_1 * r) > 2**right
     )
     sizes = three(h, s0, s1, 0, lag)
-    assert TheoremRDepth().holds(Parameters(m=m, n_1=n_1, r=r, t=t), sizes) is holds
+    assert holds(TheoremRDepth(), Parameters(m=m, n_1=n_1, r=r, t=t), sizes) is shown
 
 
 @pytest.mark.parametrize(

@@ -140,10 +140,10 @@ def test_the_same_search_finds_the_same_integers(search: CountingSearch[Any]) ->
 def test_the_last_branching_number_is_the_smallest(search: CountingSearch[Any]) -> None:
     found = shortest(search, search.argument.least_steps)
     assert found is not None
-    assert search.holds(found)
+    assert search.argument.holds(search.s, found)
     if found.branching[-1] > found.least_last:
         fewer = found.with_last(found.branching[-1] - 1)
-        assert not search.holds(fewer)
+        assert not search.argument.holds(search.s, fewer)
 
 
 def test_tasks_below_every_theorem_get_none() -> None:

@@ -12,6 +12,7 @@ from math import ceil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bounds import holds
 from support.depth_sizes import five
 from support.each import each
 from support.paper_sizes import paper_sizes
@@ -114,9 +115,9 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every choice of parameters with a prompt shorter than what the search found; r as large as
     (b) allows, since (c) gains with r.
     """
-    found = V.best(sizes, 3)
+    found = V.argument.shortest(sizes, 3)
     assert found is not None
-    assert V.holds(found, sizes)
+    assert holds(V, found, sizes)
     for m, n_1, n_2 in product(range(2, found.length()), repeat=3):
         if m + m * n_1 * (1 + n_2) + 2 >= found.length():
             continue
@@ -139,7 +140,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
                     ]
                 except SizeError:
                     continue
-                assert not any(V.holds(trial, sizes) for trial in trials), trials
+                assert not any(holds(V, trial, sizes) for trial in trials), trials
 
 
 @each(
@@ -204,7 +205,7 @@ LARGER = {"h_1": (2, 40), "h_2": (2, 40)} | {f"sigma_{i}": (0, 3, 160) for i in 
 
 
 def _best(sizes: Sizes) -> Parameters:
-    found = V.best(sizes, 3)
+    found = V.argument.shortest(sizes, 3)
     assert found is not None
     return found
 
@@ -234,8 +235,8 @@ def test_larger_sizes_never_fail_sooner(name: str, values: Sequence[int]) -> Non
 def test_at_the_sizes_of_language_models(h: int, sigma: tuple[int, int, int]) -> None:
     sizes = five(h, h, *sigma)
     found = _best(sizes)
-    assert V.holds(found, sizes)
-    assert not V.holds(replace(found, n_2=found.n_2 - 1), sizes)
+    assert holds(V, found, sizes)
+    assert not holds(V, replace(found, n_2=found.n_2 - 1), sizes)
 
 
 def test_the_search_beats_parameters_chosen_by_hand() -> None:
@@ -257,7 +258,7 @@ def test_the_search_beats_parameters_chosen_by_hand() -> None:
         g=10**6,
         u_0=143_347,
     )
-    assert V.holds(by_hand, sizes)
+    assert holds(V, by_hand, sizes)
     assert _best(sizes).length() <= by_hand.length()
 
 
@@ -266,10 +267,10 @@ def test_the_search_beats_parameters_chosen_by_hand() -> None:
 )
 def test_at_a_fixed_size_by_brute_force(sizes: Sizes) -> None:
     for m, n_1, n_2 in product((2, 3), (1, 2), (3, 5)):
-        known = any(V.holds(trial, sizes) for trial in _every(m, n_1, n_2))
+        known = any(holds(V, trial, sizes) for trial in _every(m, n_1, n_2))
         found = V.best_at(sizes, SeqComp(L=3, m=m, branching=(n_1, n_2)))
         assert (found is not None) is known, (m, n_1, n_2)
-        assert found is None or (found.size == (m, n_1, n_2) and V.holds(found, sizes))
+        assert found is None or (found.size == (m, n_1, n_2) and holds(V, found, sizes))
 
 
 def _every(m: int, n_1: int, n_2: int) -> Iterator[Parameters]:
@@ -298,4 +299,4 @@ def test_one_reading_layer_where_theorem_iii_is_silent() -> None:
     assert (found.status, found.n) == ("FAILS", task.length)
     recheck(found)
     hand = Parameters(m=2, n_1=16, n_2=64, X=2, t=1, beta=1, q=32, r=17, g=1, u_0=0)
-    assert V.holds(hand, five(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))
+    assert holds(V, hand, five(h_1=0, h_2=20, sigma_0=0, sigma_1=8, sigma_2=0))

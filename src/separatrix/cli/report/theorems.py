@@ -6,18 +6,20 @@ from separatrix.core.errors import UnknownNameError
 
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
+SIZES = "; sizes "
+"""Between its formula and its sizes."""
 
 
 def rows() -> list[dict[str, str]]:
     """Key, title and source of every theorem, statement and count."""
     from separatrix.theory import THEOREMS
-    from separatrix.theory.counts import COUNTS, KNOWN
+    from separatrix.theory.words import COUNTS, KNOWN
 
     found = [
         (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
     ]
     found += [
-        (f"{COUNT}{key}", f"{count.title}: {count.formula}", count.source)
+        (f"{COUNT}{key}", f"{count.title}: {count.statement.partition(SIZES)[0]}", count.source)
         for key, count in COUNTS.items()
     ]
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
@@ -27,14 +29,14 @@ def describe(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
     from separatrix.theory import THEOREMS, Theorem
     from separatrix.theory.base import SOLVABLE
-    from separatrix.theory.counts import COUNTS, KNOWN
+    from separatrix.theory.words import COUNTS, KNOWN
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
-        sizes = f"{count.formula} classes of prefixes, at sizes {', '.join(count.sizes)}"
+        formula, _, sizes = count.statement.partition(SIZES)
         return [
-            (f"{key}: {count.title}", sizes),
-            ("proof sketch", count.sketch),
+            (f"{key}: {count.title}", f"{formula} classes of prefixes, at sizes {sizes}"),
+            ("proof sketch", count.proof_sketch),
             ("source", count.source),
         ]
     theorem = THEOREMS.get(key) or KNOWN.get(key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
-from separatrix.tasks import Questions, SeqComp, Task
+from separatrix.tasks import Task
 from separatrix.theory.base import (
     FAILS,
     Theorem,
@@ -15,9 +15,7 @@ from separatrix.theory.base import (
     first_excess,
     first_failing,
     number,
-    size_in_words,
 )
-from separatrix.theory.words import Words
 
 
 class TheoremI(Theorem):
@@ -38,26 +36,6 @@ class TheoremI(Theorem):
             if count is None
             else count.compare_bits(architecture.cache_bits(task.prefix_length))
         )
-
-    def told(
-        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
-    ) -> Words:
-        words = super().told(verdict, task, architecture, thought=thought)
-        asked = task.task if isinstance(task, Questions) else task
-        if isinstance(asked, SeqComp) and asked.L != 2:
-            # the words are those of two steps, which cards ask for most
-            why = words.why.replace("The second function", "The last function")
-            words = words._replace(why=why)
-        return words
-
-    def threshold(self, architecture: Architecture, task: Task) -> int | None:
-        """The smallest n of the task's family at which the theorem bites (for composed
-        functions: the prompt length); None if none up to 10^12.
-        """
-        if task.prefix_classes() is None:
-            return None
-        least = self._least(architecture, task)
-        return None if least is None else size_in_words(least)[1]
 
     def _least(self, architecture: Architecture, task: Task) -> Task | None:
         """The smallest task of the family that fails, where all larger ones fail too: they tell its

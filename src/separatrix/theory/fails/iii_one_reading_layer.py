@@ -29,6 +29,7 @@ _NO_ROOM = Refuted("no room for entries that stay fixed")
 class Parameters(ProofParameters):
     """m, n_1 of the task and r, t of the proof. Raises SizeError out of range."""
 
+    n_1: int
     r: int
     t: int
     needs: ClassVar[str] = "Theorem III needs 1 <= r <= m, 1 <= t <= m and n_1 >= 1"

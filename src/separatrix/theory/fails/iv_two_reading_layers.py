@@ -23,6 +23,7 @@ _STARTS = 1_000
 class Parameters(ProofParameters):
     """m, n_1 of the task and r, q, t, g of the proof. Raises SizeError out of range."""
 
+    n_1: int
     r: int
     q: int
     t: int

@@ -19,29 +19,9 @@ class ManyLayers(DepthTheorem[Parameters]):
     least_steps = ManyReadings.least_steps
     first_length = 1 << 20
 
-    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
-        """By (B_l) and (C).
-
-        lambda_l <= Delta_l U_l log N_{l-1}, so U_l log N_{l-1} > X_l for 3 <= l <= L. With D =
-        Delta_{l-1}, U_l <= n_{l-1} N_{l-2} and X_l >= D N_{l-2} h_1: n_{l-1} log N_{l-1} > D h_1.
-        And U_l <= W' D P y_1, X_l >= h P Delta_1 x W' for some P, W' and h, y_1 <= Delta_1 x: D log
-        N_{l-1} > h. (B_l) may also hold for Y_l = 1, but then U_{l+1} log N_l > h U_{l+1}, or so
-        further on.
-        """
-        m, n_1, *further = size
-        levels: list[tuple[int, int]] = []
-        entries = m * n_1
-        for n_l in further:
-            entries *= n_l
-            levels.append((n_l, entries.bit_length()))
-        h = min(sizes.h)
-        return entries.bit_length() <= h and any(
-            n_l * bits <= sizes.h[0] or n_l * bits**2 <= sizes.h[0] * h for n_l, bits in levels
-        )
-
     def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
         readers = len(architecture.reading)
-        if readers not in self.reading_layers or self.functions(readers) > steps:
+        if readers not in self.reading_layers or self.argument.functions(readers) > steps:
             return False
         if self.sizes(architecture, FAR) is None:
             return False
@@ -86,7 +66,6 @@ class TheoremVIIPrime(ManyLayers):
     key = "VII'"
     reading_layers = range(3, 4)
     argument = ClosedForm(1)
-    spares = TheoremVII.key
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         sizes = TheoremVII().sizes(architecture, n)

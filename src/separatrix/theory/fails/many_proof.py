@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import count, takewhile
 from operator import mul
-from typing import Generic, Self
+from typing import Any, Generic, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
@@ -25,166 +26,6 @@ makes them up only wants to keep a checker busy.
 """
 _WRITTEN = 14_000
 """Bits of the largest integers that are written."""
-
-
-@dataclass(frozen=True)
-class Parameters(ProofParameters):
-    """m and n_1 of the task, `further` = (n_2, ..., n_{L-1}), and what the proof chooses: see
-    `Choice`; y_1 values of z_1 and `hit` = (Y_2, ..., Y_{L-1}) values of z_2, ...
-
-    L >= 3, all are positive, G m' <= m, g G <= n_2, x <= t <= m, y_1 <= min(m', Delta_1 x), Y_2 <=
-    G N_1 and Y_l <= N_{l-1}. Raises SizeError outside.
-    """
-
-    further: tuple[int, ...]
-    part: int
-    G: int
-    g: int
-    t: int
-    x: int
-    contents: tuple[int, ...]
-    y_1: int
-    hit: tuple[int, ...]
-    flags: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        L = len(self.further) + 2
-        complete = (len(self.contents), len(self.hit), len(self.flags)) == (L - 1, L - 2, L - 1)
-        sizes = (self.m, self.n_1, self.part, self.G, self.g, self.t, self.x, self.y_1)
-        sizes += (*self.further, *self.contents, *self.hit)
-        if max(sizes) >= LARGEST:
-            raise SizeError("Theorems VI and VII take sizes below 2^13000; these are larger")
-        positive = min(sizes) >= 1
-        # before anything is made of so many factors
-        bits = sum(size.bit_length() for size in (self.m, self.n_1, *self.further))
-        if bits >= LARGEST.bit_length():
-            raise SizeError("Theorems VI and VII take functions of fewer than 2^13000 entries")
-        if not (
-            L >= 3
-            and complete
-            and positive
-            and set(self.flags) <= {0, 1}
-            and self.G * self.part <= self.m
-            and self.g * self.G <= self.further[0]
-            and self.x <= self.t <= self.m
-            and self.y_1 <= min(self.part, self.contents[0] * self.x)
-            and all(hit <= self.bins(level) for level, hit in enumerate(self.hit, 2))
-        ):
-            raise SizeError(
-                "Theorems VI and VII need L >= 3, G m' <= m, g G <= n_2, x <= t <= m, y_1 <="
-                f" min(m', Delta_1 x), Y_2 <= G N_1 and Y_l <= N_(l-1); these are {self.numbers}"
-            )
-
-    @property
-    def L(self) -> int:
-        """How many functions the argument composes."""
-        return len(self.further) + 2
-
-    @property
-    def branching(self) -> tuple[int, ...]:
-        return self.n_1, *self.further
-
-    @property
-    def least_last(self) -> int:
-        # with more functions n_{L-1} stands in the prices, and all of its values are asked for
-        return self.g * self.G if self.L == 3 else self.further[-1]
-
-    def with_last(self, n_l: int) -> Self:
-        return replace(self, further=(*self.further[:-1], n_l))
-
-    @property
-    def choice(self) -> Choice[int]:
-        """What the prices hang on."""
-        return Choice(
-            self.m,
-            self.branching,
-            self.part,
-            self.G,
-            self.g,
-            self.t,
-            self.x,
-            self.contents,
-            self.flags,
-        )
-
-    def values(self, level: int) -> int:
-        """N_l."""
-        return self.choice.values(level)
-
-    def bins(self, level: int) -> int:
-        """V_l: how many values z_l may take, counted once for each group of w_2 at l = 2."""
-        return self.values(level - 1) * (self.G if level == 2 else 1)
-
-    def places(self, level: int) -> int:
-        """U_l, l >= 2: how many entries of z_l are asked for; U_L is F of condition (C)."""
-        if level == 2:
-            return self.G * self.n_1 * self.y_1
-        each = self.g if level == 3 else self.branching[level - 2]
-        return each * self.hit[level - 3]
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        named = {"m": self.m}
-        named |= {f"n_{level}": n for level, n in enumerate(self.branching, 1)}
-        named |= {"m'": self.part, "G": self.G, "g": self.g, "t": self.t, "x": self.x}
-        named |= {f"Delta_{level}": delta for level, delta in enumerate(self.contents, 1)}
-        named |= {"y_1": self.y_1} | {f"Y_{level}": hit for level, hit in enumerate(self.hit, 2)}
-        return named | {f"f_{level}": flag for level, flag in enumerate(self.flags, 2)}
-
-    @classmethod
-    def of(cls, numbers: Mapping[str, int]) -> Self:
-        branching = _series(numbers, "n", 1)
-        return cls(
-            m=numbers["m"],
-            n_1=numbers["n_1"],
-            further=branching[1:],
-            part=numbers["m'"],
-            G=numbers["G"],
-            g=numbers["g"],
-            t=numbers["t"],
-            x=numbers["x"],
-            contents=_series(numbers, "Delta", 1),
-            y_1=numbers["y_1"],
-            hit=_series(numbers, "Y", 2),
-            flags=_series(numbers, "f", 2),
-        )
-
-
-def _series(numbers: Mapping[str, int], name: str, first: int) -> tuple[int, ...]:
-    found: list[int] = []
-    while f"{name}_{first + len(found)}" in numbers:
-        found.append(numbers[f"{name}_{first + len(found)}"])
-    return tuple(found)
-
-
-Conditions = dict[str, Class | Hit | Asked]
-"""(A), then (B_2), ..., (B_{L-1}), then (C), by their names in numbers."""
-
-
-def sides(conditions: Conditions) -> dict[str, int]:
-    """Both sides of every condition in bits, the left ones rounded down; of conditions that compare
-    nothing (one value alone) there are none.
-    """
-    found: dict[str, int] = {}
-    for name, one in conditions.items():
-        both: Sides | None = one.sides()
-        if both is not None:
-            if max(both).bit_length() > _WRITTEN:
-                raise SizeError(f"the sides of ({name}) are too large to be written")
-            found |= {f"{name}_left": both.left, f"{name}_right": both.right}
-    return found
-
-
-def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
-    """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
-    owed = prices(ahead, s, p.choice)
-    bits = class_bits(ahead, s, p.choice)
-    found: Conditions = {"A": Class(p.part, p.x, p.t, p.contents[0], p.y_1, bits)}
-    for level, (delta, hit, price) in enumerate(zip(p.contents[1:], p.hit, owed, strict=False), 2):
-        groups = p.G if level == 2 else 1
-        thrown = Occupancy(p.bins(level), delta * p.places(level), hit, groups)
-        found[f"B_{level}"] = Hit(thrown, delta * price + 1)
-    return found | {"C": Asked(p.places(p.L), p.values(p.L - 1), owed[-1])}
 
 
 @dataclass(frozen=True)
@@ -241,6 +82,116 @@ class Choice(Generic[N]):
 
 def _product(factors: Sequence[N]) -> N:
     return reduce(mul, factors)
+
+
+_SIZES = {"m": "m", "m'": "part", "G": "G", "g": "g", "t": "t", "x": "x", "y_1": "y_1"}
+_SERIES = {"n": ("n", 1), "Delta": ("contents", 1), "Y": ("hit", 2), "f": ("flags", 2)}
+"""Parameters by their names in verdicts; of a series, and where its indices begin."""
+
+
+@dataclass(frozen=True)
+class Parameters(Choice[int], ProofParameters):
+    """What the proof chooses, y_1 values of z_1 and `hit` = (Y_2, ..., Y_{L-1}) values of z_2, ...
+
+    L >= 3, all are positive, G m' <= m, g G <= n_2, x <= t <= m, y_1 <= min(m', Delta_1 x), Y_2 <=
+    G N_1 and Y_l <= N_{l-1}. Raises SizeError outside.
+    """
+
+    y_1: int
+    hit: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        series = (self.n, self.contents, self.hit, self.flags)
+        complete = [len(one) for one in series] == [self.L - 1, self.L - 1, self.L - 2, self.L - 1]
+        sizes = (self.m, self.part, self.G, self.g, self.t, self.x, self.y_1)
+        sizes += (*self.n, *self.contents, *self.hit)
+        if max(sizes) >= LARGEST:
+            raise SizeError("Theorems VI and VII take sizes below 2^13000; these are larger")
+        # before anything is made of so many factors
+        if sum(size.bit_length() for size in self.size) >= LARGEST.bit_length():
+            raise SizeError("Theorems VI and VII take functions of fewer than 2^13000 entries")
+        if not (
+            self.L >= 3
+            and complete
+            and min(sizes) >= 1
+            and set(self.flags) <= {0, 1}
+            and self.G * self.part <= self.m
+            and self.g * self.G <= self.n[1]
+            and self.x <= self.t <= self.m
+            and self.y_1 <= min(self.part, self.contents[0] * self.x)
+            and all(hit <= self.bins(level) for level, hit in enumerate(self.hit, 2))
+        ):
+            raise SizeError(
+                "Theorems VI and VII need L >= 3, G m' <= m, g G <= n_2, x <= t <= m, y_1 <="
+                f" min(m', Delta_1 x), Y_2 <= G N_1 and Y_l <= N_(l-1); these are {self.numbers}"
+            )
+
+    @property
+    def branching(self) -> tuple[int, ...]:
+        return self.n
+
+    @property
+    def least_last(self) -> int:
+        # with more functions n_{L-1} stands in the prices, and all of its values are asked for
+        return self.g * self.G if self.L == 3 else self.n[-1]
+
+    def with_last(self, n_l: int) -> Self:
+        return replace(self, n=(*self.n[:-1], n_l))
+
+    def bins(self, level: int) -> int:
+        """V_l: how many values z_l may take, counted once for each group of w_2 at l = 2."""
+        return self.values(level - 1) * (self.G if level == 2 else 1)
+
+    def places(self, level: int) -> int:
+        """U_l, l >= 2: how many entries of z_l are asked for; U_L is F of condition (C)."""
+        if level == 2:
+            return self.G * self.n[0] * self.y_1
+        return (self.g if level == 3 else self.n[level - 2]) * self.hit[level - 3]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        named = {name: getattr(self, field) for name, field in _SIZES.items()}
+        for name, (field, first) in _SERIES.items():
+            named |= {f"{name}_{level}": n for level, n in enumerate(getattr(self, field), first)}
+        return named
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int]) -> Self:
+        named: dict[str, Any] = {field: numbers[name] for name, field in _SIZES.items()}
+        for name, (field, first) in _SERIES.items():
+            found = (numbers.get(f"{name}_{level}") for level in count(first))
+            named[field] = tuple(takewhile(lambda n: n is not None, found))
+        return cls(**named)
+
+
+Conditions = dict[str, Class | Hit | Asked]
+"""(A), then (B_2), ..., (B_{L-1}), then (C), by their names in numbers."""
+
+
+def sides(conditions: Conditions) -> dict[str, int]:
+    """Both sides of every condition in bits, the left ones rounded down; of conditions that compare
+    nothing (one value alone) there are none.
+    """
+    found: dict[str, int] = {}
+    for name, one in conditions.items():
+        both: Sides | None = one.sides()
+        if both is not None:
+            if max(both).bit_length() > _WRITTEN:
+                raise SizeError(f"the sides of ({name}) are too large to be written")
+            found |= {f"{name}_left": both.left, f"{name}_right": both.right}
+    return found
+
+
+def conditions(ahead: int, s: Sizes, p: Parameters) -> Conditions:
+    """The conditions of Theorem VI (`ahead` = 0) or VII (1)."""
+    owed = prices(ahead, s, p)
+    bits = class_bits(ahead, s, p)
+    found: Conditions = {"A": Class(p.part, p.x, p.t, p.contents[0], p.y_1, bits)}
+    for level, (delta, hit, price) in enumerate(zip(p.contents[1:], p.hit, owed, strict=False), 2):
+        groups = p.G if level == 2 else 1
+        thrown = Occupancy(p.bins(level), delta * p.places(level), hit, groups)
+        found[f"B_{level}"] = Hit(thrown, delta * price + 1)
+    return found | {"C": Asked(p.places(p.L), p.values(p.L - 1), owed[-1])}
 
 
 def class_bits(ahead: int, s: Sizes, p: Choice[N]) -> N:

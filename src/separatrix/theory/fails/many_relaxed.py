@@ -214,9 +214,6 @@ class RelaxedSearch(Search[Parameters]):
             step *= 2
         return found
 
-    def holds(self, parameters: Parameters) -> bool:
-        return all(map(certainly, conditions(self.ahead, self.s, parameters).values()))
-
     def certified(self, choice: Choice[int]) -> Parameters | None:
         """Parameters of Theorem VI (`ahead` = 0, whose Delta_1 is then y_1) or VII (1), every
         condition certified; None where none are found.
@@ -255,20 +252,7 @@ class RelaxedSearch(Search[Parameters]):
             value = spread_values(inexact, level, Real(asked), Real(bits))
             hits.append(below(value, bins))
             asked = hits[-1] * (choice.g if level == 2 else choice.n[level - 1])
-        return Parameters(
-            m=choice.m,
-            n_1=choice.n[0],
-            further=choice.n[1:],
-            part=choice.part,
-            G=choice.G,
-            g=choice.g,
-            t=choice.t,
-            x=choice.x,
-            contents=choice.contents,
-            y_1=y_1,
-            hit=tuple(hits),
-            flags=choice.flags,
-        )
+        return Parameters(**vars(choice), y_1=y_1, hit=tuple(hits))
 
     def starts(self) -> Iterable[Sequence[float]]:
         """Points whose parameters have the order of magnitude that the proof asks for, with more

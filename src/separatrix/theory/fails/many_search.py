@@ -89,8 +89,7 @@ def closed_form(h: int) -> Parameters:
     """
     return Parameters(
         m=556 * h**6,
-        n_1=3 * h,
-        further=(6 * h * h,),
+        n=(3 * h, 6 * h * h),
         part=278 * h**5,
         G=2 * h,
         g=3 * h,

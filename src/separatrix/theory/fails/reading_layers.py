@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar, Generic
 
@@ -54,7 +55,8 @@ class DepthTheorem(Theorem, Generic[P]):
         """True only where no parameters can show failure at this m and these n_l: bounds on the
         inequalities that spare a search. log N < its bits stands for every logarithm.
         """
-        return False
+        entries = prod(size)
+        return self.argument.least_entries(sizes, entries.bit_length()) > entries
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
@@ -62,15 +64,9 @@ class DepthTheorem(Theorem, Generic[P]):
         """
         return sizes_of(architecture, n)
 
-    def best(self, sizes: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        """Certified parameters with the shortest prompt found, or None; `quick` may look less
-        far.
-        """
-        return self.argument.shortest(sizes, steps, quick=quick)
-
     def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
         """Certified parameters at the task's own size, or None."""
-        size, anywhere = self.size(sizes, task), self.best(sizes, task.L)
+        size, anywhere = self.size(sizes, task), self.argument.shortest(sizes, task.L)
         longer = self.argument.lengthened(sizes, anywhere, size)
         return longer or self.argument.at_size(sizes, size, anywhere)
 
@@ -80,31 +76,22 @@ class DepthTheorem(Theorem, Generic[P]):
         """
         return tuple(one.sign() for one in self.argument.inequalities(sizes, parameters).values())
 
-    def holds(self, parameters: P, sizes: Sizes) -> bool:
-        """Whether the theorem shows failure with these parameters, certified; a tie that stays
-        open counts as no.
-        """
-        return self.argument.holds(sizes, parameters)
-
-    def functions(self, readers: int) -> int:
-        """How many functions the argument composes in stacks of so many reading layers."""
-        return self.argument.functions(readers)
-
     def begins(self, architecture: Architecture) -> int:
         readers = len(architecture.reading)
-        return self.functions(readers) if readers in self.reading_layers else self.least_steps
+        spoken_of = readers in self.reading_layers
+        return self.argument.functions(readers) if spoken_of else self.least_steps
 
     def size(self, sizes: Sizes, task: SeqComp) -> tuple[int, ...]:
         """The m and n_l that the proof is about, of the first functions and one of the others, that
         with most rows; the rest are fixed to identities, whatever their n_l.
         """
         # identities right before z_L or behind it are constants of the prefix (Lifting)
-        first = self.functions(sizes.readers) - 2
+        first = self.argument.functions(sizes.readers) - 2
         return (task.m, *task.branching[:first], max(task.branching[first:]))
 
     def covers(self, readers: int, task: SeqComp) -> bool:
         """Whether the theorem is about stacks of so many reading layers on so many functions."""
-        return readers in self.reading_layers and self.functions(readers) <= task.L
+        return readers in self.reading_layers and self.argument.functions(readers) <= task.L
 
     def applies(self, architecture: Architecture, task: Task) -> bool:
         """Whether the theorem is about these reading layers and this task."""
@@ -164,7 +151,7 @@ class DepthTheorem(Theorem, Generic[P]):
             ) from None
         n = parameters.length(steps) if task is None else task.length
         found = Found(n, parameters, self._sizes_at(architecture, n))
-        functions = self.functions(found.sizes.readers)
+        functions = self.argument.functions(found.sizes.readers)
         if len(parameters.branching) != functions - 1:
             raise CheckFailed(
                 f"the parameters of Theorem {self.key} are about {len(parameters.branching) + 1}"
@@ -172,14 +159,11 @@ class DepthTheorem(Theorem, Generic[P]):
             )
         if task is not None and parameters.size != self.size(found.sizes, task):
             raise CheckFailed(f"the parameters of Theorem {self.key} are not those of {task.spec}")
-        if not self._shows(found):
+        if not self.argument.holds(found.sizes, found.parameters):
             raise CheckFailed(
                 f"an inequality of Theorem {self.key} does not hold with these parameters"
             )
         return found
-
-    def _shows(self, found: Found[P]) -> bool:
-        return all(sign.positive for sign in self.signs(found.parameters, found.sizes))
 
     def _sizes_at(self, architecture: Architecture, n: int) -> Sizes:
         sizes = self.sizes(architecture, n)
@@ -214,20 +198,21 @@ class DepthTheorem(Theorem, Generic[P]):
             sizes = self._sizes_at(architecture, n)
             if sizes == self._sizes_at(architecture, FAR):
                 break
-            parameters = self.best(sizes, steps, quick=True) or self.best(sizes, steps)
+            shortest = partial(self.argument.shortest, sizes, steps)
+            parameters = shortest(quick=True) or shortest()
             if parameters is None:
                 return None
             found = [parameters]
             if parameters.length(steps) <= n:
                 break
             n = parameters.length(steps)
-        last = self.best(self._sizes_at(architecture, n), steps)
+        last = self.argument.shortest(self._sizes_at(architecture, n), steps)
         if last is not None:
             found.append(last)
         for parameters in sorted(found, key=lambda p: p.length(steps)):
             n = parameters.length(steps)
             failing = Found(n, parameters, self._sizes_at(architecture, n))
-            if self._shows(failing):
+            if self.argument.holds(failing.sizes, failing.parameters):
                 return failing
         return None
 

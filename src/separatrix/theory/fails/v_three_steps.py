@@ -30,6 +30,7 @@ class Parameters(ProofParameters):
     Raises SizeError out of range.
     """
 
+    n_1: int
     n_2: int
     X: int
     t: int
@@ -53,10 +54,6 @@ class Parameters(ProofParameters):
             and 0 <= p.u_0 < p.beta
             and rich_blocks(p) >= 1
         )
-
-    @property
-    def branching(self) -> tuple[int, ...]:
-        return self.n_1, self.n_2
 
 
 def rich_blocks(x: Any) -> Any:

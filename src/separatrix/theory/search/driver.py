@@ -68,10 +68,6 @@ class Search(ABC, Generic[P]):
         has one. None where there are none.
         """
 
-    @abstractmethod
-    def holds(self, parameters: P) -> bool:
-        """Whether every inequality of the theorem certainly holds; an open tie counts as no."""
-
 
 class CountingArgument(Argument[P]):
     """One whose last inequality is a `Counting`, which yields the last n_l.
@@ -196,7 +192,7 @@ class CountingSearch(Search[P]):
             return None
         proof = self.argument.parameters.of(vars(x))
         if self.size is not None:
-            return proof if self.holds(proof) else None
+            return proof if self.argument.holds(self.s, proof) else None
         # of the exact numbers: a float point may promise one content more than is certified
         estimate = self.argument.counting(x).in_floats().least(_ROUNDS)
 
@@ -208,9 +204,6 @@ class CountingSearch(Search[P]):
 
         least = settle(estimate, counts)
         return None if least is None else proof.with_last(least)
-
-    def holds(self, parameters: P) -> bool:
-        return self.argument.holds(self.s, parameters)
 
 
 def nearby(search: Search[P], steps: int) -> list[tuple[float, Point]]:

@@ -17,6 +17,7 @@ import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bounds import holds
 from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
@@ -296,7 +297,7 @@ H = st.integers(1, 64)
 def test_what_theorem_iii_shows_is_never_called_silent(h, sigma_0, sigma_1, m, n_1) -> None:
     sizes = three(h=h, sigma_0=sigma_0, sigma_1=sigma_1)
     shown = any(
-        iii.TheoremIII().holds(iii.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
+        holds(iii.TheoremIII(), iii.Parameters(m=m, n_1=n_1, r=r, t=t), sizes)
         for r in range(1, m + 1)
         for t in {1, 2, 3, 5, 9, m // 2, m}
         if 1 <= t <= m
@@ -317,7 +318,7 @@ def test_what_theorem_iv_shows_is_never_called_silent(h_1, h_2, sigma_1, sigma_2
     sizes = four(h_1=h_1, h_2=h_2, sigma_1=sigma_1, sigma_2=sigma_2)
     steps = (2, 3, 5, 8, 14)
     shown = any(
-        iv.TheoremIV().holds(iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
+        holds(iv.TheoremIV(), iv.Parameters(m=m, n_1=n_1, r=r, q=q, t=t, g=g), sizes)
         for q, r, t, g in product(steps, steps, (1, *steps), (1, 4, 20))
         if r <= q <= m and t <= m
     )

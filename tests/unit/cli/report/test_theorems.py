@@ -10,7 +10,7 @@ from support.each import each
 from separatrix.cli.report.theorems import describe, rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.theory import THEOREMS
-from separatrix.theory.counts import COUNTS, KNOWN
+from separatrix.theory.words import COUNTS, KNOWN
 
 
 @each("key", [row["key"] for row in rows()])

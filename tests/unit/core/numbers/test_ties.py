@@ -5,6 +5,7 @@ stay just below one.
 from __future__ import annotations
 
 import pytest
+from support.bounds import threshold
 
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Power
@@ -46,9 +47,9 @@ def test_a_vocabulary_that_is_a_power_of_two_meets_the_cache_exactly() -> None:
     """603,979,776 bits = 16 x 37,748,736: n = 37,748,736 values of 16 bits just fit."""
     cache = Architecture.parse("gdn*36 @ heads=32, head_dim=128, key_heads=16")
     assert cache.cache_bits(9) == 36 * 32 * 128 * 128 * 32 == 603_979_776
-    assert TheoremI().threshold(cache, Eva(n=9, V=1 << 16)) == 37_748_737
-    assert TheoremI().threshold(cache, TwoSum(n=9, M=603_979_776)) is None  # 2^M - 1 sets at most
-    assert TheoremI().threshold(cache, TwoSum(n=9, M=603_979_777)) is not None
+    assert threshold(cache, Eva(n=9, V=1 << 16)) == 37_748_737
+    assert threshold(cache, TwoSum(n=9, M=603_979_776)) is None  # 2^M - 1 sets at most
+    assert threshold(cache, TwoSum(n=9, M=603_979_777)) is not None
 
 
 @pytest.mark.parametrize(
@@ -69,4 +70,4 @@ def test_the_first_n_of_a_growing_cache_is_found_by_trying_all(
         for k in range(tasks.smallest, 500)
         if (sign := TheoremI().compare(model, tasks.at(k))) is not None and sign.positive
     )
-    assert TheoremI().threshold(model, task) == first
+    assert threshold(model, task) == first

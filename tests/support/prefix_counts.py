@@ -1,5 +1,5 @@
-"""How many prefixes a task tells apart: the counts of theory.md, section 3, each an exact integer
-at any size; and statements of theory.md that decide nothing by themselves here.
+"""How many prefixes tasks tell apart, by theory.md, section 3: each an exact integer at any size,
+whatever the tasks say of themselves.
 
 Two prefixes are equivalent when every continuation has the same answer after both. For promise
 tasks, where not every continuation is allowed, the count is the size of the largest set of prefixes
@@ -8,16 +8,13 @@ that are told apart two by two. `tests/quality/test_counts.py` counts all of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.tasks.dyck import stack_classes
-from separatrix.theory.words import TOLD, Told
-
-_KNOWN = "known "
 
 
 @dataclass(frozen=True)
@@ -25,19 +22,8 @@ class PrefixCount:
     """One row of the table: `count` takes the sizes named in `sizes`."""
 
     title: str
-    formula: str
     sizes: tuple[str, ...]
     count: Callable[[Mapping[str, int]], Count]
-    sketch: str
-    source: str
-
-    @classmethod
-    def of(
-        cls, key: str, sizes: Sequence[str], count: Callable[[Mapping[str, int]], Count]
-    ) -> PrefixCount:
-        """The row whose words theorems.md has."""
-        told = TOLD[f"count {key}"]
-        return cls(told.title, told.statement, tuple(sizes), count, told.proof_sketch, told.source)
 
     def __call__(self, **sizes: int) -> Count:
         """The number of classes at these sizes. Raises SizeError for sizes that are missing,
@@ -86,10 +72,5 @@ _ROWS: tuple[tuple[str, str, Callable[[Mapping[str, int]], Count]], ...] = (
     ("dyck-valid", "k D n", lambda s: stack_classes(k=s["k"], D=s["D"], t=s["n"], dead=False)),
     ("dyck", "k D n", lambda s: stack_classes(k=s["k"], D=s["D"], t=s["n"], dead=True)),
 )
-COUNTS = {key: PrefixCount.of(key, sizes.split(), count) for key, sizes, count in _ROWS}
+COUNTS = {key: PrefixCount(key, tuple(sizes.split()), count) for key, sizes, count in _ROWS}
 """Key -> count, in the order of the table."""
-
-KNOWN: dict[str, Told] = {
-    key.removeprefix(_KNOWN): told for key, told in TOLD.items() if key.startswith(_KNOWN)
-}
-"""Key -> theorem without a finite evaluation in this program."""
