@@ -417,7 +417,10 @@ def test_every_line_names_its_task_and_says_of_it_what_the_theorems_say(name: st
     assert unanswered <= {"permutation tracking (S_5)", *counted}
     assert all(v["assumptions"] for v in data if v["task"] is not None)
     for line in card(model, 10_000):
-        assert 2 <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, line.explain
+        # of a needle that has room no more is known
+        assert 2 - (line.key == "needle") <= len(re.findall(r"[.;] |[.]$", line.explain)) <= 4, (
+            line.explain
+        )
         if (
             line.verdict is None or line.theorem == "thought"
         ):  # `judge` answers at once, without a chain of thought
