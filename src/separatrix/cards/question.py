@@ -204,41 +204,33 @@ class Question:
             record = None if n is None else failure(architecture, self.at(n))
             if n is None or record is None:
                 continue
-            if n > self.size and here.status != "FAILS":
-                return self._beyond(architecture, n, record, here)
-            return self._fails(architecture, n, self.at(n), record)
+            return self._told(architecture, n, self.at(n), record, here)
         if here.status == "FAILS":
-            return self._fails(architecture, self.size, self.task, here)
+            return self._told(architecture, self.size, self.task, here, here)
         return [self._open(architecture, here)]
 
-    def _fails(
-        self, architecture: Architecture, n: int, task: Task, record: Verdict
+    def _told(
+        self, architecture: Architecture, n: int, task: Task, record: Verdict, here: Verdict
     ) -> list[CardLine]:
+        """The lines of a failure: within the context, or beyond it."""
         theorem = THEOREMS[record.theorem]
-        words = theorem.told(record, task, architecture)
-        why = f"{self.fails(n, theorem)} {words.why}"
-        line = line_of(self.title, record, words.text, why, n=n)
-        lines = [replace(line, grade=grade(architecture, self.task))]
-        after = self.after_thought
-        if after is not None and theorem.after_thought:
-            words = theorem.told(record, task, architecture, thought=True)
-            why = f"{after.failed} {words.why}"
-            lines.append(line_of(after.title, record, words.text, why, n=n))
-        return lines
-
-    def _beyond(
-        self, architecture: Architecture, n: int, record: Verdict, here: Verdict
-    ) -> list[CardLine]:
-        theorem = THEOREMS[record.theorem]
+        far = n > self.size and here.status != "FAILS"
         bound = Bound(theorem.key, n, self.size, verdict=record)
         kept = None if here.theorem == NothingKnown.key and not self.keeps_nothing_known else here
-        words = theorem.told(record, self.at(n), architecture)
-        lines = [beyond(self.title, bound, kept, words, f"{self.fails(n, theorem)} {words.why}")]
+
+        def line(title: str, means: str, *, thought: bool = False) -> CardLine:
+            words = theorem.told(record, task, architecture, thought=thought)
+            why = f"{means} {words.why}"
+            if far:
+                return beyond(title, bound, kept, words, why)
+            return line_of(title, record, words.text, why, n=n)
+
+        first = line(self.title, self.fails(n, theorem))
         after = self.after_thought
+        lines = [first if far else replace(first, grade=grade(architecture, self.task))]
         if after is not None and theorem.after_thought:
-            words = theorem.told(record, self.at(n), architecture, thought=True)
-            why = f"The bound is the same if the model writes first. {words.why}"
-            lines.append(beyond(after.title, bound, kept, words, why))
+            means = "The bound is the same if the model writes first." if far else after.failed
+            lines.append(line(after.title, means, thought=True))
         return lines
 
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:

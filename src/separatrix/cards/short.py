@@ -190,9 +190,8 @@ def forgets(architecture: Architecture, lines: Iterable[CardLine]) -> str:
 def holds(architecture: Architecture, context: int, values: int) -> str:
     """How many facts the recurrent states alone can tell, by kind of layer; "" without states."""
     found = [
-        f"{held.facts:,}{'' if i else ' facts of 1 token'} in {held.layers:,} {held.kind}"
-        f" state{'s' * (held.layers > 1)}"
-        for i, held in enumerate(held_by_state(architecture, values, context))
+        f"{facts:,}{'' if i else ' facts of 1 token'} in {counted_as(layers, f'{kind} state')}"
+        for i, (kind, layers, facts) in enumerate(held_by_state(architecture, values, context))
     ]
     return f"at most {', '.join(found)}" if found else ""
 

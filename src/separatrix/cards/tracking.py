@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.theory.fails.p_parity import layer_settles, standstill
-from separatrix.theory.words import Words, counted_as
+from separatrix.theory.words import Words, counted_as, title_of
 
 _Does = tuple[str, str]
 """What layers of a kind do, said of one and of several."""
@@ -31,8 +31,8 @@ def tracked_by(architecture: Architecture) -> str:
     """
     kinds: dict[tuple[str, _Does], int] = {}
     for layer, times in architecture.counted():
-        if any(part.mixes_tokens for part in layer):
-            kind = (_titles(layer), _does(layer))
+        if title := title_of(layer):
+            kind = (title, _does(layer))
             kinds[kind] = kinds.get(kind, 0) + times
     return "; ".join(
         f"{counted_as(times, f'{titles} layer')} {does[times != 1]}"
@@ -113,7 +113,3 @@ def _does(layer: Layer) -> _Does:
     if all(part.group == "recurrent" for part in layer):
         return _DIAGONAL if all(part.is_diagonal for part in layer) else _SHRINKS
     return _OTHER
-
-
-def _titles(layer: Layer) -> str:
-    return " beside ".join(dict.fromkeys(part.title for part in layer if part.mixes_tokens))

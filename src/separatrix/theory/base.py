@@ -6,15 +6,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
+from separatrix.core.errors import CheckFailed, SizeError
 from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.amounts import rounded_up
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.weights import Mlp
 from separatrix.tasks import Questions, Task, Thought
 from separatrix.tasks.seqcomp import Functions
 from separatrix.theory.words import ALL, TOLD, Words, WordsByTask, kept, layers_of
@@ -183,12 +185,12 @@ class Theorem(ABC):
     def again(
         self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
     ) -> Verdict | None:
-        """The verdict derived again to check one with these numbers; theorems whose parameters were
-        searched for take them from there.
+        """The verdict derived again to check one with these numbers: they state MLPs, which no spec
+        does; theorems whose parameters were searched for take them from there.
 
         Raises CheckFailed when an inequality does not hold with them.
         """
-        return self.judge(architecture, task)
+        return self.judge(_with_mlp(architecture, numbers), task)
 
     def verdict(
         self,
@@ -224,6 +226,19 @@ class Theorem(ABC):
             notes=architecture.notes,
             source=self.source,
         )
+
+
+def _with_mlp(architecture: Architecture, numbers: Mapping[str, int]) -> Architecture:
+    """A stack with the MLPs that a verdict's numbers state. Raises CheckFailed where there are no
+    such MLPs.
+    """
+    if not numbers.get("width_stated"):
+        return architecture
+    width = numbers.get("width", 0)
+    if width < 1:
+        raise CheckFailed(f"an MLP of {width} units")
+    mlp = Mlp(width, stated=True, every=bool(numbers.get("mlp_in_every_layer")))
+    return replace(architecture, mlp=mlp)
 
 
 _MOST_JUMPS = 500

@@ -24,7 +24,6 @@ from separatrix.theory.fails.iv_two_reading_layers import TheoremIV
 from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII, TheoremVIIPrime
 from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
-from separatrix.theory.fails.reading_layers import Lifting
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves import contents, products, recall, retrieval, states, steps
@@ -48,7 +47,6 @@ THEOREMS: dict[str, Theorem] = {
         TheoremR(),
         TheoremRAccuracy(),
         TheoremRDepth(),
-        Lifting(),
         ChenPengWu(),
         YeEtAl(),
         Construction("retrieval", ("eva", "index"), retrieval.retrieval, start_token=False),

@@ -5,7 +5,6 @@ brackets, and bounds to bite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -30,7 +29,7 @@ from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
 from separatrix.theory.fits import fitting
-from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps, with_mlp
+from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
 from separatrix.theory.solves.recall import comparing, wanted_by
 from separatrix.theory.solves.room import TAGS, bits_of
@@ -71,10 +70,6 @@ class NothingKnown(Theorem):
         told = architecture.mlp is not None and tracked(task) is not None
         numbers = numbers_of(mlp_of(architecture)) if told else {}
         return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
-
-    def again(self, architecture: Architecture, task: Task, numbers: Mapping[str, int]) -> Verdict:
-        """With the width that the verdict states, which the spec does not hold."""
-        return self.judge(with_mlp(architecture, numbers), task)
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture import Architecture, Layer
 
 
 class Words(NamedTuple):
@@ -116,12 +116,17 @@ def layers_of(architecture: Architecture) -> str:
     """The layers that mix tokens, by kind: "18 RG-LRU layers and 1 Mamba layer"."""
     kinds: dict[str, int] = {}
     for layer, times in architecture.counted():
-        titles = dict.fromkeys(part.title for part in layer if part.mixes_tokens)
-        if titles:
-            kind = " beside ".join(titles)
+        if kind := title_of(layer):
             kinds[kind] = kinds.get(kind, 0) + times
     counted = [counted_as(times, f"{kind} layer") for kind, times in kinds.items()]
     return " and ".join(counted) or "no layer"
+
+
+def title_of(layer: Layer) -> str:
+    """What mixes tokens in a layer: "RG-LRU", "full attention beside Mamba"; "" where nothing
+    does.
+    """
+    return " beside ".join(dict.fromkeys(part.title for part in layer if part.mixes_tokens))
 
 
 def counted_as(count: int, thing: str) -> str:

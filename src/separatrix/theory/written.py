@@ -32,6 +32,7 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.tasks.tracking import tracked
 from separatrix.theory.solves.places import Attending
 from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
+from separatrix.theory.solves.steps import chain_keys, encoder_dims
 
 AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that finds places which recipes write around."""
@@ -333,19 +334,6 @@ def paired(task: Thought) -> SeqComp:
             " thought=pairs"
         )
     return task.task
-
-
-def chain_keys(task: SeqComp, levels: int) -> int:
-    """Bits of every part of w, of a value that is written with it, and of so many levels."""
-    columns = task.N(max(task.L - 2, 0))
-    return sum(map(bits_for, task.branching)) + bits_for(columns) + bits_for(levels)
-
-
-def encoder_dims(task: SeqComp) -> tuple[int, int]:
-    """Key and value dimensions of its layers."""
-    of_w, value = sum(map(bits_for, task.branching)), bits_for(task.answers)
-    keys = max(2, chain_keys(task, task.L + 2))
-    return keys, max(of_w + value, value + bits_for(task.L + 2) + 1)
 
 
 def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:

@@ -67,19 +67,12 @@ class TheoremA(Theorem):
         return self.verdict(architecture, task, "FAILS", sentence, n=n, numbers=numbers, sign=sign)
 
 
-class Held(NamedTuple):
-    """What the states of all layers of a kind hold together."""
-
-    kind: str
-    layers: int
-    bits: int
-    facts: int
-    """The most facts that they tell for certain, whatever the weights."""
-
-
-def held_by_state(architecture: Architecture, values: int, tokens: int) -> list[Held]:
-    """How many facts of so many values fit into recurrent states alone after so many tokens, by
-    kind of layer, each for itself: Theorem I with V^N lists of N facts.
+def held_by_state(
+    architecture: Architecture, values: int, tokens: int
+) -> list[tuple[str, int, int]]:
+    """Kinds of layers with recurrent states, how many there are, and how many facts of so many
+    values their states alone tell after so many tokens, at the most: Theorem I with V^N lists of N
+    facts.
     """
     kinds: dict[str, tuple[int, int]] = {}
     for layer, times in architecture.counted():
@@ -88,9 +81,7 @@ def held_by_state(architecture: Architecture, values: int, tokens: int) -> list[
             if bits:
                 layers, before = kinds.get(part.title, (0, 0))
                 kinds[part.title] = layers + times, before + times * bits
-    return [
-        Held(kind, layers, bits, facts_held(bits, values)) for kind, (layers, bits) in kinds.items()
-    ]
+    return [(kind, n, facts_held(bits, values)) for kind, (n, bits) in kinds.items()]
 
 
 def facts_held(bits: int, values: int) -> int:

@@ -5,7 +5,6 @@ full layer with memory, and a query that is fixed.
 from __future__ import annotations
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.base import (
@@ -26,17 +25,6 @@ class TheoremI(Theorem):
     # a longer prompt has the shorter one's prefixes, and what tells them apart, at the same place
     larger_fail_too = True
 
-    def compare(self, architecture: Architecture, task: Task) -> LogSign | None:
-        """The certified sign of log2 C - cache_bits for the task's prefixes; None for a task
-        without a count.
-        """
-        count = task.prefix_classes()
-        return (
-            None
-            if count is None
-            else count.compare_bits(architecture.cache_bits(task.prefix_length))
-        )
-
     def _least(self, architecture: Architecture, task: Task) -> Task | None:
         """The smallest task of the family that fails, where all larger ones fail too: they tell its
         prefixes apart at the same place. None for a family that does not keep its prefixes so.
@@ -53,12 +41,11 @@ class TheoremI(Theorem):
         return None if found is None else tasks.at(found)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        sign = self.compare(architecture, task)
-        if sign is None:
+        if task.prefix_classes() is None:
             return None
+        fails = counted(task).compare_bits(architecture.cache_bits(task.prefix_length)).positive
         least = self._least(architecture, task)
         decisive = task
-        fails = sign.positive
         grows = task.family().grows
         if not fails and least is not None and least.sizes()[grows] <= task.sizes()[grows]:
             # The caches have grown again since a smaller member of the family, whose prefixes they

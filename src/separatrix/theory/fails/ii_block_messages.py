@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flint import arb
-
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.binomials import BinomialSum
-from separatrix.core.numbers.counts import Count, Exact, Power
+from separatrix.core.numbers.counts import Count, Exact, Power, Sum
 from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, TwoSum
@@ -48,34 +46,15 @@ class BlockSizes:
             )
         # its sum starts at j = 1: the empty trace is the one more
         above = BinomialSum(u, self.B)
-        return above if whole else _OneMore(above)
+        return above if whole else Sum(((1, above), (1, Exact(1))))
 
     def compare(self) -> LogSign | None:
         """The certified sign of log2 g(u1) - c; None when every block can be opened (k >= T)."""
-        return self.traces(self.u1).compare_bits(self.c) if self.k < self.T else None
-
-
-@dataclass(frozen=True)
-class _OneMore(Count):
-    """1 + a sum of binomials that stops short of its last term."""
-
-    count: BinomialSum
-
-    def compare_bits(self, bits: int) -> LogSign:
-        inner = self.count.compare_bits(bits)
-        # even with one more it stays below 2^upper <= 2^bits, so both signs are -1
-        return inner if self.count.upper <= bits else super().compare_bits(bits)
-
-    def log2_ball(self) -> arb:
-        inner = self.count.log2_ball()
-        # log2(1 + s) = log2 s + log2(1 + 1/s), with 1/s tiny where s is too large to write
-        return inner + (arb(2) ** -inner).log1p() / arb.const_log2()
-
-    def exact(self) -> int:
-        return self.count.exact() + 1
-
-    def __str__(self) -> str:
-        return f"1 + {self.count}"
+        if self.k >= self.T:
+            return None
+        if self.u1 <= self.c:
+            return LogSign(-1, "integers", "at most 2^u_1 traces")
+        return self.traces(self.u1).compare_bits(self.c)
 
 
 class TheoremII(Theorem):

@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
 from separatrix.theory.arguments import Argument, P, Sizes
-from separatrix.theory.base import FAILS, NEITHER, Theorem, listed, readers, sized
+from separatrix.theory.base import FAILS, Theorem, listed, readers, sized
 
 _ROUNDS = 40
 FAR = 1 << 200
@@ -268,7 +268,7 @@ class DepthTheorem(Theorem, Generic[P]):
         """What a verdict's sentence says of the sizes."""
         # open blocks are named only where there are any
         bits = {name: value for name, value in self.named(sizes).items() if value or name[0] != "o"}
-        return f"{_exactly(bits)} bits"
+        return f"{', '.join(f'{name} = {value:,}' for name, value in bits.items())} bits"
 
     def listed(self, parameters: P) -> str:
         """What a verdict's sentence says of the parameters."""
@@ -288,28 +288,11 @@ def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:
 def sizes_of(architecture: Architecture, n: int) -> Sizes:
     """The sizes of a stack with caches as large as they get in prompts of n tokens."""
     before, *groups = architecture.groups(n)
-    opened = tuple(_open_bits(architecture, index, n) for index in architecture.reading)
+    # what straddles a cut must be known (theory.md, section 1)
+    opened = tuple(
+        sum(part.open_bits(n) for part in architecture.layers[index])
+        for index in architecture.reading
+    )
     # groups count open blocks, which are owed once per cut and not per content
     after = (group.sigma - blocks for group, blocks in zip(groups, opened, strict=True))
     return Sizes(h=readers(architecture), sigma=(before.sigma, *after), opened=opened)
-
-
-def _open_bits(architecture: Architecture, index: int, t: int) -> int:
-    """Bits of the open blocks and windows of the reading heads of layer `index`: what straddles
-    a cut must be known (theory.md, section 1).
-    """
-    return sum(part.open_bits(t) for part in architecture.layers[index])
-
-
-def _exactly(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
-
-
-class Lifting(Theorem):
-    key = "lifting"
-
-    shows = NEITHER
-
-    def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """None: Theorems III to VII apply themselves at every L."""
-        return None

@@ -5,11 +5,9 @@ it (theory.md, section 12, Theorem S).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
-from separatrix.core.errors import CheckFailed
 from separatrix.core.numbers.formats import DIGITS
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.weights import Mlp
@@ -62,19 +60,6 @@ def numbers_of(mlp: Mlp) -> dict[str, int]:
         "width_stated": int(mlp.stated),
         "mlp_in_every_layer": int(mlp.every),
     }
-
-
-def with_mlp(architecture: Architecture, numbers: Mapping[str, int]) -> Architecture:
-    """A stack with the MLPs that a verdict's numbers state. Raises CheckFailed where there are no
-    such MLPs.
-    """
-    if not numbers.get("width_stated"):
-        return architecture
-    width = numbers.get("width", 0)
-    if width < 1:
-        raise CheckFailed(f"an MLP of {width} units")
-    mlp = Mlp(width, stated=True, every=bool(numbers.get("mlp_in_every_layer")))
-    return replace(architecture, mlp=mlp)
 
 
 def cost(points: int, words: int, format: str) -> int:

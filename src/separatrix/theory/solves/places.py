@@ -14,7 +14,7 @@ from separatrix.core.numbers.selection import Lead, selection_lead, slow_turn
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import Head
-from separatrix.theory.solves.room import EMBEDDED, WIDE
+from separatrix.theory.solves.room import EMBEDDED, WIDE, in_turn
 from separatrix.theory.words import counted_as
 
 MOST_ADDRESS_BITS = 256
@@ -221,12 +221,8 @@ def heads_in_turn(
     """The first full layers that do what is wanted, one behind the other; None where there are
     none.
     """
-    found: list[int] = []
-    for one in full_heads(architecture):
-        # heads side by side read the same input
-        if len(found) < len(wanted) and one.layer not in found[-1:] and wanted[len(found)](one):
-            found.append(one.layer)
-    return tuple(found) if len(found) == len(wanted) else None
+    found = in_turn((((one.layer, 0), one) for one in full_heads(architecture)), *wanted)
+    return None if found is None else tuple(layer for layer, _ in found)
 
 
 def down(share: float) -> str:

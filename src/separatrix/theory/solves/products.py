@@ -4,7 +4,6 @@ followed up to the product of their fan-ins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import groupby
 
 from separatrix.core.evidence.records import Verdict
@@ -24,7 +23,6 @@ from separatrix.theory.solves.fan_in import (
     readers,
     slotted,
     steps,
-    with_mlp,
 )
 from separatrix.theory.solves.room import WIDE, Construction, Room
 from separatrix.theory.solves.states import SATURATED
@@ -66,12 +64,6 @@ class TheoremS(Construction):
     @property
     def cited(self) -> str:
         return f"Theorem {self.key}"
-
-    def again(
-        self, architecture: Architecture, task: Task, numbers: Mapping[str, int]
-    ) -> Verdict | None:
-        """With the width that the verdict states, which the spec does not hold."""
-        return self.judge(with_mlp(architecture, numbers), task)
 
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False

@@ -14,7 +14,7 @@ from separatrix.tasks.recall import PROMISED
 from separatrix.theory.base import number
 from separatrix.theory.solves.fan_in import seeing_heads
 from separatrix.theory.solves.places import MOST_ADDRESS_BITS, NEEDS_NONE, full_heads
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, parts_in_turn
 from separatrix.theory.solves.states import SATURATED
 
 
@@ -88,10 +88,10 @@ def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room 
         long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
         return long and part.format in WIDE
 
-    behind = in_turn(architecture, brings, lambda part: _compares(part, needed, width))
+    behind = parts_in_turn(architecture, brings, lambda part: _compares(part, needed, width))
     if behind is None:
         return None
-    layers = list(enumerate(architecture))[behind[0] :]
+    layers = list(enumerate(architecture))[behind[0][0] :]
     index = max(
         i for i, layer in layers[1:] if any(_compares(part, needed, width) for part in layer)
     )
@@ -207,9 +207,10 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
         return part.sees_neighbour and part.carries(1)
 
     first_told = () if placed else (hands_on,)
-    layers = in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
-    if layers is None:
+    found = parts_in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
+    if found is None:
         return None
+    layers = [layer for layer, _ in found]
     first, _, last = layers[-3:]
     said = (
         f"layer {first + 1} keeps the {number(key)} bits of the key asked for, layer"

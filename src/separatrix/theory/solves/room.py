@@ -4,16 +4,17 @@ and full layers with a head to spare and room for the bits they write.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from separatrix.core.evidence.records import Verdict
-from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Questions, Task
 from separatrix.theory.base import SOLVABLE, Theorem
 from separatrix.theory.words import TOLD
 
+T = TypeVar("T")
 WIDE = frozenset({"fp64", "fp32"})
 """Formats for which the block-sparse construction is proved."""
 TAGS = 2
@@ -75,16 +76,25 @@ class Construction(Theorem):
 
 
 def in_turn(
-    architecture: Architecture, *wanted: Callable[[Mechanism], bool]
-) -> tuple[int, ...] | None:
-    """The first layers that do what is wanted, one behind the other; None where there are none.
-    Heads side by side read the same input, and so count once.
+    each: Iterable[tuple[Place, T]], *wanted: Callable[[T], bool]
+) -> tuple[Place, ...] | None:
+    """The places of the first that do what is wanted, one layer behind the other; None where there
+    are none. Heads side by side read the same input, and so count once.
     """
-    found: list[int] = []
-    for index, layer in enumerate(architecture):
-        if len(found) < len(wanted) and any(wanted[len(found)](part) for part in layer):
-            found.append(index)
+    found: list[Place] = []
+    for place, one in each:
+        behind = not found or place[0] > found[-1][0]
+        if behind and len(found) < len(wanted) and wanted[len(found)](one):
+            found.append(place)
     return tuple(found) if len(found) == len(wanted) else None
+
+
+def parts_in_turn(
+    architecture: Architecture, *wanted: Callable[[Mechanism], bool]
+) -> tuple[Place, ...] | None:
+    """The same of all that stands in a stack."""
+    layers = enumerate(architecture)
+    return in_turn((((i, j), part) for i, layer in layers for j, part in enumerate(layer)), *wanted)
 
 
 def bits_of(values: int) -> int:

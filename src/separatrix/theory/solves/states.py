@@ -4,7 +4,6 @@ task by the automaton of its prefixes' classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from separatrix.core.numbers.formats import DIGITS
@@ -13,7 +12,7 @@ from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Dyck, Eva, Permutation, Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
-from separatrix.theory.solves.room import Room, bits_of
+from separatrix.theory.solves.room import Room, bits_of, parts_in_turn
 from separatrix.theory.words import SHARED, counted_as
 
 MOST_THINGS = 128
@@ -142,25 +141,18 @@ def brackets(architecture: Architecture, task: Dyck) -> Room | None:
     return Room(said, numbers, (SATURATED,))
 
 
-def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, Place, Place] | None:
+def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, ...] | None:
     """Where counter, stack and flag find room; None where they do not."""
-    asked: tuple[Callable[[Mechanism], bool], ...] = (
-        lambda part: part.adds_up,
-        lambda part: _holds(part, needed.slots, needed.bits),
-        lambda part: _holds(part, 1, 1),
+
+    def exact(part: Mechanism) -> bool:
+        return all(needed.tokens <= most_counted(name) for name in part.formats)
+
+    return parts_in_turn(
+        architecture,
+        lambda part: part.adds_up and exact(part),
+        lambda part: _holds(part, needed.slots, needed.bits) and exact(part),
+        lambda part: _holds(part, 1, 1) and exact(part),
     )
-    found: list[Place] = []
-    for index, layer in enumerate(architecture):
-        for kind, part in enumerate(layer):
-            right = len(found) < len(asked) and asked[len(found)](part)
-            if right and _exact(part, needed.tokens):
-                found.append((index, kind))
-                # heads side by side read the same input
-                break
-    if len(found) < len(asked):
-        return None
-    first, second, third = found
-    return first, second, third
 
 
 def most_counted(name: str) -> int:
@@ -171,10 +163,6 @@ def most_counted(name: str) -> int:
 def _holds(part: Mechanism, places: int, numbers: int) -> bool:
     slots = part.slots
     return slots is not None and slots.places >= places and slots.numbers >= numbers
-
-
-def _exact(part: Mechanism, tokens: int) -> bool:
-    return all(tokens <= most_counted(name) for name in part.formats)
 
 
 def tightness(architecture: Architecture, task: Task) -> Room | None:

@@ -4,6 +4,8 @@ hops of induction.
 
 from __future__ import annotations
 
+from functools import partial
+
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import selection_lead
 from separatrix.stacks.architecture import Architecture
@@ -18,7 +20,7 @@ from separatrix.theory.solves.places import (
     Attending,
     Places,
     finders,
-    full_heads,
+    heads_in_turn,
 )
 from separatrix.theory.solves.room import WIDE, Construction, Room, bits_of
 from separatrix.theory.words import Words
@@ -146,7 +148,7 @@ class Thought(Theorem):
             return None
         # a token does not know which part of w its step asks for: the keys of each level hold
         # theirs, and 0 for the others
-        address = _parts(task) + _written(task) + bits_of(task.L + 1)
+        address = chain_keys(task, task.L + 1)
         payload = bits_of(task.N(task.L - 1))
         # the tokens written stand behind the prompt
         heads = finders(architecture, address=address, payload=payload, tokens=task.length + task.L)
@@ -175,13 +177,19 @@ class Thought(Theorem):
         return None
 
 
+def chain_keys(task: SeqComp, levels: int) -> int:
+    """Bits of every part of w, of a value that is written with it, and of so many levels."""
+    return _parts(task) + bits_of(task.N(max(task.L - 2, 0))) + bits_of(levels)
+
+
 def _parts(task: SeqComp) -> int:
     return sum((number - 1).bit_length() for number in task.branching)
 
 
-def _written(task: SeqComp) -> int:
-    """The bits of a value that is written with w, or stands in an entry's address."""
-    return bits_of(task.N(max(task.L - 2, 0)))
+def encoder_dims(task: SeqComp) -> tuple[int, int]:
+    """Key and value dimensions of the encoder's layers."""
+    values = bits_of(task.answers) + max(_parts(task), bits_of(task.L + 2) + 1)
+    return chain_keys(task, task.L + 2), values
 
 
 def _knows_its_step(part: Mechanism, head: Head, steps: int, payload: int) -> bool:
@@ -204,15 +212,13 @@ def _heads_for(steps: int) -> int:
 
 
 def encoder(architecture: Architecture, task: SeqComp) -> Room | None:
-    parts, levels = _parts(task), bits_of(task.L + 2)
-    address = parts + _written(task) + levels
-    payload = bits_of(task.N(task.L - 1)) + max(parts, levels + 1)
+    address, payload = encoder_dims(task)
 
     def holds(part: Mechanism) -> bool:
         """Sees every token, with the room, in a format that keeps scores exact."""
         if not isinstance(part, Full) or part.altered != frozenset({"causal"}):
             return False
-        return part.formats <= WIDE and part.head.has_room(max(2, address), payload)
+        return part.formats <= WIDE and part.head.has_room(address, payload)
 
     wide = sum(any(map(holds, layer)) for layer in architecture)
     depth = 1 + task.L.bit_length()
@@ -233,17 +239,15 @@ def k_hop(architecture: Architecture, task: KHop) -> Room | None:
     if (1 << place) * (2 * letter + 6) > 1 << _EXACT:
         return None
     depth = task.k.bit_length() + 1
-    first: int | None = None
-    after: list[int] = []
-    for one in full_heads(architecture):
-        # of two kinds of heads in one layer the second adds no layer
-        if first is None and _searches(one, place, letter):
-            first = one.layer
-        elif first is not None and one.layer not in (first, *after):
-            asks = one.compares(place + 1)
-            after += [one.layer] * (asks and one.head.has_room(place + 1, place + letter))
-    if first is None or len(after) < depth - 1:
+
+    def asks(one: Attending) -> bool:
+        return one.compares(place + 1) and one.head.has_room(place + 1, place + letter)
+
+    searches = partial(_searches, place=place, letter=letter)
+    layers = heads_in_turn(architecture, searches, *[asks] * (depth - 1))
+    if layers is None:
         return None
+    first = layers[0]
     said = (
         f"{depth} full layers solve it: layer {first + 1} finds the latest earlier token of the"
         f" same letter ({place} of its heads, {place + letter + 1} key dimensions), each of"

@@ -12,7 +12,7 @@ from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.logs import log_difference
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Eva, TwoSum
-from separatrix.theory.fails.i_bounded_caches import TheoremI
+from separatrix.theory.base import counted
 from separatrix.theory.fails.ii_block_messages import BlockSizes
 
 HUGE = 1 << 40
@@ -68,6 +68,6 @@ def test_the_first_n_of_a_growing_cache_is_found_by_trying_all(
     first = next(
         k
         for k in range(tasks.smallest, 500)
-        if (sign := TheoremI().compare(model, tasks.at(k))) is not None and sign.positive
+        if counted(tasks.at(k)).compare_bits(model.cache_bits(tasks.at(k).prefix_length)).positive
     )
     assert threshold(model, task) == first
