@@ -6,8 +6,6 @@ from separatrix.core.errors import UnknownNameError
 
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
-SIZES = "; sizes "
-"""Between its formula and its sizes."""
 
 
 def rows() -> list[dict[str, str]]:
@@ -18,10 +16,9 @@ def rows() -> list[dict[str, str]]:
     found = [
         (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
     ]
-    found += [
-        (f"{COUNT}{key}", f"{count.title}: {count.statement.partition(SIZES)[0]}", count.source)
-        for key, count in COUNTS.items()
-    ]
+    for key, count in COUNTS.items():
+        formula = count.statement.partition("; sizes ")[0]
+        found.append((f"{COUNT}{key}", f"{count.title}: {formula}", count.source))
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
 
 
@@ -33,7 +30,7 @@ def describe(key: str) -> list[tuple[str, str]]:
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
-        formula, _, sizes = count.statement.partition(SIZES)
+        formula, _, sizes = count.statement.partition("; sizes ")
         return [
             (f"{key}: {count.title}", f"{formula} classes of prefixes, at sizes {sizes}"),
             ("proof sketch", count.proof_sketch),
