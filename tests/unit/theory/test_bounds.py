@@ -289,6 +289,15 @@ def test_block_retrieval_needs_wide_accumulators() -> None:
     assert "SOLVABLE" not in {verdict.status for verdict in found}
 
 
+def test_block_retrieval_needs_blocks_of_a_power_of_two() -> None:
+    """Low bits of a place cancel in the mean over a whole block of 2^k tokens only."""
+    for block, solved in ((1, False), (2, True), (6, False), (8, True), (12, False)):
+        stack = f"sparse(heads=1,head_dim=32,block={block},topk=1,format=fp32)"
+        found = judge(Architecture.parse(stack), parse_task("eva:n=64,V=64"))
+        said = [one.theorem for one in found if one.status == "SOLVABLE"]
+        assert ("block-retrieval" in said) == solved, block
+
+
 def test_latent_attention_retrieves_where_the_latent_holds_keys_and_values() -> None:
     """64 addresses of 6 bits and 2 tags, 6 bits of answer: 8 + 6 = 14 numbers of a latent."""
     for latent, solved in ((14, True), (13, False)):
