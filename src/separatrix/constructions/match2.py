@@ -48,7 +48,7 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
 from separatrix.proofs import circle
 from separatrix.proofs.arithmetic import Arithmetic
-from separatrix.proofs.balls import cos_bounds, log_upper
+from separatrix.proofs.balls import log_upper
 from separatrix.proofs.softmax import Match, gamma
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
@@ -144,11 +144,7 @@ class Circle:
         lowest match and the highest other score.
         """
         grid = 1 << digits
-        turns = [Fraction(x, modulus) for x in range(modulus)]
-        # (modulus, 2); sin of an angle is the cos of a quarter turn less
-        points = np.array(
-            [[_on_grid(t, grid), _on_grid(t - Fraction(1, 4), grid)] for t in turns], np.int64
-        )
+        points = circle.on_grid(modulus, grid)
         lowest = 1 << 62
         matched = -(1 << 62)
         rest = -(1 << 62)
@@ -212,14 +208,6 @@ def largest_modulus(arithmetic: Arithmetic) -> int:
         return LARGEST_MODULUS
     # pi / sqrt(5 u), at least that of float32
     return min(LARGEST_WIDE, int(math.pi * math.sqrt(2.0**arithmetic.digits / 5)))
-
-
-def _on_grid(turns: Fraction, grid: int) -> int:
-    """cos(2 pi turns) rounded to a multiple of 1 / grid, in those units."""
-    low, high = cos_bounds(turns)
-    # both ends of the enclosure round to one multiple, so every number between them does
-    assert round(low * grid) == round(high * grid)
-    return round(low * grid)
 
 
 def strengthen(code: Circle, task: TwoSum, arithmetic: Arithmetic) -> tuple[float, float]:

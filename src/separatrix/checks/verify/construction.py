@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 
 from separatrix.checks.verify.checkpoint import verify_checkpoint
 from separatrix.core.errors import (
@@ -31,11 +30,10 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.balls import down
 from separatrix.proofs.derivations import DERIVATIONS, Derivation, Derived
-from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
+from separatrix.proofs.derivations.parts.derivation import claimed
 from separatrix.proofs.derivations.parts.generation import all_right, at_once, logits_of
 from separatrix.proofs.derivations.parts.inputs import adversarial, drawn
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
-from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 from separatrix.tasks.base.task import Tokens
@@ -79,12 +77,12 @@ def _verify(record: Construction, folder: Path) -> list[str]:
     config = _config(record, task)
     model = _model(record, config, folder)
     if "unproved" in record.proof:
-        _unproved(record, arithmetic)
-    _finite(model, arithmetic)
+        _unproved(record, task, model, arithmetic)
     derived = derivation.proved(task, model, arithmetic)
     lead = down(derived.margin)
-    if not derived.exact:
-        _in_declared(model, arithmetic)
+    declared = None if derived.exact else declared_otherwise(model, arithmetic)
+    if declared is not None:
+        raise CheckFailed(declared)
     _compare(record, task, model, derived, arithmetic)
     others = _other_proofs(record, derivation, task, model)
     inputs, tokens = _run(derivation, task, model, derived)
@@ -116,17 +114,16 @@ def _ran(derived: Derived, inputs: str, task: Task) -> str:
     return f"run in {titles} on {inputs}: every {'written token and ' * task.stepwise}answer right"
 
 
-def _unproved(record: Construction, arithmetic: Arithmetic) -> NoReturn:
+def _unproved(record: Construction, task: Task, model: Model, arithmetic: Arithmetic) -> NoReturn:
     """Raises CannotCheck: a record that claims nothing. Raises CheckFailed where it does claim
     something.
     """
-    proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
-    statement = unproved_statement(record.task, record.architecture)
-    if canonical(record.proof) != canonical(proof) or record.statement != statement:
-        raise CheckFailed(f"a record without a proof says no more than: {statement}")
+    said = claimed(task, model, None, arithmetic)
+    if any(canonical(getattr(record, name)) != canonical(value) for name, value in said.items()):
+        raise CheckFailed(f"a record without a proof says no more than: {said['statement']}")
     if record.proofs:
         raise CheckFailed("a record without a proof has proofs in other formats")
-    raise CannotCheck(statement)
+    raise CannotCheck(said["statement"])
 
 
 def _other_proofs(
@@ -198,55 +195,19 @@ def _model(record: Construction, config: ModelConfig, folder: Path) -> Model:
     return filled(model, data, path, dtypes)
 
 
-def _finite(model: Model, arithmetic: Arithmetic) -> None:
-    """Raises CheckFailed for a weight that is no number of the format's full precision: infinite,
-    not a number, or so small that it may be read as 0.
-    """
-    for name, tensor in model.state_dict().items():
-        size = tensor.abs()
-        # every comparison with NaN is false, so a NaN is not allowed either
-        allowed = (size == 0) | (size >= arithmetic.tiny) & (size < torch.inf)
-        if not bool(allowed.all()):
-            raise CheckFailed(
-                f"weight {name} holds a number that is not finite, or smaller than"
-                f" 2^{arithmetic.smallest}"
-            )
-
-
-def _in_declared(model: Model, arithmetic: Arithmetic) -> None:
-    """Raises CheckFailed when a layer that is used declares what the proof is not about."""
-    found = declared_otherwise(model, arithmetic)
-    if found is not None:
-        raise CheckFailed(found)
-
-
 def _compare(
     record: Construction, task: Task, model: Model, derived: Derived, arithmetic: Arithmetic
 ) -> None:
     """Raises CheckFailed, naming the field, where the record says something else than was
     derived.
     """
-    proof = proof_object(task, derived)
-    if canonical(record.proof) != canonical(proof):
-        raise CheckFailed(
-            "the proof recorded is not the one the weights have:"
-            f" {_difference(record.proof, proof)}"
-        )
-    sizes = record_sizes(task, model, derived.used)
-    if canonical(record.sizes) != canonical(sizes):
-        raise CheckFailed(
-            f"the sizes recorded are not those of the weights: {_difference(record.sizes, sizes)}"
-        )
-    statement = construction_statement(
-        task=task.spec,
-        architecture=record.architecture,
-        sizes=sizes,
-        margin=proof["final_margin"],
-        formats=derived.formats if derived.exact else (),
-        title=arithmetic.title,
-    )
-    if record.statement != statement:
-        raise CheckFailed(f"the statement is not what was derived, which is: {statement}")
+    for name, value in claimed(task, model, derived, arithmetic).items():
+        said = getattr(record, name)
+        if canonical(said) != canonical(value):
+            raise CheckFailed(
+                f"the {name} recorded is not what the weights give:"
+                f" {_difference({name: said}, {name: value})}"
+            )
 
 
 def _difference(recorded: dict[str, Any], derived: dict[str, Any]) -> str:

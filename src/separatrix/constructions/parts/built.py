@@ -35,9 +35,8 @@ from separatrix.models.stored.weights import (
 from separatrix.proofs.arithmetic import FP32, Arithmetic, narrowest
 from separatrix.proofs.arithmetic import arithmetic as named
 from separatrix.proofs.derivations import DERIVATIONS
-from separatrix.proofs.derivations.parts.derivation import proof_object, record_sizes
+from separatrix.proofs.derivations.parts.derivation import claimed
 from separatrix.proofs.derivations.parts.live_parts import declared_otherwise
-from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory import THEOREMS
@@ -77,6 +76,7 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
     config = model.config
     data = weight_bytes(model)
     digest = sha256(data)
+    derived = None
     if arithmetic.claims and not arithmetic.later:
         try:
             derived = DERIVATIONS[name].proved(task, model, arithmetic)
@@ -85,42 +85,21 @@ def built(task: Task, model: Model, *, name: str, arithmetic: Arithmetic = FP32)
                 f"{task.spec}: these weights are not proved in {arithmetic.title}: {error}; use"
                 " smaller sizes"
             ) from None
-        if not derived.exact:
-            _check_declared(model, arithmetic)
-        sizes = record_sizes(task, model, derived.used)
-        proof = proof_object(task, derived)
-        statement = construction_statement(
-            task=task.spec,
-            architecture=config.architecture,
-            sizes=sizes,
-            margin=proof["final_margin"],
-            formats=derived.formats if derived.exact else (),
-            title=arithmetic.title,
-        )
-    else:
-        sizes = record_sizes(task, model, {})
-        proof = {"arithmetic": arithmetic.said, "unproved": UNPROVED}
-        statement = unproved_statement(task.spec, config.architecture)
+        # a layer that is used may declare what the proof is not about
+        found = None if derived.exact else declared_otherwise(model, arithmetic)
+        if found is not None:
+            raise SizeError(f"'{model.architecture.spec}': {found}")
     record = Construction(
         architecture=config.architecture,
         task=task.spec,
         name=name,
-        sizes=sizes,
         model=config.to_json(),
         weights=f"{name}-{digest[:12]}.safetensors",
         weights_sha256=digest,
-        proof=proof,
-        statement=statement,
         format="" if arithmetic.name == FP32.name else arithmetic.name,
+        **claimed(task, model, derived, arithmetic),
     )
     return Built(task, model, record)
-
-
-def _check_declared(model: Model, arithmetic: Arithmetic) -> None:
-    """Raises SizeError where a layer that is used declares what the proof is not about."""
-    found = declared_otherwise(model, arithmetic)
-    if found is not None:
-        raise SizeError(f"'{model.architecture.spec}': {found}")
 
 
 def proved_in(built: Built, formats: Iterable[str]) -> Built:

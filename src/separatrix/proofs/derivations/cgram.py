@@ -18,9 +18,8 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.lookups import answered
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
-from separatrix.proofs.derivations.parts.latest import sum_error
 from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, error_of_sums
 from separatrix.proofs.derivations.parts.reading import Reading
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps
@@ -85,8 +84,8 @@ def _lead(letters: Enclosure, compared: list[tuple[Array, Array]], part: Live) -
     count = len(letters.mid)
     own = Wanted("", count, np.arange(count), lambda letter, _: letter)
     gaps: list[float] = []
-    whole_query = np.zeros((count, len(compared[0][0])))
-    whole_key = whole_query.copy()
+    asked: list[Array] = []
+    keyed: list[Array] = []
     for q, k in compared:
         queries = linear(letters, q, what=f"{where}, q")
         keys = linear(letters, k, what=f"{where}, k")
@@ -97,11 +96,11 @@ def _lead(letters: Enclosure, compared: list[tuple[Array, Array]], part: Live) -
         assert lead is not None
         # nothing stands before the first tokens, and scores 0
         gaps += [lead.gap, float((queries.mid * keys.mid).sum(1).min())]
-        whole_query += queries.mid
-        whole_key += keys.mid
+        asked.append(queries.mid)
+        keyed.append(keys.mid)
     if min(gaps) <= 0:
         raise CheckFailed(f"{where}: a context with another letter scores no less for some query")
-    error = sum_error(whole_query, whole_key, letters.arithmetic.inner, where)
+    error = error_of_sums(np.concatenate(keyed), asked, letters.arithmetic, where)
     least = min(gaps) - 2 * error * (1 + 2.0**-40)
     if least <= 0:
         raise CheckFailed(f"{where}: another context may score no less, by rounding")

@@ -28,9 +28,9 @@ from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.latest import exactly, sum_error
+from separatrix.proofs.derivations.parts.latest import exactly
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, error_of_sums
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
@@ -230,7 +230,7 @@ class _Scores:
             paired=places[pairs.at],
             elsewhere=float(places[last].max(initial=-np.inf)),
             used=used,
-            error=sum_error(queries.mid[:, used], keyed, queries.arithmetic.inner, where),
+            error=error_of_sums(keyed, (queries.mid[:, used],), queries.arithmetic, where),
         )
 
     def least_lead(self, where: str) -> Lead:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
@@ -17,19 +16,21 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.counted import around
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
+from separatrix.proofs.derivations.parts.queries import must_tie
 from separatrix.proofs.derivations.parts.reading import lead_of, numbers
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     RESIDUAL,
     Array,
     Enclosure,
+    Scores,
     above,
     add,
     hull,
     limited,
-    lowest_bits,
     roundings,
     slack,
+    stacked,
     whole,
 )
 from separatrix.proofs.softmax import Match, averaging
@@ -118,36 +119,19 @@ class Gaps:
     error: Fraction
 
 
-def _alone(x: Array, key: Array, arithmetic: Arithmetic) -> NDArray[np.bool_]:
-    """For which rows x the score with a key is one product that sums hold, or exactly 0."""
-    products = x * key
-    used = products != 0.0
-    size = np.abs(products).sum(-1)
-    lowest = np.where(used, lowest_bits(x) + lowest_bits(key), 0).sum(-1)
-    # one product that the format holds is computed exactly, in any order and form
-    room = np.ldexp(1.0, np.clip(arithmetic.digits + lowest, -1000, 1000))
-    held = (size <= room) & (size <= arithmetic.large) & (lowest >= arithmetic.smallest)
-    return (used.sum(-1) == 0) | (used.sum(-1) == 1) & held
-
-
 def _gaps(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list[float]) -> Gaps:
     """Raises CheckFailed when a key that does not cancel a query scores above the blank key, or
     the blank key above one that does. A sink is one more key that cancels nothing.
     """
-    arithmetic = queries.arithmetic.inner
     if queries.rad.any() or keys.rad.any() or blank.rad.any():
         raise CheckFailed("queries and keys of a Match2 construction are not exact")
-    if not _alone(queries.mid, blank.mid[0], arithmetic).all():
-        raise CheckFailed(f"the score of the blank key is not exact in {arithmetic.name}")
+    must_tie(queries, blank, "the blank key")
     count = len(queries.mid)
     # 2x = 0 mod M at x = 0 and, for an even M, at M/2: there the query's own key is a match. Its
     # value is 0, so its weight takes from the others', and must not exceed theirs by rounding
     for x in {0, count // 2} if count % 2 == 0 else {0}:
-        if not _alone(queries.mid[x], keys.mid[x], arithmetic):
-            raise CheckFailed(
-                f"value {x} cancels itself, but the score of its match is not exact in"
-                f" {arithmetic.name}"
-            )
+        own = slice(x, x + 1)
+        must_tie(queries.rows(own), keys.rows(own), f"the key of value {x}, which cancels itself")
     found = (_by_table if count <= _TABLE else _by_circle)(queries, keys, blank, sinks)
     if found.match_over_blank <= 0 or found.blank_over_rest <= 0:
         raise CheckFailed(
@@ -243,17 +227,9 @@ def _by_table(queries: Enclosure, keys: Enclosure, blank: Enclosure, sinks: list
     )
     if whole(queries.mid, keys.mid.T) and whole(queries.mid, blank.mid.T):
         error = float(roundings(terms, arithmetic)) * size + 4 * terms * arithmetic.summed_tiny
-        lowest_bit = _lowest_products(queries.mid, keys.mid, blank.mid)
-        # no product and no partial sum needs more digits than sums have
-        if lowest_bit >= arithmetic.smallest and size <= 2.0 ** (arithmetic.digits + lowest_bit):
-            error = 0.0
+    if not Scores(stacked(keys, blank), queries.used, "scores").of(queries).rounded:
+        error = 0.0
     return Gaps(Fraction(match), Fraction(rest), Fraction(widest), Fraction(error))
-
-
-def _lowest_products(queries: Array, *keys: Array) -> int:
-    """An e such that all products of a query and a key are multiples of 2^e."""
-    each = np.minimum.reduce([lowest_bits(rows).min(0) for rows in keys])
-    return int((lowest_bits(queries).min(0) + each).min(initial=0))
 
 
 def _margin(

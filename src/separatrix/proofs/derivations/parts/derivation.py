@@ -16,6 +16,7 @@ from separatrix.core.numbers.formats import DIGITS
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.balls import down
+from separatrix.proofs.entries import UNPROVED, construction_statement, unproved_statement
 from separatrix.tasks import Task
 from separatrix.tasks.base.task import Tokens
 
@@ -128,7 +129,9 @@ class Derivation(Generic[TaskT]):
 def _held(numbers: NDArray[Any], arithmetic: Arithmetic) -> bool:
     """Whether a format stores all of these numbers, float32 or float64, as they are."""
     if numbers.dtype == np.float32 and arithmetic.digits >= DIGITS["fp32"]:
-        return True
+        # all but those that are no numbers, and those that may be read as 0
+        size = np.abs(numbers)
+        return bool(((size == 0) | (size >= arithmetic.tiny) & (size < np.inf)).all())
     return bool(arithmetic.held(numbers.astype(np.float64)).all())
 
 
@@ -151,6 +154,31 @@ def record_sizes(task: Task, model: Model, used: dict[str, int]) -> dict[str, in
         "parameters": sum(p.numel() for p in model.parameters()),
     }
     return {**known, **used, **whole}
+
+
+def claimed(
+    task: Task, model: Model, derived: Derived | None, arithmetic: Arithmetic
+) -> dict[str, Any]:
+    """What a record says of weights: sizes, proof and statement; of weights without a proof that
+    nothing is proved.
+    """
+    spec = model.config.architecture
+    if derived is None:
+        return {
+            "sizes": record_sizes(task, model, {}),
+            "proof": {"arithmetic": arithmetic.said, "unproved": UNPROVED},
+            "statement": unproved_statement(task.spec, spec),
+        }
+    sizes = record_sizes(task, model, derived.used)
+    statement = construction_statement(
+        task=task.spec,
+        architecture=spec,
+        sizes=sizes,
+        margin=down(derived.margin),
+        formats=derived.formats if derived.exact else (),
+        title=arithmetic.title,
+    )
+    return {"sizes": sizes, "proof": proof_object(task, derived), "statement": statement}
 
 
 def size_of(task: Task) -> int:

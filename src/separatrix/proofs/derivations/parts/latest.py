@@ -16,13 +16,12 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Head
+from separatrix.proofs.derivations.parts.queries import error_of_sums
 from separatrix.proofs.machine import (
     Array,
     Enclosure,
     limited,
     lowest_bits,
-    roundings,
-    slack,
     whole,
 )
 
@@ -105,9 +104,8 @@ def latest_of_a_block(
     for own, other in ((q.letters, k.places), (q.places, k.letters)):
         if (own.any(0) & other.any(0)).any():
             raise CheckFailed(f"{where}, scores: letters are compared with places")
-    asked = np.concatenate([q.letters, q.places])
     keyed = np.concatenate([k.letters, k.places, first[None]])
-    error = sum_error(asked, keyed, arithmetic.inner, where)
+    error = error_of_sums(keyed, (q.letters, q.places), arithmetic, where)
     same = q.letters @ k.letters.T
     to_start = q.letters @ first
     match = np.diagonal(same)
@@ -149,18 +147,3 @@ def latest_of_a_block(
             f" than the start token: the lead is {gap:g}, and rounding may take {2 * error:g}"
         )
     return found
-
-
-def sum_error(asked: Array, keys: Array, inner: Arithmetic, where: str) -> float:
-    """How far a computed score may be from the sum of its products, whichever of the rows each
-    number of a query and of a key is from: 0 where no partial sum, in whatever order, needs more
-    digits than there are.
-    """
-    terms = asked.shape[1]
-    total = float(np.abs(asked).max(0) @ np.abs(keys).max(0)) * (1 + slack(terms))
-    limited(np.array([total]), f"{where}, scores", inner)
-    each = lowest_bits(asked).min(0) + lowest_bits(keys).min(0)
-    lowest = int(each.min(initial=0))
-    if lowest >= inner.smallest and total <= 2.0 ** (inner.digits + lowest):
-        return 0.0
-    return (float(roundings(terms, inner)) + slack(terms)) * total + 4 * terms * inner.tiny

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -12,25 +11,18 @@ from separatrix.mixers import Mixer
 from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
 from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.window import WindowMixer
-from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived
 from separatrix.proofs.derivations.parts.chain import Fetched
 from separatrix.proofs.derivations.parts.channel_states import mamba, rglru, short_convolution
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Live
 from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES, matrix_state
-from separatrix.proofs.derivations.parts.queries import Wanted
-from separatrix.proofs.derivations.parts.reading import (
-    any_average,
-    any_scores,
-    averaged,
-    with_sinks,
-)
+from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.reading import Reading, any_scores
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.parts.sums import linear_attention
 from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import Enclosure, Scores, above
-from separatrix.proofs.softmax import off_target
+from separatrix.proofs.machine import Enclosure, above
 
 
 def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arrival:
@@ -46,36 +38,13 @@ def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arr
     every = head.keys(stream.by_place, np.arange(tokens), where)
     any_scores(stream, head, every, where)
     keys = every.rows(slice(first, tokens))
-    query = head.asked(stream.at_last(), np.array([tokens - 1]), where)
-    scores = Scores(keys, query.used, f"{where}, scores")
-    centres = scores.centres(query)[0]
-    off = float(scores.errors(query)[0])
-    right = float(centres[place - first])
-    others = float(np.delete(centres, place - first).max(initial=-np.inf))
-    arithmetic = keys.arithmetic
-    mass = _mass(len(centres) - 1, right - others - 2 * off, arithmetic, where)
+    queries = Queries.alone(head.asked(stream.at_last(), np.array([tokens - 1]), where))
     seen = head.values(stream.by_place.hull(), where)
-    for score in head.rivals:
-        mass += _mass(1, right - score - off, arithmetic, where)
-    seen = with_sinks(head, seen)
-    count = len(centres) + len(head.rivals)
-    values = head.values(at_place, where)
-    last = averaged(values, seen, count, mass, where)
-    anywhere = any_average(seen, count, where)
-    return Arrival(
-        head.written(last, stream.at_last(), where),
-        head.written(anywhere, stream.by_place.hull(), where),
-        above(mass),
-        head.assumes,
-    )
-
-
-def _mass(keys: int, lead: float, arithmetic: Arithmetic, where: str) -> Fraction:
-    """What that many keys weigh that score less by `lead`, which is rounded down first."""
-    least = lead - 2.0**-40 * (1 + abs(lead))
-    if least <= 0:
-        raise CheckFailed(f"{where}: another key of the window scores no less")
-    return off_target(keys, Fraction(min(least, 1e6)), arithmetic)
+    hop = Wanted.each(f"{where}, its window", np.array([place - first]))
+    reading = Reading.won(part, head, queries, keys, hop, seen)
+    last = reading.written(head.values(at_place, where), stream.at_last())
+    anywhere = reading.anywhere(stream.by_place.hull())
+    return Arrival(last, anywhere, above(reading.mass), head.assumes)
 
 
 _ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int, Enclosure], Arrival]] = {

@@ -152,15 +152,17 @@ class After:
         """How far off a fetch and what the MLP made of it may be. Raises CheckFailed where the MLP
         does not clean it.
         """
-        error = float(fetched.rad.max(initial=0.0))
-        if not part.mlp or error >= self.room:
-            raise CheckFailed(
-                f"{part.where}: what is fetched may be {error:g} off, and the MLP is constant only"
-                f" within {self.room:g}: use a smaller n"
-            )
-        clean = self.stream.field.only(self.cleaned)
-        return Left(
-            fetch_error=error,
-            threshold=self.room,
-            clean_error=float(np.max(clean.rad, initial=0.0)),
+        return cleaned(part, fetched, self.room, self.stream.field.only(self.cleaned))
+
+
+def cleaned(part: Live, fetched: Enclosure, room: float, left: Enclosure) -> Left:
+    """How far off a fetch may be, and what the MLP left of it. Raises CheckFailed where the MLP
+    does not clean it: from `room` on a hidden unit of it may switch.
+    """
+    error = float(fetched.rad.max(initial=0.0))
+    if not part.mlp or error >= room:
+        raise CheckFailed(
+            f"{part.where}: what is fetched may be {error:g} off, and the MLP is constant only"
+            f" within {room:g}: use a smaller n"
         )
+    return Left(fetch_error=error, threshold=room, clean_error=float(left.rad.max(initial=0.0)))
