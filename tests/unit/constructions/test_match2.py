@@ -258,7 +258,7 @@ def test_moved_points_are_refused(tmp_path: Path) -> None:
     step = math.pi**2 / 5755**2
     cos, sin = built.model.embed.weight[1000, :2].tolist()
     nearer, beside = (math.floor(x * 2**52) / 2**52 for x in (cos - step / 4, sin + 2 * step))
-    refused(built, tmp_path, {"embed.weight": ((1000, 0), nearer)}, "not the one the weights have")
+    refused(built, tmp_path, {"embed.weight": ((1000, 0), nearer)}, "not what the weights give")
     # beside the circle; off the grid; its radius; the place of another point
     refused(built, tmp_path, {"embed.weight": ((1000, 0), cos + 2.0**-53)}, "are not exact")
     refused(built, tmp_path, {"embed.weight": ((1000, 1), beside)}, "above the blank key")
