@@ -1,22 +1,224 @@
 """Eva and index lookup in one layer: one hop, to the position that the last token names, by full,
-block-sparse or indexed attention; the latter two among the tokens that the layer opens or its
-indexer chooses.
+block-sparse or indexed attention. Of block-sparse attention the block that holds the place asked
+for is read, and in it the place; of indexed attention the place asked for has the indexer's largest
+score, and among the tokens chosen it outweighs the others.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.core.errors import CheckFailed
+from separatrix.mixers.indexed import IndexedMixer
+from separatrix.mixers.sparse import SparseMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.parts.chain import Fetcher, Wanted, derive_chain, full_fetch
-from separatrix.proofs.derivations.parts.chosen import indexed_fetch, sparse_fetch
+from separatrix.proofs.balls import sigmoid_bounds
+from separatrix.proofs.derivations.parts.chain import (
+    Fetched,
+    Fetcher,
+    Read,
+    derive_chain,
+    full_fetch,
+    read_one,
+)
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
+from separatrix.proofs.derivations.parts.reading import any_average, any_scores
+from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.machine import Array, Enclosure, Scores, above, add, limited, linear, times
+from separatrix.proofs.softmax import averaging
 from separatrix.tasks import Eva, Index
 from separatrix.tasks.base.task import Tokens
+
+
+def sparse_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
+    """One block-sparse head at the last token.
+
+    It reads only some keys, the right one among them if its block is chosen: what is proved of a
+    softmax over all keys holds for those.
+    """
+    head = part.head(SparseMixer, "sparse attention", "pool_k", "pool_v", "mix")
+    mixer = part.mixer
+    assert isinstance(mixer, SparseMixer)
+    read = read_one(stream, part, hop, head, kept=True)
+    lead = _block_lead(mixer, read, hop, part.where)
+    compressed = _compressed(mixer, stream, head, read, part.where)
+    arithmetic = stream.last.arithmetic
+    shut, opened = _shares(mixer, head, arithmetic.inner)
+
+    def mixed(selected: Enclosure) -> Enclosure:
+        what = f"{part.where}, its gate"
+        both = add(times(compressed, shut, what), times(selected, opened, what), what)
+        return linear(both.stored_in(arithmetic), head.o, what=f"{part.where}, o")
+
+    anywhere = mixed(read.reading.anything())
+    more = {"block_gap": None if lead is None else lead.gap, "gate_error": float(shut.high.max())}
+    return read.fetched("sparse", stream, hop, mixed(read.values), anywhere, **more)
+
+
+def _pooled(numbers: Enclosure, weights: np.ndarray, block: int, what: str) -> Enclosure:
+    """One row per complete block: the sum of its rows, each times the weight of its place."""
+    complete = len(numbers.mid) // block
+
+    def turned(table: np.ndarray) -> np.ndarray:
+        # (complete, dimensions, block)
+        return table[: complete * block].reshape(complete, block, -1).swapaxes(1, 2)
+
+    rows = numbers.like(
+        turned(numbers.mid).reshape(-1, block), turned(numbers.rad).reshape(-1, block)
+    )
+    sums = linear(rows, weights[None], what=what)
+    return sums.like(sums.mid.reshape(complete, -1), sums.rad.reshape(complete, -1))
+
+
+def _block_lead(mixer: SparseMixer, read: Read, hop: Wanted, where: str) -> Lead | None:
+    """The smallest lead of the block that holds the place asked for, over all queries whose place
+    is in a complete block; None without a rival. Raises CheckFailed when another block may win.
+
+    The last token sees the blocks before its own as complete; its own is read in any case.
+    """
+    block = mixer.block
+    complete = (len(read.keys.mid) - 1) // block
+    if complete == 0:
+        return None
+    places = slice(0, complete * block)
+    pooled = _pooled(
+        read.keys.rows(places).summed(), array(mixer.pool_k), block, f"{where}, pooled keys"
+    )
+    scores = Scores(pooled, read.queries.used, f"{where}, scores of blocks")
+    if complete == 1:
+        # alone it is read whatever its score, if that is a number
+        scores.errors(read.queries.of_token)
+        scores.errors(read.queries.of_field)
+        return None
+    found = read.queries.lead(
+        scores, hop, lambda place: np.where(place < complete * block, place // block, -1)
+    )
+    return None if found is None else winning(found, f"{where}, choice of blocks: block")
+
+
+def _compressed(
+    mixer: SparseMixer, stream: Stream, head: Head, read: Read, where: str
+) -> Enclosure:
+    """What the branch of pooled values gives, at any position: one row."""
+    what = f"{where}, pooled"
+    weights = array(mixer.pool_k)[None], array(mixer.pool_v)[None]
+    # a block of places that hold anything, dimension by dimension
+    every = linear(stream.by_place.hull(), head.k, what=what).summed()
+    keys, values = (
+        linear(
+            row.like(np.repeat(row.mid.T, mixer.block, 1), np.repeat(row.rad.T, mixer.block, 1)),
+            weight,
+            what=what,
+        )
+        for row, weight in ((every, weights[0]), (read.reading.seen, weights[1]))
+    )
+    table = keys.like(keys.mid.T, keys.rad.T)
+    for rows in (stream.by_place.hull(), stream.at_last()):
+        queries = linear(rows, head.q, what=what)
+        Scores(table, queries.used, f"{where}, scores of blocks").errors(queries)
+    pooled = values.like(values.mid.T, values.rad.T)
+    blocks = max(1, len(read.keys.mid) // mixer.block)
+    # before the first complete block the branch is 0
+    some = any_average(pooled, blocks, where)
+    return some.spanning(np.minimum(some.low, 0.0), np.maximum(some.high, 0.0))
+
+
+def _shares(mixer: SparseMixer, head: Head, arithmetic: Arithmetic) -> tuple[Enclosure, Enclosure]:
+    """The shares of the compressed and of the selected branch: a softmax of (mix, 0)."""
+    assert mixer.mix is not None  # no gates: options are refused
+    mix = float(array(mixer.mix)[head.index])
+    low, high = sigmoid_bounds(mix, mix)
+    off = above(averaging(2, arithmetic))
+    tiny = arithmetic.summed_tiny
+
+    def enclosed(low: float, high: float) -> Enclosure:
+        return Enclosure.between(
+            np.array([[max(0.0, low * (1 - off) - tiny)]]),
+            np.array([[high * (1 + off) + tiny]]),
+            arithmetic,
+        )
+
+    other_low, other_high = sigmoid_bounds(-mix, -mix)
+    return enclosed(low, high), enclosed(other_low, other_high)
+
+
+def indexed_fetch(stream: Stream, part: Live, hop: Wanted) -> Fetched:
+    """One indexed head at the last token.
+
+    It reads only some keys, the right one first among them: what is proved of a softmax over all
+    keys holds for those.
+    """
+    evaluated = ("index_q.weight", "index_k.weight", "index_w.weight")
+    head = part.head(IndexedMixer, "indexed attention", *evaluated)
+    mixer = part.mixer
+    assert isinstance(mixer, IndexedMixer)
+    read = read_one(stream, part, hop, head)
+    lead = _choice(mixer, head, stream, hop, part.where)
+    written = linear(read.values, head.o, what=f"{part.where}, o")
+    anywhere = read.reading.anywhere(stream.by_place.hull())
+    more = {"topk": mixer.topk, "index_gap": lead.gap, "index_error": lead.error}
+    return read.fetched("indexed", stream, hop, written, anywhere, **more)
+
+
+def _choice(mixer: IndexedMixer, head: Head, stream: Stream, hop: Wanted, where: str) -> Lead:
+    """The smallest lead of the place asked for in the one head of the indexer that has a weight,
+    over all queries. Raises CheckFailed where another token may be chosen before it.
+
+    The indexer's score is the weight times the product, or 0 where that is negative. Times a power
+    of two nothing is rounded that is not tiny, so what leads, and is positive, leads still.
+    """
+    where = f"{where}, the indexer"
+    weights = array(mixer.index_w.weight)
+    live = np.flatnonzero(weights.any(1))
+    if len(live) != 1:
+        raise CheckFailed(
+            f"{where}: {len(live)} of its heads have a weight; the proof is about one"
+        )
+    (number,) = live.tolist()
+    dims = mixer.index_dim
+    chooser = replace(
+        head,
+        q=array(mixer.index_q.weight)[number * dims : (number + 1) * dims],
+        k=array(mixer.index_k.weight),
+    )
+    rest = np.delete(array(mixer.index_q.weight).reshape(-1, dims, head.q.shape[1]), number, 0)
+    if rest.any():
+        raise CheckFailed(f"{where}: a head without a weight has queries")
+    factor = _power_of_two(stream, weights[live], where)
+    keys = chooser.keys(stream.by_place, np.arange(len(stream.by_place.mid)), where)
+    queries = Queries.of(chooser, hop, stream, where)
+    scores = Scores(keys, queries.used, f"{where}, scores")
+    lead = winning(queries.lead(scores, hop), f"{where}: position")
+    lowest = queries.lowest(scores, hop)
+    if lowest <= 0:
+        raise CheckFailed(f"{where}: the token asked for may score nothing")
+    inner = keys.arithmetic.inner
+    # what is less may be rounded or flushed, and is less still
+    if lowest * factor < 2 * inner.tiny:
+        raise CheckFailed(f"{where}: the score of the token asked for may be flushed to zero")
+    most = queries.of_token.size.max(0) + queries.of_field.size.max(0)
+    products = float(most @ keys.size.max(0)) * (1 + 2.0**-30)
+    limited(np.array([products * max(1.0, factor)]), where, inner)
+    any_scores(stream, chooser, keys, where)
+    return lead
+
+
+def _power_of_two(stream: Stream, weight: Array, where: str) -> float:
+    """The weight of every query. Raises CheckFailed unless it is one and the same power of two, and
+    a number everywhere.
+    """
+    given = linear(stream.at_last(), weight, what=f"{where}, weight")
+    linear(stream.by_place.hull(), weight, what=f"{where}, weight")
+    if given.rad.any() or np.frexp(given.mid)[0] != 0.5:
+        raise CheckFailed(f"{where}: the weight is no power of two, the same for every query")
+    return float(given.mid[0, 0])
 
 
 def derive_eva(

@@ -11,7 +11,7 @@ import pytest
 from support.each import each
 
 from separatrix.checks.refute import NotFound, collide, refute
-from separatrix.checks.refute.separate import separating
+from separatrix.checks.refute.collide import separating
 from separatrix.checks.verify.certificate import verify_certificate
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.canonical import canonical
