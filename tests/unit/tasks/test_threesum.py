@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from separatrix.core.errors import SizeError
 from separatrix.tasks import ThreeSum, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.audits.rows import above
+from separatrix.tasks.audits.shortcuts import shapes
 from separatrix.tasks.drawing.classes_modulo import told_by_numbers_of_sums
 
 
@@ -252,6 +254,21 @@ def test_residues_up_to_16_stay_at_their_level(text: str) -> None:
     found = audit(task, fitted=2000, tested=2000)["residues"]
     assert found.verdict == "within", found
     assert above(found.right, found.judged, task.chance) > 3
+
+
+def test_ordered_choices_of_different_places_are_counted() -> None:
+    """Three places of residue 0: 3! orders; and against every choice of rows of residues."""
+    counted = shapes._sums(np.array([[3, 0]]), 3, 2, np.array([0]))
+    assert counted.tolist() == [6]
+    rows = np.random.default_rng(0).integers(0, 5, (6, 5))
+    often = np.stack([(rows == value).sum(axis=1) for value in range(5)], axis=1)
+    for number, wanted in product((1, 2, 3), range(5)):
+        by_hand = [
+            sum(sum(chosen) % 5 == wanted for chosen in permutations(row, number))
+            for row in rows.tolist()
+        ]
+        counts = shapes._sums(often, number, 5, np.full(6, wanted))
+        assert counts.tolist() == by_hand
 
 
 def test_the_level_of_numbers_of_sums_by_hand() -> None:

@@ -29,6 +29,7 @@ from separatrix.core.evidence.records import (
     Verdict,
     from_envelope,
 )
+from separatrix.core.evidence.typed import listed
 
 RECORDS: tuple[Evidence, ...] = (
     Verdict(
@@ -379,3 +380,10 @@ def test_a_record_filed_under_another_digest_is_refused_even_with_a_fresh_hash()
     bad = second.envelope() | {"sha256": "0" * 64}
     with pytest.raises(EvidenceError, match="content hash"):
         from_bundle(bundle_envelope({"records": {second.digest: bad}}))
+
+
+def test_names_are_listed_up_to_twelve() -> None:
+    names = [f"n{i}" for i in range(13)]
+    assert listed(names[:12]) == ", ".join(names[:12])
+    assert listed(names) == ", ".join(names[:12]) + ", ..."
+    assert listed(["a b", "c" * 61]) == f"'a b', '{'c' * 59}"

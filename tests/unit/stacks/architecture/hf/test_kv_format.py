@@ -78,6 +78,10 @@ def test_states_keep_their_format() -> None:
         {"kv_cache_scheme": FLOAT | {"num_bits": 4}},
         {"kv_cache_scheme": FLOAT | {"dynamic": True}},
         {"kv_cache_scheme": FLOAT | {"strategy": "group", "group_size": 16}},
+        # scales of every token, or of groups, are kept beside the numbers
+        {"kv_cache_scheme": FLOAT | {"strategy": "token"}},
+        {"kv_cache_scheme": FLOAT | {"strategy": "group"}},
+        {"kv_cache_scheme": FLOAT | {"group_size": 16}},
         {"kv_cache_quant_algo": "NVFP4"},
         {"kv_cache_quant_algo": ["FP8"]},
         {"kv_cache_group": ["*k_proj", "*v_proj"]},

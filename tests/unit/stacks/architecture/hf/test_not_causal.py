@@ -73,6 +73,7 @@ NO = [
     (GEMMA3 | {"use_bidirectional_attention": 1}, "'use_bidirectional_attention' is 1"),
     (LLAMA | {"attn_type": "bi"}, "'attn_type' is 'bi'"),
     (LLAMA | {"model_type": "x", "attn_config": {"prefix_lm": True}}, "'prefix_lm' is True"),
+    (LLAMA | {"model_type": "x", "attn_cfg": {"causal": False}}, "'causal' is false"),
 ]
 
 
@@ -101,6 +102,8 @@ def test_what_reads_left_to_right_is_read() -> None:
         *({"use_bidirectional_attention": False}, {"add_cross_attention": False}),
         *({"is_causal": "true"}, {"bidirectional": "false"}, {"causal": 1}),
         *({"prefix_lm": False}, {"architectures": ["LlamaForCausalLM"]}),
+        # of eyes and ears, which see all of an image
+        *({"vision_config": {"is_causal": False}}, {"audio_config": {"prefix_lm": True}}),
     ):
         assert from_config(LLAMA | field) == plain
     seeing = from_config(GEMMA3 | {"use_bidirectional_attention": "vision"})

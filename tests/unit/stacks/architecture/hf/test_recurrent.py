@@ -34,10 +34,12 @@ from support.hf_recurrent_configs import (
     ZAMBA,
     ZAMBA2,
 )
+from support.hf_recurrent_configs import HGRN2 as HGRN2_FILE
 from support.unplaced import sizes_of
 
 from separatrix.core.errors import ConfigError
 from separatrix.stacks.architecture.hf import from_config, of_class
+from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.mechanisms import (
     GLA,
     HGRN2,
@@ -498,6 +500,31 @@ def test_native_files() -> None:
     grouped = sizes_of(NATIVE | {"attn_cfg": {"num_heads": 4}})
     assert grouped.layers[2] == (Full(heads=4, kv_heads=4, head_dim=12, **F),)
     assert any("no convolution" in note for note in grouped.notes)
+
+
+def test_native_files_without_rotation() -> None:
+    """The numbers of a head that are rotated: none said, none, and some."""
+    for dims, places in ((None, "none"), (0, "none"), (6, "rope")):
+        config = NATIVE | {"attn_cfg": {"num_heads": 4, "d_conv": 3, "rotary_emb_dim": dims}}
+        (part,) = from_config(config).layers[2]
+        assert ("rope" if part.sizes()["rope"] else part.sizes()["positions"]) == places
+        assert any("rotary_emb_dim" in note for note in from_config(config).notes) == (dims is None)
+
+
+def test_a_native_file_that_gives_channels_to_an_mlp() -> None:
+    with pytest.raises(ConfigError, match=r"'ssm_cfg.d_ssm' gives part of the channels"):
+        from_config(NATIVE | {"ssm_cfg": NATIVE["ssm_cfg"] | {"d_ssm": 32}})
+
+
+def test_hgrn_ratio() -> None:
+    """Keys of `expand_ratio` numbers, else hidden_size / num_heads; 64 channels."""
+    for ratio, heads, read in ((16, None, (4, 16)), (8, 4, (8, 8)), (None, 4, (4, 16))):
+        (part,) = from_config(HGRN2_FILE | {"expand_ratio": ratio, "num_heads": heads}).layers[0]
+        assert (part.sizes()["heads"], part.sizes()["head_dim"]) == read
+    with pytest.raises(
+        UnknownSizes, match=r"'expand_ratio' is missing \(also looked for num_heads"
+    ):
+        from_config(HGRN2_FILE | {"expand_ratio": None})
 
 
 @each("family", RECURRENT)

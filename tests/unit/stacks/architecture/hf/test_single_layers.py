@@ -99,10 +99,21 @@ def test_reused_keys_are_read_as_any_and_add_no_cache() -> None:
     assert reused.retrieval_head is None
 
 
-@pytest.mark.parametrize("shared", [6, 8])
+@pytest.mark.parametrize("shared", [6, 8, 9])
 def test_keys_of_no_earlier_layer(shared: int) -> None:
     with pytest.raises(ConfigError, match="'num_kv_shared_layers'"):
         from_config(GEMMA_3N | {"num_kv_shared_layers": shared})
+
+
+def test_as_many_layers_reuse_keys_as_have_one_before_them() -> None:
+    """The first three layers hold one of each kind; with all but the first of one kind reused."""
+    left = [32 * 96, 32 * 96, 50 * 96, 0, 0, 0, 0, 0]
+    assert numbers(GEMMA_3N | {"num_kv_shared_layers": 5}, 50) == left
+    assert numbers(GEMMA_3N | {"num_kv_shared_layers": 0}, 50)[-1] == 50 * 96
+    alike = GEMMA_3N | {"layer_types": [WHOLE] * 8, "num_kv_shared_layers": 7}
+    assert numbers(alike, 50) == [50 * 96, *[0] * 7]
+    read = from_config(alike)
+    assert any(note.startswith("the last 7 layers read the keys") for note in read.notes)
 
 
 def test_gemma_4_as_transformers_saves_it() -> None:
