@@ -279,3 +279,56 @@ def test_every_recurrent_file_at_hand_is_in_a_test() -> None:
         "state-spaces--mamba2-2.7b",
     }
     assert tested <= {path.stem for path in SHARED.glob("*.json")}
+
+
+PUBLISHED = {
+    "falcon-h1-7b": (7.59, None),
+    "gemma-3-27b": (27, None),
+    "granite-4.0-h-small": (32, 9),
+    "kimi-k3": (2_800, 104),
+    "kimi-linear-48b": (49, 3),
+    "lfm2-1.2b": (1.17, None),
+    "minimax-m2.7": (230, 10),
+    "minimax-text-01": (456, 45.9),
+    "nemotron-h-56b": (56, None),
+    "nemotron-h-8b": (8.1, None),
+    "olmo-hybrid-7b": (7.43, None),
+    "qwen3.5-35b-a3b": (35, 3),
+}
+"""Weights, and those of a token, in thousand millions, as the releases' own pages say them."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_weights_are_those_that_were_published(name: str) -> None:
+    found = preset(name).weights
+    assert found is not None
+    total, active = PUBLISHED[name]
+    assert found.total == pytest.approx(total * 1e9, rel=0.01)
+    # some count the head, and some do not
+    if active is not None:
+        counted = (found.read(1), found.read(1) - found.head)
+        assert min(abs(one - active * 1e9) for one in counted) < 0.045 * active * 1e9
+
+
+def test_a_released_file_of_four_bit_experts() -> None:
+    """Kimi K3: bytes as scales of 32 numbers of four bits, in experts alone; the rest bf16."""
+    found = preset("kimi-k3").weights
+    assert found is not None
+    experts = 92 * 896 * 3 * 3_584 * 3_072
+    assert found.stored == experts * 17 // 4 + (found.total - experts) * 16
+    assert read_config(released("moonshotai--Kimi-K3.json")).weights == found
+
+
+@pytest.mark.parametrize(
+    ("name", "units"),
+    [
+        # half of what the file says, two thirds of it, and one expert that all take beside those
+        # of a narrower latent
+        *(("recurrentgemma-2b", 15_360 // 2), ("lfm2-1.2b", 12_288 * 2 // 3)),
+        ("kimi-k3", 2 * 3_072),
+    ],
+)
+def test_units_of_an_mlp_are_those_that_its_class_has(name: str, units: int) -> None:
+    found = preset(name).mlp
+    assert found is not None
+    assert (found.width, found.stated) == (units, True)

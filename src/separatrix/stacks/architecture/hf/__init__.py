@@ -122,7 +122,7 @@ def from_config(
     return replace(
         architecture,
         weights=None if row is None else weights(fields, architecture, row),
-        mlp=mlp(fields, architecture, bare=row is not None and row.bare),
+        mlp=mlp(fields, architecture, row),
     )
 
 

@@ -55,11 +55,6 @@ class Draft:
     def __post_init__(self) -> None:
         check_size_names(self.cls, self.sizes)
 
-    @property
-    def unknown(self) -> dict[str, Unknown]:
-        """The sizes that are not known, by name."""
-        return {name: value for name, value in self.sizes.items() if isinstance(value, Unknown)}
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -225,16 +220,6 @@ class Fields:
         # not isinstance: to it true and false are integers
         if type(value) is not int or not low <= value <= high:
             raise self.wrong(name, f"be an integer from {low} to {high:,}")
-        return value
-
-    def divisor(self, name: str, of: str) -> Size:
-        """A size that divides another one (grouped heads)."""
-        value = self.size(name)
-        whole = self.size(of)
-        if isinstance(value, int) and isinstance(whole, int) and whole % value:
-            raise self.error(
-                f"'{name}' is {value}, which does not divide '{of}' = {whole}; correct one of them"
-            )
         return value
 
     def quotient(self, whole: Size, part: Size, what: str) -> Size:

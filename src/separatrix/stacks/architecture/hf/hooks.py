@@ -9,25 +9,12 @@ from typing import Any
 
 from separatrix.core.evidence.canonical import json_list
 from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Draft, Fields, shown
-from separatrix.stacks.architecture.hf.kinds import listed, plain
+from separatrix.stacks.architecture.hf.kinds import listed
 from separatrix.stacks.architecture.hf.notes import state_note
-from separatrix.stacks.architecture.hf.sizes import kernel, minimax_ported
+from separatrix.stacks.architecture.hf.sizes import minimax_ported, value_of
 from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
 
-# ---- which mixer, and what it refuses
-
-
-def _sparse_or_nsa(fields: Fields) -> str:
-    return "nsa" if fields.optional_size("window_size", low=0) else "sparse"
-
-
-BY: dict[str, Callable[[Fields], str]] = {
-    "plain": lambda fields: plain(fields)[0][0],
-    "window_size": lambda fields: "window" if fields.has("window_size") else "full",
-    "near": _sparse_or_nsa,
-    "kv_lora_rank": lambda fields: "latent" if fields.has("kv_lora_rank") else "full",
-}
-"""What chooses among the mixers of a kind of layer."""
+# ---- what a mixer refuses
 
 
 def _alone(fields: Fields) -> None:
@@ -44,7 +31,7 @@ def _alone(fields: Fields) -> None:
 def _equal_widths(fields: Fields) -> None:
     """GLA and its kin, whose convolutions must be of one width."""
     kv = fields.optional_size("num_kv_heads")
-    if kv is not None and kv != fields.size("num_heads") and kernel(fields) != 0:
+    if kv is not None and kv != fields.size("num_heads") and value_of("KERNEL", fields) != 0:
         raise fields.error(
             "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
             " not supported; pass the stack as a spec"

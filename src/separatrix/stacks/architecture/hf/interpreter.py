@@ -275,7 +275,7 @@ def _rwkv_widths(row: Row, fields: Fields) -> Reading:
     rule = f"be an integer from 1 to {LARGEST:,}"
     fields.check_entries("value_dim", widths, _is_size, rule)
     mixers = {
-        str(width): makers(f"fla_rwkv(value_dim={width} / rwkv_heads())") for width in set(widths)
+        str(width): makers(f"fla_rwkv(value_dim={width} / (RWKV_HEADS))") for width in set(widths)
     }
     row = replace(row, mixers={**mixers, _BESIDE: row.mixers[_BESIDE]})
     return _by_attn(row, fields, list(map(str, widths)))

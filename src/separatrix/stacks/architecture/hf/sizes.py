@@ -105,6 +105,8 @@ def _value(node: ast.expr, fields: Fields) -> Value:
         case ast.IfExp(test=test, body=body, orelse=orelse):
             said = _value(test, fields)
             return said if isinstance(said, Unknown) else _value(body if said else orelse, fields)
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_value(each, fields) for each in values)
         case ast.Call(func=ast.Name(id=name), args=args):
             return FUNCTIONS[name](fields, *args)
         case _:
@@ -152,13 +154,15 @@ def _text(node: ast.expr, fields: Fields) -> str:
         case ast.BoolOp():
             return fields.find(*_names(node)) or _names(node)[0]
         case ast.Call(func=ast.Name(id=name), args=args):
-            return _text(args[0], fields) if args else _SHORT.get(name, name)
+            return (
+                _text(args[0], fields) if args else {"hgrn_ratio": "expand_ratio"}.get(name, name)
+            )
+        case ast.Compare(left=left):
+            return _text(left, fields)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return _text(body if _value(test, fields) else orelse, fields)
         case _:
             return ast.unparse(node)
-
-
-_SHORT = {"rwkv_heads": "num_heads", "hgrn_ratio": "expand_ratio"}
-"""The field that a function mostly reads, for messages."""
 
 
 def _called(node: ast.expr, fields: Fields) -> str:
@@ -317,15 +321,6 @@ def _falcon_width(fields: Fields) -> Value:
     return fields.size("mamba_d_ssm")
 
 
-def _whole_width(fields: Fields, width: ast.expr) -> Value:
-    if fields.has("ssm_cfg.d_ssm"):
-        raise fields.error(
-            "'ssm_cfg.d_ssm' gives part of the channels to an MLP, which is not supported; pass the"
-            " stack itself as a spec"
-        )
-    return _value(width, fields)
-
-
 _MULTIPLE = 64
 """Both widths of an xLSTM are rounded up to a multiple of this in one implementation and not in the
 other; read where that makes no difference.
@@ -345,24 +340,6 @@ def _xlstm_dim(fields: Fields, factor: ast.expr) -> Value:
 
 
 # ---- flash-linear-attention
-
-
-def kernel(fields: Fields) -> Value:
-    """Kernel of the short convolution on q, k, v: `conv_size` if `use_short_conv`, 0 if not,
-    unknown where the file does not say.
-    """
-    used = _stated(fields, parsed("use_short_conv"))
-    # without the convolution its size says nothing
-    fields.harmless("conv_size", "conv_bias", "share_conv_kernel")
-    return used if isinstance(used, Unknown) else fields.size("conv_size") if used else 0
-
-
-def _kernel_or_silu(fields: Fields) -> Value:
-    """Delta rules put SiLU on q, k and v also where they have no convolution: one over a single
-    token is that SiLU, without which keys could be chosen freely.
-    """
-    size = kernel(fields)
-    return 1 if size == 0 else size
 
 
 def _value_heads(fields: Fields) -> Value:
@@ -424,13 +401,6 @@ def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
     return own * (groups * one + one + other)
 
 
-def _rwkv_heads(fields: Fields) -> Value:
-    if fields.has("head_dim"):
-        return value_of("num_heads == hidden_size / head_dim", fields)
-    heads = fields.optional_size("num_heads")
-    return fields.size("num_heads", "head_dim") if heads is None else heads
-
-
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "window_or_null": _window_or_null,
     "falcon_kv": _falcon_kv,
@@ -444,21 +414,18 @@ _OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "mamba_2_heads": lambda fields: value_of("num_heads | hidden_size * expand / head_dim", fields),
     "mamba_2_dim": _mamba_2_dim,
     "falcon_width": _falcon_width,
-    "kernel": kernel,
-    "kernel_or_silu": _kernel_or_silu,
     "value_heads": _value_heads,
     "hgrn_ratio": _hgrn_ratio,
     "feature": _feature,
     "normaliser": _normaliser,
-    "rwkv_heads": _rwkv_heads,
     # beside the own one, which flash-linear-attention counts among them
+    "near": lambda fields: bool(fields.optional_size("window_size", low=0)),
     "moba_blocks": lambda fields: fields.size("moba_topk", low=2) - 1,
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,
     **_OF_FILES,
     "per_head": _per_head,
-    "whole_width": _whole_width,
     "xlstm_dim": _xlstm_dim,
     "slot_channels": _slot_channels,
 }

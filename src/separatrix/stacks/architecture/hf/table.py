@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from separatrix.stacks.architecture.hf.fields import Draft, Fields
-from separatrix.stacks.architecture.hf.hooks import BY, CHECKS
+from separatrix.stacks.architecture.hf.hooks import CHECKS
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way
 from separatrix.stacks.mechanisms import MECHANISMS, Chunked, Mechanism, Window
@@ -56,13 +56,13 @@ class Mixer:
 
 @dataclass(frozen=True, eq=False)
 class Picked:
-    """One of several mixers, as the file says."""
+    """One of two mixers, as the file says."""
 
-    by: Callable[[Fields], str]
-    makers: Mapping[str, Maker]
+    test: ast.expr
+    makers: tuple[Maker, Maker]
 
     def __call__(self, fields: Fields) -> Draft:
-        return self.makers[self.by(fields)](fields)
+        return self.makers[not value_of(self.test, fields)](fields)
 
 
 @lru_cache(maxsize=4096)
@@ -80,9 +80,8 @@ def _maker(node: ast.expr) -> Maker:
     if isinstance(node, ast.Name) and node.id in DATA["mixers"]:
         # one for all that have it
         return makers(DATA["mixers"][node.id])[0]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "either":
-        by = BY[ast.unparse(node.args[0])]
-        return Picked(by, {str(each.arg): _maker(each.value) for each in node.keywords})
+    if isinstance(node, ast.IfExp):
+        return Picked(node.test, (_maker(node.body), _maker(node.orelse)))
     return Mixer.of(*_sizes(node))
 
 

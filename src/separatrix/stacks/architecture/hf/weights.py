@@ -7,7 +7,7 @@ said. `tests/peers/test_weights.py` compares with transformers' own modules.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import frexp
 from typing import Any, NamedTuple
@@ -49,14 +49,14 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
         width = fields.size("hidden_size", "n_embd", "d_model")
         if isinstance(width, Unknown):
             return None
-        latent, heads = map(fields.optional_size, ("q_lora_rank", "num_attention_heads"))
+        told = _Told.of(fields)
         mlps = _mlps(row, fields, architecture, width)
         tied = fields.flag("tie_word_embeddings")
     except ConfigError:
         # of a field that nothing else is read from: costs are left out, the card is not
         return None
     maps = [
-        (_of_mixer(part, width, latent, heads), times)
+        (_of_mixer(part, width, told), times)
         for layer, times in architecture.counted()
         for part in layer
     ]
@@ -67,6 +67,26 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
     embedding = 0 if (row.tied if tied is None else tied) else head
     every, experts = mlps
     return Weights(mixing, every, experts, head, embedding, _bits(fields))
+
+
+class _Told(NamedTuple):
+    """What a file says of its mixers' maps that their sizes do not."""
+
+    latent: int | None
+    """Of queries."""
+    heads: int | None
+    gated: bool
+    """Whether latent attention's outputs are gated."""
+    full_rank: bool
+    """Whether KDA's gate is one map."""
+
+    @classmethod
+    def of(cls, fields: Fields) -> _Told:
+        latent, heads = map(fields.optional_size, ("q_lora_rank", "num_attention_heads"))
+        full_rank = fields.section("linear_attn_config").flag(
+            "linear_attn_config.use_full_rank_gate"
+        )
+        return cls(latent, heads, bool(fields.flag("mla_use_output_gate")), bool(full_rank))
 
 
 def _bits(fields: Fields) -> Bits | None:
@@ -84,7 +104,8 @@ def _bits(fields: Fields) -> Bits | None:
     kept = [str(each) for key in _KEPT for each in json_list(said.get(key)) or []]
     attention = any(_ATTENTION.search(each) for each in kept)
     # MXFP4 is of experts alone
-    mlps = own if str(said.get("quant_method")) == "mxfp4" else narrow
+    experts = said.get("quant_method") == "mxfp4" or any("shared_expert" in each for each in kept)
+    mlps = own if experts else narrow
     return Bits(own if attention else narrow, mlps, narrow, own)
 
 
@@ -107,12 +128,20 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     if method == "compressed-tensors":
         groups = (json_object(said.get("config_groups")) or {}).values()
         kinds = [json_object((json_object(group) or {}).get("weights")) or {} for group in groups]
-        found = [_grouped(kind.get("num_bits"), kind.get("group_size")) for kind in kinds]
+        found = [
+            # scales of MXFP4 are bytes
+            _grouped(
+                kind.get("num_bits"),
+                kind.get("group_size"),
+                scale=8 if kind.get("scale_dtype") == "torch.uint8" else 16,
+            )
+            for kind in kinds
+        ]
         return None if not found or None in found else max(filter(None, found))
     if method in ("gptq", "awq", "gptq_marlin", "awq_marlin", "auto-round"):
         bits, group = (said.get(name) for name in ("bits", "group_size"))
         # and a zero for every group
-        return _grouped(bits, group, more=bits)
+        return _grouped(bits, group, scale=16 + bits if type(bits) is int else 16)
     if method == "bitsandbytes":
         four = said.get("load_in_4bit", said.get("_load_in_4bit")) is True
         # a scale of 32 bits for 64 numbers, itself in 8 bits where it is quantised too
@@ -121,15 +150,15 @@ def _narrow(said: Mapping[Any, Any]) -> Fraction | None:
     return Fraction(8) if method in _EIGHT else _FOUR.get(method)
 
 
-def _grouped(bits: Any, group: Any, more: Any = 0) -> Fraction | None:
-    """Weights of so many bits with a scale of 16 for each group."""
+def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
+    """Weights of so many bits with a scale for each group."""
     if type(bits) is not int or not 1 <= bits <= 16:
         return None
-    scales = Fraction(16 + more, group) if type(group) is int and group > 0 else 0
+    scales = Fraction(scale, group) if type(group) is int and group > 0 else 0
     return bits + Fraction(scales)
 
 
-def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None) -> int | None:
+def _of_mixer(part: Mechanism, width: int, told: _Told) -> int | None:
     """Maps from the input, convolutions and the map back; None for a mixer whose maps are not
     known.
     """
@@ -145,10 +174,10 @@ def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None
                 kept += part.index_dim * (part.index_heads + 1)
             return width * (asked + kept + inner + gates) + part.conv * (asked + part.kv_numbers)
         case Latent():
-            return _latent(part, width, latent)
-        case DSA() if latent is not None:
-            indexer = part.index_dim * (part.index_heads * latent + width)
-            return _latent(part, width, latent) + indexer + width * part.index_heads
+            return _latent(part, width, told)
+        case DSA() if told.latent is not None:
+            indexer = part.index_dim * (part.index_heads * told.latent + width)
+            return _latent(part, width, told) + indexer + width * part.index_heads
         case GatedDeltaNet() | KDA() | Lightning():
             inner = part.heads * part.dv
             channels = 2 * part.qk * part.head_dim + inner
@@ -157,9 +186,10 @@ def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None
             if isinstance(part, Lightning):
                 gates = width * inner
             if isinstance(part, KDA):
-                # decays and gates are made of as many numbers as a head has
-                small = part.head_dim * (2 * width + part.heads * part.head_dim + inner)
-                gates = width * part.heads + small
+                # decays, and most gates, are made of as many numbers as a head has
+                decays = part.head_dim * (width + part.heads * part.head_dim)
+                gate = width * inner if told.full_rank else part.head_dim * (width + inner)
+                gates = width * part.heads + decays + gate
             return width * (channels + inner) + gates + part.conv * channels
         case Mamba():
             rank = part.rank or -(-width // 16)
@@ -171,7 +201,7 @@ def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None
             return width * (2 * inner + channels + part.heads) + part.conv * channels
         case RGLRU():
             # its gates are maps of a block of channels each
-            gates = 2 * part.width * (part.width // (heads or part.width))
+            gates = 2 * part.width * (part.width // (told.heads or part.width))
             return part.width * (3 * width + part.conv) + gates
         case ShortConvolution():
             return part.width * (4 * width + part.conv)
@@ -179,12 +209,13 @@ def _of_mixer(part: Mechanism, width: int, latent: int | None, heads: int | None
             return None
 
 
-def _latent(part: Latent | DSA, width: int, latent: int | None) -> int:
+def _latent(part: Latent | DSA, width: int, told: _Told) -> int:
     """Queries, from a latent where there is one; the cached latent; keys and values made of it."""
     asked = part.heads * (part.head_dim + part.rope_dim)
-    queries = width * asked if latent is None else latent * (width + asked)
+    queries = width * asked if told.latent is None else told.latent * (width + asked)
     made = part.latent * part.heads * (part.head_dim + part.dv)
-    return queries + width * part.kv_numbers + made + part.heads * part.dv * width
+    back = part.heads * part.dv * width
+    return queries + width * part.kv_numbers + made + back * (2 if told.gated else 1)
 
 
 def _mlps(
@@ -195,7 +226,7 @@ def _mlps(
     """
     maps, *words = row.mlps.split()
     each = int(maps) * width
-    found = _Widths.of(fields)
+    found = _Widths.of(fields, words)
     layers = sum(
         times
         for layer, times in architecture.counted()
@@ -204,16 +235,12 @@ def _mlps(
     dense, hidden = found.dense, found.hidden
     if "none" in words:
         return 0, ()
-    if "half" in words and dense is not None:
-        dense //= 2
-    if "adjusted" in words and dense is not None:
-        dense = _adjusted(fields, dense)
     more = _per_layer(fields, width, len(architecture)) if "inputs" in words else 0
     if not found.experts or not found.chosen:
         return None if "moe" in words or dense is None else (each * dense * layers + more, ())
-    if fields.find("moe_latent_size", "routed_expert_hidden_size") is not None:
-        # experts of a narrower latent
-        return None
+    # experts of a narrower latent, and the maps there and back
+    latent = fields.optional_size(*_LATENT)
+    there = 0 if latent is None else 2 * width * latent
     sparse = _moe_listed(fields) if "apart" in words else _sparse(fields, layers)
     if sparse is None or hidden is None or not sparse <= layers or found.chosen > found.experts:
         return None
@@ -222,8 +249,10 @@ def _mlps(
     beside = each * (hidden if "shared" in words else found.shared)
     gate = width if "gate" in words and found.shared else 0
     plain = layers if "both" in words else layers - sparse
-    every = sparse * (width * found.experts + beside + gate) + plain * each * (dense or 0) + more
-    return every, (Experts(sparse, found.experts, found.chosen, each * hidden),)
+    routed = width * found.experts + beside + gate + there
+    every = sparse * routed + plain * each * (dense or 0) + more
+    size = int(maps) * (latent or width) * hidden
+    return every, (Experts(sparse, found.experts, found.chosen, size),)
 
 
 def _adjusted(fields: Fields, dense: int) -> int:
@@ -264,10 +293,14 @@ class _Widths(NamedTuple):
     shared: int
 
     @classmethod
-    def of(cls, fields: Fields) -> _Widths:
+    def of(cls, fields: Fields, words: Sequence[str]) -> _Widths:
         size = fields.optional_size
-        wide = size("intermediate_size", "n_inner", "ffn_dim")
+        wide = size("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim")
         dense = wide if (given := size("dense_intermediate_size")) is None else given
+        if "half" in words and dense is not None:
+            dense //= 2
+        if "adjusted" in words and dense is not None:
+            dense = _adjusted(fields, dense)
         own = size("moe_intermediate_size")
         hidden = wide if own is None else own
         shared = size(*_SHARED, low=0)
@@ -278,6 +311,7 @@ class _Widths(NamedTuple):
         return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared)
 
 
+_LATENT = ("moe_latent_size", "routed_expert_hidden_size")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
 _SHARED = (
     *("shared_expert_intermediate_size", "shared_intermediate_size"),
@@ -315,28 +349,27 @@ def _sparse(fields: Fields, layers: int) -> int | None:
     )
 
 
-def mlp(fields: Fields, architecture: Architecture, *, bare: bool) -> Mlp | None:
+def mlp(fields: Fields, architecture: Architecture, row: Row | None) -> Mlp | None:
     """The units that every token has in each MLP, or None where the file does not tell them.
-    `bare`: whether recurrent layers have no MLP behind them.
 
     Of the k experts of a token, 2^j, the largest power of two, can be given one weight, a power of
     two, by a constant routing that leaves the others next to nothing; a factor of their sum that is
     no power of two would have to be undone, so that such experts do not count. Shared experts do.
     """
     try:
-        found = _widths(fields)
+        found = _widths(fields, [] if row is None else row.mlps.split())
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there
         return None
     if not found or min(found) < 1:
         return None
     apart = any(not part.mixes_tokens for layer, _ in architecture.counted() for part in layer)
-    return Mlp(min(found), stated=True, every=not (bare or apart))
+    return Mlp(min(found), stated=True, every=not ((row is not None and row.bare) or apart))
 
 
-def _widths(fields: Fields) -> list[int]:
+def _widths(fields: Fields, words: Sequence[str]) -> list[int]:
     """The width of every kind of MLP that layers have; empty where one is not known."""
-    found = _Widths.of(fields)
+    found = _Widths.of(fields, words)
     if not found.chosen:
         return [] if found.dense is None else [found.dense]
     if found.hidden is None:
@@ -348,6 +381,8 @@ def _widths(fields: Fields) -> list[int]:
         clean = silent or (isinstance(scale, int | float) and frexp(scale)[0] == 0.5)
     except OverflowError:
         clean = False
+    # what experts of a narrower latent see is not the whole of a token
+    clean &= fields.find(*_LATENT) is None
     routed = found.hidden << (found.chosen.bit_length() - 1) if clean else 0
     # layers without experts have the dense width: all that a file without sizes of its own
     # for experts may hold is one width for both

@@ -512,7 +512,7 @@ def test_native_files_without_rotation() -> None:
 
 
 def test_a_native_file_that_gives_channels_to_an_mlp() -> None:
-    with pytest.raises(ConfigError, match=r"'ssm_cfg.d_ssm' gives part of the channels"):
+    with pytest.raises(ConfigError, match=r"ssm_cfg\.d_ssm"):
         from_config(NATIVE | {"ssm_cfg": NATIVE["ssm_cfg"] | {"d_ssm": 32}})
 
 
@@ -521,9 +521,7 @@ def test_hgrn_ratio() -> None:
     for ratio, heads, read in ((16, None, (4, 16)), (8, 4, (8, 8)), (None, 4, (4, 16))):
         (part,) = from_config(HGRN2_FILE | {"expand_ratio": ratio, "num_heads": heads}).layers[0]
         assert (part.sizes()["heads"], part.sizes()["head_dim"]) == read
-    with pytest.raises(
-        UnknownSizes, match=r"'expand_ratio' is missing \(also looked for num_heads"
-    ):
+    with pytest.raises(UnknownSizes, match=r"expand_ratio.*num_heads"):
         from_config(HGRN2_FILE | {"expand_ratio": None})
 
 
