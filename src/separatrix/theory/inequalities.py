@@ -90,14 +90,11 @@ class Pigeonhole(Generic[N]):
         terms = [(self.places, self.values), (-self.places, self.kept - 1)]
         return log_difference(terms, self.bits)
 
-    def share(self: Pigeonhole[float]) -> float:
-        """What part of the values is kept, one value more or less: 2^(-bits / places)."""
-        return exp(-self.bits / self.places * LN2)
-
     def most_kept(self: Pigeonhole[float]) -> float:
         """The largest `kept` with which it holds, as a float."""
-        # kept - 1 < values * share, strictly, so the largest integer kept is the ceiling
-        return min(float(ceil(self.values * self.share())), self.values)
+        # kept - 1 < values 2^(-bits / places), strictly: the largest integer kept is the ceiling
+        share = exp(-self.bits / self.places * LN2)
+        return min(float(ceil(self.values * share)), self.values)
 
     def places_needed(self: Pigeonhole[float]) -> float:
         """The number that `places` must exceed, as a float; infinite where nothing is gained."""

@@ -6,7 +6,7 @@ brackets, and bounds to bite.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import MOST_OFFSETS, selection_lead
@@ -41,19 +41,10 @@ _LONG = 10**9
 _NO_CONTENTS = "too few key dimensions to compare values"
 
 
-class Lack(NamedTuple):
-    """What keeps theorems from deciding: in a sentence, and in a few words for a table."""
-
-    said: str
-    short: str = ""
-    general: bool = False
-    """Whether it says no more than that nothing is known, of whatever else a stack may lack."""
-
-
-BOTH_WAYS = Lack(
-    "tokens see later ones (causal=false), and theorems here are about causal attention",
-    "theorems here are about causal attention",
-)
+_lack = partial(Words, "")
+"""What keeps theorems from deciding: in a sentence, and in a few words for a table; whether that
+says no more than that nothing is known, of whatever else a stack may lack.
+"""
 
 
 class NothingKnown(Theorem):
@@ -66,7 +57,7 @@ class NothingKnown(Theorem):
         return ""
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict:
-        sentence = f"{self.title}: {why_open(architecture, task).said}"
+        sentence = f"{self.title}: {why_open(architecture, task).why}"
         told = architecture.mlp is not None and tracked(task) is not None
         numbers = numbers_of(mlp_of(architecture)) if told else {}
         return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
@@ -74,14 +65,16 @@ class NothingKnown(Theorem):
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
-        lack = why_open(architecture, task)
-        return Words(verdict.statement, lack.said, lack.short, lack.general)
+        return why_open(architecture, task)._replace(text=verdict.statement)
 
 
-def why_open(architecture: Architecture, task: Task) -> Lack:
+def why_open(architecture: Architecture, task: Task) -> Words:
     """What keeps theorems from deciding the task in this stack: the nearest thing that is known."""
     if not architecture.causal:
-        return BOTH_WAYS
+        return _lack(
+            "tokens see later ones (causal=false), and theorems here are about causal attention",
+            "theorems here are about causal attention",
+        )
     # a window that sees the whole prompt is full attention
     seen = architecture.within(task.length + 1)
     found = _apart(seen, task)
@@ -89,10 +82,10 @@ def why_open(architecture: Architecture, task: Task) -> Lack:
         return found
     built = _unbuilt(seen, task)
     bound = _unbounded(seen, task)
-    return Lack(built.said + bound.said, bound.short or built.short, built.general)
+    return _lack(built.why + bound.why, bound.short or built.short, built.general)
 
 
-def _apart(architecture: Architecture, task: Task) -> Lack | None:
+def _apart(architecture: Architecture, task: Task) -> Words | None:
     """What keeps Theorem P or the constructions for this task from the stack; None where that is
     another matter than places, contents, formats and scores.
     """
@@ -100,7 +93,7 @@ def _apart(architecture: Architecture, task: Task) -> Lack | None:
         return unstacked(architecture, task)
     placed = architecture.positions != "none" and task.two_runs() is not None
     if placed and all(layer_settles(layer) is not None for layer, _ in architecture.counted()):
-        return Lack(
+        return _lack(
             "its layers only move one way, but tokens know their places"
             f" (positions={architecture.positions}; a spec means embedded unless it says"
             " otherwise), and Theorem P is about those that do not",
@@ -109,7 +102,7 @@ def _apart(architecture: Architecture, task: Task) -> Lack | None:
         )
     full = [part for layer in architecture for part in layer if part.group == "full"]
     if full and not any(part.free_scores for part in full):
-        return Lack(
+        return _lack(
             "scores of its full layers are capped, bounded, or made behind a norm of another kind,"
             " and what that leaves of a lead is not worked out",
             "capped scores: their leads not worked out",
@@ -129,7 +122,7 @@ def _apart(architecture: Architecture, task: Task) -> Lack | None:
             return unplaced(architecture, n)
         case Recall(question="first") if not full:
             said = "no two layers are shown to keep a key and to wait for it"
-            return Lack(said, "no two layers shown to keep a key")
+            return _lack(said, "no two layers shown to keep a key")
         case Copying() if full:
             return _uncopied(architecture, n)
         case KHop() if full:
@@ -142,7 +135,7 @@ def _apart(architecture: Architecture, task: Task) -> Lack | None:
             return None if moved is None else unmultiplied(architecture, moved, n)
 
 
-def _rounded(full: list[Mechanism], tokens: int) -> Lack | None:
+def _rounded(full: list[Mechanism], tokens: int) -> Words | None:
     """Which number formats keep full layers from all constructions; None where some are known."""
     if not full or any(part.formats <= EXACT_FORMATS for part in full):
         return None
@@ -159,67 +152,67 @@ def _rounded(full: list[Mechanism], tokens: int) -> Lack | None:
             f" (an offset leads by {down(lead.gap)} of the largest score; bf16 may take"
             f" {up(lead.rounding)}, and coarser formats more)"
         )
-    return Lack(said, f"rounding to {named} is not worked out")
+    return _lack(said, f"rounding to {named} is not worked out")
 
 
-def _uncopied(architecture: Architecture, tokens: int) -> Lack | None:
+def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
     found = finders(architecture, address=1, payload=0, tokens=tokens, named=True)
     if len({one.layer for one, _ in found}) == 1:
         said = "one full layer finds tokens by addresses, and a copy takes two"
-        return Lack(said, "a copy takes two full layers")
+        return _lack(said, "a copy takes two full layers")
     if found:
         return None
     if finders(architecture, address=1, payload=0, tokens=tokens):
-        return Lack(
+        return _lack(
             "by rotations alone no token knows its place, and so how far back to look",
             "rotations alone give tokens no place",
         )
     return unplaced(architecture, tokens)
 
 
-def _unhopped(architecture: Architecture, task: KHop) -> Lack | None:
+def _unhopped(architecture: Architecture, task: KHop) -> Words | None:
     if architecture.positions != "embedded":
         said = "k hops are built where embeddings give every token its place"
-        return Lack(said, "built where embeddings give places")
+        return _lack(said, "built where embeddings give places")
     depth = task.k.bit_length() + 1
     found = len({one.layer for one in full_heads(architecture)})
     if found >= depth:
         return None
     taken = f"{depth} full layers, "
-    return Lack(f"{task.k:,} hops take {taken}and it has {found}", f"takes {taken}it has {found}")
+    return _lack(f"{task.k:,} hops take {taken}and it has {found}", f"takes {taken}it has {found}")
 
 
-def _unbuilt(architecture: Architecture, task: Task) -> Lack:
+def _unbuilt(architecture: Architecture, task: Task) -> Words:
     fit = fitting(task)
     reading = [part for layer in architecture for part in layer if part.reading]
     if not reading and tracked(task) is not None:
         said = "no layer is shown to turn its state over, or to fetch by offset"
-        return Lack(said, "no layer is shown to turn its state over", general=True)
+        return _lack(said, "no layer is shown to turn its state over", general=True)
     if not reading and task.name != "recall":
-        return Lack("no layer keeps every token", "no layer keeps every token", general=True)
+        return _lack("no layer keeps every token", "no layer keeps every token", general=True)
     if fit is None:
         said = "no construction here is for this task"
-        return Lack(said, "no construction for this task", general=True)
+        return _lack(said, "no construction for this task", general=True)
     if reading and fit.full_only and not any(part.group == "full" for part in reading):
-        return Lack(
+        return _lack(
             f"the construction `{fit.theorem}` is for full attention, and it has"
             f" {reading[0].title}",
             f"no construction for {reading[0].name} layers",
         )
-    return Lack(
+    return _lack(
         f"it is not shown to meet the premises of the construction `{fit.theorem}`",
         f"premises of construction `{fit.theorem}` not met",
         general=True,
     )
 
 
-def _unbounded(architecture: Architecture, task: Task) -> Lack:
+def _unbounded(architecture: Architecture, task: Task) -> Words:
     if isinstance(task, SeqComp):
-        return Lack("")
+        return _lack("")
     if architecture.reading:
-        return Lack("; bounds on it need a small cache, or a single layer")
+        return _lack("; bounds on it need a small cache, or a single layer")
     if task.prefix_classes() is None and task.table() is None:
-        return Lack(
+        return _lack(
             "; how many of its prefixes must be told apart is not counted here",
             "prefixes to tell apart are not counted",
         )
@@ -228,10 +221,10 @@ def _unbounded(architecture: Architecture, task: Task) -> Lack:
     # a small vocabulary holds few contexts, or keys: no prompt is long enough for a bound
     if tasks.largest < _LONG:
         said += f": with {tasks.described} sizes end at {tasks.grows} = {tasks.largest:,}"
-    return Lack(said)
+    return _lack(said)
 
 
-def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Lack | None:
+def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Words | None:
     """Why no layers are known to multiply so many letters; None where none reads."""
     found = readers(architecture, moved.things, letters, blank=False)
     _, product = steps(architecture, found, moved.things, mlp_of(architecture), letters + 1)
@@ -242,54 +235,54 @@ def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> La
     who = "windows" if windows else "layers that read"
     reached = f"its {who} multiply up to {product - 1:,} letters by their offsets"
     if placed is not None:
-        return Lack(f"{reached}; {placed.said}", placed.short)
-    return Lack(reached, f"product of its layers ends at {product - 1:,}")
+        return _lack(f"{reached}; {placed.why}", placed.short)
+    return _lack(reached, f"product of its layers ends at {product - 1:,}")
 
 
-def unstacked(architecture: Architecture, task: Dyck) -> Lack | None:
+def unstacked(architecture: Architecture, task: Dyck) -> Words | None:
     """Why no layers are known to count brackets and to keep them; None where some are."""
     needed = Needed.of(task)
     if stacked(architecture, needed) is not None:
         return None
     parts = [part for layer in architecture for part in layer]
     if not any(part.adds_up for part in parts):
-        return Lack(
+        return _lack(
             "no layer is shown to count open brackets: that takes a plain sum over all tokens,"
             " without decay, normaliser or norm (linear attention with normaliser=false)",
             "no layer is shown to count brackets",
         )
     kept = [part.slots for part in parts if part.slots is not None]
     if not kept:
-        return Lack(
+        return _lack(
             "no layer is shown to keep what is open: that takes a delta rule that overwrites one"
             " slot for each depth, without convolution, norm or gate",
             "no layer is shown to keep a stack",
         )
     room = max(slots.places for slots in kept)
     if room < needed.slots:
-        return Lack(
+        return _lack(
             f"its delta-rule layers keep {room:,} open brackets in a head, one for each key"
             f" dimension, and here {needed.slots:,} may be open",
             "too few slots for what is open",
         )
     if stacked(architecture, replace(needed, tokens=1)) is not None:
         said = "its formats do not hold every sum over so many tokens"
-        return Lack(said, "its formats hold no sums so long")
-    return Lack(
+        return _lack(said, "its formats hold no sums so long")
+    return _lack(
         "the layer that counts must stand before two delta-rule layers, the first of them with"
         f" {needed.slots:,} key dimensions and {needed.bits} value dimensions",
         "its layers stand in another order",
     )
 
 
-def uncompared(architecture: Architecture, needed: int) -> Lack | None:
+def uncompared(architecture: Architecture, needed: int) -> Words | None:
     """Why no full layer compares contents of so many dimensions; None where one does."""
     heads = list(full_heads(architecture))
     most = max((one.content_dims for one in heads), default=needed)
     if most >= needed:
         if not heads or not all(one.part.normed for one in heads):
             return None
-        return Lack(
+        return _lack(
             "behind a norm of queries and keys the comparison of two values takes twice the"
             f" {needed:,} key dimensions, or in fp32 and wider one more",
             _NO_CONTENTS,
@@ -297,25 +290,25 @@ def uncompared(architecture: Architecture, needed: int) -> Lack | None:
     if architecture.positions in _POSITIONS:
         return _POSITIONS[architecture.positions]
     if not most:
-        return Lack(
+        return _lack(
             "rotations turn every key dimension of its full layers with the distance, so that the"
             " bits of two values do not compare",
             "rotations turn every key dimension",
         )
     if not any(one.part.rotation for one in heads):
-        return Lack(
+        return _lack(
             f"its full layers compare contents in {most:,} key dimensions, and comparing two values"
             f" takes {needed:,}",
             _NO_CONTENTS,
         )
-    return Lack(
+    return _lack(
         f"rotations leave {most:,} key dimensions of its full layers as they are, and comparing two"
         f" values takes {needed:,}",
         _NO_CONTENTS,
     )
 
 
-def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
+def unplaced(architecture: Architecture, tokens: int) -> Words | None:
     """Why no full layer of a stack is known to find tokens by their places; None where one is."""
     heads = list(full_heads(architecture))
     if not heads or finders(architecture, address=1, payload=0, tokens=tokens):
@@ -330,21 +323,21 @@ def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
             if counted
             else "whether layers before them can supply places is not shown here"
         )
-        return Lack(
+        return _lack(
             f"its full layers see no places (no embeddings, no rotation): {supplied}",
             "its full layers see no places",
         )
     if tokens > MOST_OFFSETS:
         upto = f"examined for up to {MOST_OFFSETS:,} tokens"
-        return Lack(f"rotations are {upto}", f"rotations {upto}")
+        return _lack(f"rotations are {upto}", f"rotations {upto}")
     part, head = rotated[0].part, rotated[0].head
     lead = rotated[0].place_lead(tokens)
     if lead is None:
-        return Lack(
+        return _lack(
             f"what rounding does to rotations in {head.format} is not known here",
             f"rounding of rotations in {head.format}: unknown",
         )
-    return Lack(
+    return _lack(
         f"rotations alone ({part.rotation}) are not shown to tell {tokens:,} places apart in"
         f" {head.format}: the offset asked for leads by {down(lead.gap)} of the"
         f" largest score, and rounding may take {up(lead.rounding)}",
@@ -353,18 +346,18 @@ def unplaced(architecture: Architecture, tokens: int) -> Lack | None:
 
 
 _POSITIONS = {
-    "alibi": Lack(
+    "alibi": _lack(
         "scores fall with distance (ALiBi), for which no construction is known here",
         "no construction where scores fall (ALiBi)",
     ),
-    "unknown": Lack(
+    "unknown": _lack(
         "what gives its tokens their places is not known", "what gives tokens places is not known"
     ),
 }
 """What positions that are neither embedded nor rotations leave open."""
 
 
-def _no_blank(architecture: Architecture, tokens: int) -> Lack | None:
+def _no_blank(architecture: Architecture, tokens: int) -> Words | None:
     """Why no full layer can fetch by offset and leave tokens without a partner blank."""
     heads = finders(architecture, address=1, payload=1, tokens=tokens)
     # without a full layer, or with one that finds places by address, rotations are not at fault
@@ -372,7 +365,7 @@ def _no_blank(architecture: Architecture, tokens: int) -> Lack | None:
         found.address or one.blank_beside(1, tokens) for one, found in heads
     ):
         return None
-    return Lack(
+    return _lack(
         "by rotations alone the first string's tokens, which have no partner, are not shown to find"
         " none: the lead leaves no room for a start token at every distance",
         "no room for a start token",

@@ -121,10 +121,6 @@ class Row:
         return None if chosen is None else found[chosen]
 
     @property
-    def best_rate(self) -> float | None:
-        return None if self.best is None else self.best.learning_rate
-
-    @property
     def trials(self) -> tuple[Trial, ...]:
         """The seeds at the best rate."""
         return () if self.best is None else self.best.trials

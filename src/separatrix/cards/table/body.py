@@ -9,7 +9,7 @@ from typing import Any
 
 from separatrix.cards.table.cell import Found, entry, find
 from separatrix.cards.table.models import DEFAULT_MODELS, Source, model_entry
-from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind, cells
+from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import Evidence
 
@@ -42,8 +42,9 @@ class Settings:
 
 
 def table_cells(settings: Settings) -> list[Cell]:
-    """Every cell of the report."""
-    return list(cells(settings.of))
+    """Every cell of the report, row by row."""
+    kind = settings.of
+    return [Cell(row, column, kind) for row in kind.rows for column in kind.columns]
 
 
 def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any]:

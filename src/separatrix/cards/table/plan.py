@@ -7,7 +7,7 @@ every stack has the same layers, heads, head dimension and width: what differs i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -116,13 +116,6 @@ def stack(row: str, column: Column) -> str:
         blocks = f", block={column.block}, topk=1" if row == "sparse" else ""
         text = f"{row}*{column.layers} @ {sizes}{blocks}"
     return Architecture.parse(text).spec
-
-
-def hidden(row: str, column: Column) -> int:
-    """Hidden units of a row's MLPs, so that all stacks of the column have about as many
-    parameters.
-    """
-    return column.hidden.get(row, HIDDEN)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -291,7 +284,7 @@ class Cell:
             "batch": self.of.batch,
             "learning_rate": 0.01,
             "width": WIDTH,
-            "hidden": hidden(self.row, self.of),
+            "hidden": self.of.hidden.get(self.row, HIDDEN),
             "weight_decay": 0.01,
             "tested": self.kind.tested,
             "stop_at": 0.995,
@@ -303,13 +296,6 @@ class Cell:
             "longer": (),
             "plateau": 0,
         }
-
-
-def cells(kind: Kind) -> Iterator[Cell]:
-    """Every cell, row by row."""
-    for row in kind.rows:
-        for column in kind.columns:
-            yield Cell(row, column, kind)
 
 
 def canonical(pair: Pair) -> Pair:

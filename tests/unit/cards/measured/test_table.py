@@ -56,7 +56,8 @@ def test_a_file_has_a_line_for_each_row() -> None:
 def test_the_best_rate_is_the_one_with_the_highest_median() -> None:
     """200 against 500 of 1,000: the median of 0, 500 and 995."""
     first = example().rows[0]
-    assert first.best_rate == 3e-3
+    assert first.best is not None
+    assert first.best.learning_rate == 3e-3
     assert [one.seed for one in first.trials] == [0, 1, 2]
     assert first.median == Fraction(1, 2)
     assert len(first.every) == 6
