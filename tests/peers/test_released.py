@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -17,8 +18,9 @@ from typer.testing import CliRunner
 from separatrix.cli.main import app
 from separatrix.core.errors import ConfigError, SizeError
 from separatrix.models.released import Ids, Released
-from separatrix.tasks import parse_any_task
+from separatrix.tasks import parse_any_task, parse_task
 from separatrix.tasks.exports.asking import Asking, asking
+from separatrix.tasks.labels import token_labels
 
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
@@ -222,6 +224,43 @@ def test_a_run_that_was_cut_off_goes_on(folders: Path, tmp_path: Path) -> None:
     assert run(*question, "--out", tmp_path, "--seed", 1)[0] == 1
     path.write_text("".join(lines[:3]) + '{"number": 3}\n')
     assert run(*question, "--out", tmp_path)[0] == 1
+
+
+def test_each_label_of_several_has_its_share(folders: Path) -> None:
+    """Of a model whose logits are one id's everywhere: as many labels as are this id."""
+    own = Released.load(folders / "llama")
+    task = parse_task("mqar:vocab_size=8,input_seq_len=16,num_kv_pairs=2")
+    labelled = token_labels(task, task.sample(40, np.random.default_rng(0)))
+    with torch.no_grad():
+        own.model.lm_head.weight.zero_()
+    said = Oracle(own.model, None, None)
+    object.__setattr__(said, "answers", {})
+    found = dict(said.answered_in_ids(labelled, None, range(40)))
+    due = [row[row >= 0].tolist() for row in labelled.labels]
+    # of logits that are alike the first id is the likeliest, and then id 5, once that is raised
+    assert [found[k].credit for k in range(40)] == [row.count(0) / 2 for row in due]
+    rows = {tuple(row[: at + 1]): 5 for row in labelled.input_ids.tolist() for at in range(16)}
+    object.__setattr__(said, "answers", rows)
+    found = dict(said.answered_in_ids(labelled, None, range(40)))
+    assert [found[k].credit for k in range(40)] == [row.count(5) / 2 for row in due]
+    assert [found[k].right for k in range(40)] == [row == [5, 5] for row in due]
+    assert 0 < sum(found[k].credit for k in range(40)) < 40
+
+
+def test_a_part_of_the_names_has_its_share(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Released.load(folders / "llama")
+    made = asked("needles:length=120,keys=4,values=2", 4)
+    first = [question.answer.split(", ")[0] for question in made.questions]
+    names = [f"{name}" for name in first[:2]] + [made.questions[2].answer, "nothing"]
+    prompts = [own.ids(question.prompt) for question in made.questions]
+
+    def written(self: Released, some: Any, _: Asking) -> list[str]:
+        return [names[prompts.index(one)] for one in some]
+
+    monkeypatch.setattr(Released, "_written", written)
+    replies = dict(own.answered(made, range(4)))
+    assert [replies[k].credit for k in range(4)] == [0.5, 0.5, 1.0, 0.0]
+    assert [replies[k].right for k in range(4)] == [False, False, True, False]
 
 
 def test_values_of_several_tokens_are_said(folders: Path) -> None:

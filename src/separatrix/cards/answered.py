@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ from separatrix.theory.judge import graded
 OWN = "answers.json"
 """What `evaluate --out` writes of a run; the replies stand beside it, a line each."""
 _RIGHT = ("exact_match,answer", "acc,none", "exact_match,none")
+_WEIGHED = "_logprob"
+"""How the harness's tasks end that weigh the right answer."""
 _MOST = 1 << 26
 """Bytes of a file of results."""
 _COLOURS = {"FAILS": FAILS, "SOLVABLE": SOLVES}
@@ -61,6 +63,8 @@ class Answered:
     log_probability: float | None = None
     """Mean over the prompts, of the right answer, in nats."""
     seed: int | None = None
+    credit: float | None = None
+    """Mean over the prompts of the share that is right, where several things are asked for."""
 
     @property
     def tokens(self) -> int | None:
@@ -81,6 +85,7 @@ class Answered:
             "total": self.total,
             "interval": list(wilson(self.right, self.total)),
             "log_probability": self.log_probability,
+            "credit": self.credit,
             "chance": str(self.task.chance),
             "level": None if best is None else str(best),
             "above_level": None if best is None else float(share - best),
@@ -119,7 +124,13 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
         apart = [" ".join(size for size in of if size not in alike) for of in sizes]
         parts.append(Line(f"{name}:{','.join(alike)}, {manner}: {model}"))
         cells = [[size, *_cells(row)] for size, row in zip(apart, own, strict=True)]
-        parts.append(Table(cells, _COLUMNS))
+        told = [
+            at
+            for at, name in enumerate(_COLUMNS)
+            if name not in _WHERE_THERE or any(row[at] != "-" for row in cells)
+        ]
+        shown = [[row[at] for at in told] for row in cells]
+        parts.append(Table(shown, tuple(_COLUMNS[at] for at in told)))
     failing = {row["task"]: row["proved"] for row in rows if _status(row) == "FAILS"}
     parts += [Line(f"{task}: {said['statement']}") for task, said in failing.items()]
     parts += map(Line, notes)
@@ -127,13 +138,19 @@ def document(rows: Sequence[dict[str, Any]], notes: Sequence[str] = ()) -> Docum
         Line(
             "proved: of the stack in the model's config.json and the task with a token for each"
             " value, for any weights; level: what the best rule known reaches that does not solve"
-            " the task; above: accuracy less level, in points. Accuracies are measured."
+            " the task; above: accuracy less level, in points; credit: the share that is right of"
+            " what is asked for; log p: of the right answer, in nats. Accuracies are measured."
         )
     )
     return Document(*parts)
 
 
-_COLUMNS = ("", "tokens", "proved", "chance", "level", "accuracy", "95 % interval", "above")
+_COLUMNS = (
+    *("", "tokens", "proved", "chance", "level", "accuracy", "95 % interval", "above"),
+    *("credit", "log p"),
+)
+_WHERE_THERE = ("credit", "log p")
+"""Columns that stand where a row has something to say there."""
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -147,6 +164,8 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         f"{accuracy(row['right'], row['total'])} of {row['total']:,}",
         f"{low} to {high}",
         "-" if best is None else f"{100 * row['above_level']:+.1f}",
+        "-" if row["credit"] in (None, row["right"] / row["total"]) else f"{row['credit']:.3f}",
+        "-" if row["log_probability"] is None else f"{row['log_probability']:.2f}",
     ]
 
 
@@ -218,9 +237,8 @@ def read_results(folder: Path) -> list[Answered]:
     """
     own = sorted(folder.rglob(OWN))
     harness = sorted(folder.rglob("results_*.json"))
-    found = [_own(path) for path in own]
-    for path in harness:
-        found += _of_harness(path)
+    asked = [one for path in harness for one in _of_harness(path)]
+    found = [*map(_own, own), *_joined(asked)]
     if not found:
         raise EvidenceError(
             f"{folder}: no results in it: neither {OWN}, which `task NAME evaluate FOLDER --out"
@@ -228,6 +246,25 @@ def read_results(folder: Path) -> list[Answered]:
             " task of separatrix"
         )
     return found
+
+
+def _joined(asked: Sequence[Answered]) -> list[Answered]:
+    """The log-probability that the harness's NAME_logprob found stands beside the answers of NAME,
+    asked of the same model behind as many solved questions.
+    """
+    weighed = {
+        (one.model, one.manner.replace(_WEIGHED, "", 1)): one for one in asked if _is_weighed(one)
+    }
+    joined: list[Answered] = []
+    for one in asked:
+        if not _is_weighed(one):
+            own = weighed.pop((one.model, one.manner), None)
+            joined.append(one if own is None else replace(one, log_probability=own.log_probability))
+    return joined + list(weighed.values())
+
+
+def _is_weighed(one: Answered) -> bool:
+    return one.manner.partition(" ")[0].endswith(_WEIGHED)
 
 
 def _loaded(path: Path) -> dict[str, Any]:
@@ -260,6 +297,7 @@ def _own(path: Path) -> Answered:
         data["total"],
         data["log_probability"],
         data["seed"],
+        data.get("credit"),
     )
 
 
@@ -295,7 +333,17 @@ def _of_harness(path: Path) -> Iterator[Answered]:
             raise EvidenceError(f"{path}: {name}: {share} of {many} is no number of right answers")
         shots = own.get("num_fewshot")
         manner = f"{name} in lm-evaluation-harness, {shots or 0} solved questions first"
-        yield Answered(parse_any_task(spec), model, architecture, manner, right, many)
+        part, weight = scores.get("credit,answer"), scores.get("log_probability,none")
+        yield Answered(
+            parse_any_task(spec),
+            model,
+            architecture,
+            manner,
+            right,
+            many,
+            weight if isinstance(weight, int | float) and weight <= 0 else None,
+            credit=part if isinstance(part, int | float) and 0 <= part <= 1 else None,
+        )
 
 
 def _model_of(data: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from separatrix.core.errors import ConfigError, MissingExtraError, SizeError
 from separatrix.tasks.exports.asking import Asking, Question
-from separatrix.tasks.exports.replies import read
+from separatrix.tasks.exports.replies import partly, share
 from separatrix.tasks.labels import Labelled
 
 _BATCH_TOKENS = 1 << 15
@@ -40,6 +40,8 @@ class Reply(NamedTuple):
     """What was chosen or written."""
     log_probability: float
     """Of the right answer, in nats."""
+    credit: float
+    """The share that is right of several names, or of several labels; else 1 or 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +153,12 @@ class Released:
                 return self._chosen(questions)
             pairs = [[self.split(one.prompt, one.answer)] for one in questions]
             written = self._written([prompts[number] for number in some], asking)
-            return [
-                Reply(read(said, asking.shape, one.known) == one.answer, said, score)
-                for one, said, (score,) in zip(questions, written, self._scored(pairs), strict=True)
-            ]
+            found: list[Reply] = []
+            for one, said, (score,) in zip(questions, written, self._scored(pairs), strict=True):
+                answer = partly(said, asking.shape, one.known) or ""
+                part = share(one.answer, answer, asking.shape)
+                found.append(Reply(answer == one.answer, said, score, part))
+            return found
 
         for some in _batches(numbers, lambda number: len(prompts[number])):
             yield from zip(some, _halving(asked, some), strict=True)
@@ -167,7 +171,7 @@ class Released:
             best = max(scores)
             own = scores[one.choices.index(one.answer)]
             right = own == best and scores.count(best) == 1
-            found.append(Reply(right, one.choices[scores.index(best)], own))
+            found.append(Reply(right, one.choices[scores.index(best)], own, float(right)))
         return found
 
     def _scored(self, pairs: Sequence[Sequence[tuple[Ids, Ids]]]) -> list[list[float]]:
@@ -245,12 +249,14 @@ class Released:
             due = wanted >= 0
             own = logits.log_softmax(-1).gather(-1, wanted.clamp(min=0)[..., None])[..., 0]
             said = logits.argmax(-1)
-            right = ((said == wanted) | ~due).all(1).tolist()
+            met = (said == wanted) & due
+            part = met.sum(1) / due.sum(1)
             scores = (own * due).sum(1).tolist()
             texts = [
                 " ".join(map(str, one[at].tolist())) for one, at in zip(said, due, strict=True)
             ]
-            return [Reply(*each) for each in zip(right, texts, scores, strict=True)]
+            whole = (met == due).all(1).tolist()
+            return [Reply(*each) for each in zip(whole, texts, scores, part.tolist(), strict=True)]
 
         for some in _batches(numbers, lambda _: labelled.input_ids.shape[1]):
             yield from zip(some, _halving(asked, some), strict=True)

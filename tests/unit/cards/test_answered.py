@@ -116,3 +116,37 @@ def test_tasks_in_words_have_no_place_on_the_axis() -> None:
     words = Answered(parse_any_task("multihop:k=1,n=24"), "m", resolve(SMALL), "asked", 1, 3)
     assert words.proved() is None
     assert drawing([words.to_json()]) is None
+
+
+def weighed(**scores: Any) -> dict[str, Any]:
+    """Results of NAME and of NAME_logprob beside each other."""
+    names = ("separatrix_eva", "separatrix_eva_logprob")
+    own = {"metadata": {"spec": "eva:n=6,V=6"}, "num_fewshot": 2}
+    return {
+        "results": {names[0]: {"exact_match,answer": 0.5, "credit,answer": 0.75}, names[1]: scores},
+        "configs": dict.fromkeys(names, own),
+        "n-samples": {name: {"effective": 20} for name in names},
+    }
+
+
+def test_the_log_probability_stands_beside_the_answers(tmp_path: Path) -> None:
+    scores = {"acc,none": 0.4, "log_probability,none": -3.0}
+    (found,) = read_results(harness(tmp_path, **weighed(**scores)))
+    assert (found.right, found.credit) == (10, 0.75)
+    assert found.log_probability == -3
+    shown = document([found.to_json()]).text(100)
+    assert "-3.00" in shown
+    assert "0.750" in shown
+
+
+def test_a_log_probability_alone_is_a_row(tmp_path: Path) -> None:
+    data = weighed(**{"acc,none": 0.4, "log_probability,none": -800.5})
+    # behind another number of solved questions: not the same question
+    one, other = data["configs"]
+    data["configs"] = {
+        one: data["configs"][one],
+        other: {**data["configs"][other], "num_fewshot": 0},
+    }
+    rows = read_results(harness(tmp_path, **data))
+    assert [row.right for row in rows] == [10, 8]
+    assert [row.log_probability for row in rows] == [None, -800.5]

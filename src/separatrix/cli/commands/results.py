@@ -114,10 +114,15 @@ def evaluate(
                 total,
                 _mean([reply.log_probability for reply in replies.values()]),
                 seed,
+                _mean([reply.credit for reply in replies.values()]),
             )
             rows.append(found.to_json())
             if out is not None:
-                own = {"right": found.right, "log_probability": found.log_probability}
+                own = {
+                    "right": found.right,
+                    "log_probability": found.log_probability,
+                    "credit": found.credit,
+                }
                 sealed_own = canonical(sealed(header | own))
                 write_atomic(_place(out, task) / OWN, sealed_own + "\n")
     return Told(rows, document(rows, list(dict.fromkeys(notes))))

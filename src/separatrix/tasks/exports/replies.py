@@ -74,6 +74,26 @@ def read(reply: str, shape: Shape, choices: Sequence[str] = ()) -> str | None:
     return None if set(others) - {None, first} else first
 
 
+def partly(reply: str, shape: Shape, choices: Sequence[str] = ()) -> str | None:
+    """The same; where several names are asked for, fewer of them too: part of the answer."""
+    sizes = range(shape.size, 0, -1) if shape.kind == "names" else (shape.size,)
+    return next(
+        filter(None, (read(reply, shape._replace(size=size), choices) for size in sizes)), None
+    )
+
+
+def share(right: str, said: str, shape: Shape) -> float:
+    """The share of the names asked for that a reply has, where order counts in their places; of
+    any other answer 1 or 0.
+    """
+    if shape.kind != "names":
+        return float(right == said)
+    names, found = right.split(", "), said.split(", ")
+    if shape.ordered:
+        return sum(one == other for one, other in zip(names, found, strict=False)) / len(names)
+    return len(set(names) & set(found)) / len(names)
+
+
 def _from_json(text: str) -> str:
     try:
         value = json.loads(text)["answer"]

@@ -297,7 +297,7 @@ def test_task_folders_are_yaml(tmp_path: Path, text: str) -> None:
     }
     weighed = found[f"{name}_logprob"]
     assert weighed["output_type"] == "loglikelihood"
-    assert [each["metric"] for each in weighed["metric_list"]] == ["perplexity", "acc"]
+    assert [each["metric"] for each in weighed["metric_list"]] == ["log_probability", "acc"]
     tags = {other: config["tag"] for other, config in found.items()}
     assert tags == {other: ["separatrix" + other.removeprefix(name)] for other in found}
     direct = found[name]
