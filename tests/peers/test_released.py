@@ -269,6 +269,23 @@ def test_values_of_several_tokens_are_said(folders: Path) -> None:
     assert released.split_values(["7", "12", "500"]) == ["500"]
 
 
+def test_an_export_fits_tokens_of_a_tokenizer(folders: Path, tmp_path: Path) -> None:
+    out = ("export", "--format", "jsonl", "--out", tmp_path / "made", "--rows", "test=5")
+    none = ("--rows", "train=0", "--rows", "validation=0")
+    fit = ("--tokenizer", folders / "llama", "--tokens", "1k,1500")
+    code, made = run("task", "eva:V=8", *out, *none, *fit)
+    assert code == 0
+    released = Released.load(folders / "llama")
+    for one, tokens in zip(made, (1024, 1500), strict=True):
+        assert tokens - 4 < one["longest"] <= tokens
+        path = tmp_path / "made" / str(tokens) / "test.jsonl"
+        lengths = [
+            len(released.ids(json.loads(line)["prompt"])) for line in path.read_text().splitlines()
+        ]
+        assert len(lengths) == 5
+        assert max(lengths) < one["longest"]
+
+
 def test_what_cannot_be_asked_is_one_line(folders: Path, tmp_path: Path) -> None:
     long = asked("eva:n=300,V=300")
     with pytest.raises(SizeError, match="2,048"):

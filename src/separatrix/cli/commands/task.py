@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.cli.options import Asked, command, only
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Line, Plot
-from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SPLITS = ("train", "validation", "test")
 OWN = {
     "sample": ("number", "seed"),
     "audit": ("number", "seed", "all", "out"),
-    "export": ("n", "seed", "out", "format", "rows"),
+    "export": ("n", "seed", "out", "format", "rows", "tokenizer", "tokens"),
     "evaluate": ("n", "number", "seed", "rows", "out"),
     "results": ("out",),
 }
@@ -214,14 +214,66 @@ def _export(text: str, asked: Asked) -> Told:
             "an export needs --format and --out. For example: separatrix task"
             f" {text} export --format hf --out {text.partition(':')[0]}/"
         )
+    if asked.tokens is not None or asked.tokenizer is not None:
+        return _fitted(text, asked)
     texts = _ladder(text, asked.n)
     if len(texts) == 1:
         return _exported(texts[0], asked.out, asked)
     made = [
         _exported(one, asked.out / file_name(one.partition(",labels=")[0]), asked) for one in texts
     ]
+    return _together(made)
+
+
+def _together(made: Sequence[Told]) -> Told:
     lines = [line for one in made for line in one.shown.parts]
     return Told([one.data for one in made], Document(*lines))
+
+
+def _fitted(text: str, asked: Asked) -> Told:
+    """Instances at the largest sizes that fit so many tokens; of several numbers a folder each."""
+    from separatrix.core.numbers.amounts import parse_context
+    from separatrix.tasks.exports import FORMATS, rows_of
+    from separatrix.tasks.exports.fitting import counter, fitted
+    from separatrix.tasks.labels import LABELS, split_labels
+
+    if asked.tokens is None or asked.tokenizer is None or asked.n is not None:
+        raise SpecError(
+            "--tokens and --tokenizer belong together, and choose n themselves: separatrix task"
+            " needles:easy export --format lm-eval --out needles/ --tokenizer FOLDER --tokens 32k"
+        )
+    plain, labels = split_labels(text)
+    if labels:
+        raise SpecError(f"--tokens counts tokens of questions in words; leave {LABELS} out")
+    if asked.format not in FORMATS:
+        raise UnknownNameError.of("format", str(asked.format), FORMATS, where=" to export to")
+    task = _with_easy_sizes(plain)
+    rows = rows_of(FORMATS[asked.format], _rows(asked.rows or []))
+    count = counter(asked.tokenizer)
+    wanted = [parse_context(each) for each in _listed(asked.tokens)]
+    made: list[Told] = []
+    for tokens in wanted:
+        one, taken = fitted(task, tokens, rows, asked.seed, count)
+        out = asked.out if len(wanted) == 1 else asked.out / str(tokens)
+        told = _exported(one.spec, out, asked)
+        line = Line(f"the longest question and its answer take {taken:,} of {tokens:,} tokens")
+        data = {**told.data, "tokens": tokens, "longest": taken, "tokenizer": asked.tokenizer}
+        made.append(Told(data, Document(*told.shown.parts, line)))
+    return made[0] if len(made) == 1 else _together(made)
+
+
+def _with_easy_sizes(text: str) -> Task | TextTask:
+    """The task of a text; where it names no size that grows, those of its easiest one."""
+    from separatrix.tasks import parse_any_task
+
+    try:
+        return parse_any_task(text)
+    except SizeError as error:
+        name, _, own = text.partition(":")
+        try:
+            return parse_any_task(f"{name}:easy,{own}" if own else f"{name}:easy")
+        except SeparatrixError:
+            raise error from None
 
 
 def _exported(text: str, out: Path, asked: Asked) -> Told:
@@ -356,12 +408,16 @@ def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
     from separatrix.tasks.base.described import add_sizes
-    from separatrix.tasks.text import TEXT_TASKS
-    from separatrix.tasks.text.haystack import Haystack
 
-    kind = TEXT_TASKS.get(name.partition(":")[0])
-    grows = "length" if kind and issubclass(kind, Haystack) else "n"
+    grows = _growing(name.partition(":")[0])
     return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
+
+
+def _growing(name: str) -> str:
+    from separatrix.tasks.text import TEXT_TASKS
+
+    kind = TEXT_TASKS.get(name)
+    return "n" if kind is None else kind.grows
 
 
 def _listed(sizes: str | None) -> list[str]:

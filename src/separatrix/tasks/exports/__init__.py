@@ -105,7 +105,7 @@ def export(
         raise MissingExtraError.of(f"exporting to {format}", "export")
     job = Job(
         _source(task, format, labels),
-        _rows(chosen, splits or {}),
+        rows_of(chosen, splits or {}),
         seed,
         progress,
     )
@@ -132,7 +132,8 @@ def _source(task: Task | TextTask, format: str, labels: bool) -> Source[Any]:
     return LabelSource(task) if labels else TokenSource(task)
 
 
-def _rows(format: Format, given: Mapping[str, int]) -> dict[str, int]:
+def rows_of(format: Format, given: Mapping[str, int]) -> dict[str, int]:
+    """Rows of every split that has some. Raises UnknownNameError and SizeError."""
     for name, count in given.items():
         if name not in SPLITS:
             raise UnknownNameError.of("split", str(name), SPLITS)

@@ -35,6 +35,8 @@ class TextTask(Described):
     noun = "name"
     due = "due after the prompt; with style=steps the sentences of the chain stand before it"
     made_of = ("sentences", 24)
+    grows = "n"
+    """The size that grows the prompt, all others kept."""
     pattern = ""
     """A regular expression, without groups, of what an answer looks like: all answers match,
     other words of a text hardly ever.

@@ -122,6 +122,7 @@ class Haystack(TextTask):
 
     source = "arXiv 2404.06654"
     due = "due after the prompt"
+    grows = "length"
     pattern = PATTERN
 
     length: int

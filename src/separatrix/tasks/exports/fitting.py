@@ -1,0 +1,96 @@
+"""A task at the largest size whose questions fit so many tokens of a tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from separatrix.core.errors import MissingExtraError, SizeError, SpecError
+from separatrix.core.numbers.first_size import first_size
+from separatrix.tasks import PLAIN, Task
+from separatrix.tasks.exports.asking import description, most_written
+from separatrix.tasks.exports.job import Job
+from separatrix.tasks.exports.source import Source, TextSource, TokenSource
+from separatrix.tasks.text import TextTask
+
+Counter = Callable[[str], int]
+"""How many tokens a text takes, with what a tokenizer puts around one."""
+_LOOKED_AT = 4
+"""Questions that tell about how long those of a size are."""
+_LARGEST = 1 << 24
+
+
+def counter(name: str) -> Counter:
+    """Of the tokenizer in a folder, or of that name. Raises MissingExtraError without transformers,
+    SpecError for what it does not load without code of others.
+    """
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise MissingExtraError.of("counting the tokens of a tokenizer", "hf") from None
+    try:
+        loaded: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise SpecError(f"--tokenizer {name[:200]}: not loaded: {first[:300]}") from None
+    return lambda text: len(loaded(text, verbose=False)["input_ids"])
+
+
+def longest(task: Task | TextTask, rows: Mapping[str, int], seed: int, count: Counter) -> int:
+    """Tokens of the longest question that an export of these rows asks, with what stands above it,
+    without solved ones, and with room for the answer.
+    """
+    source: Source[Any] = TokenSource(task) if isinstance(task, Task) else TextSource(task)
+    above = description(source, steps=source.stepwise)
+    job = Job(source, {name: some for name, some in rows.items() if some}, seed)
+    asked = (prompt for _, parts in job.drawn() for part in parts for prompt in part["prompt"])
+    return max(count(above + prompt) for prompt in asked) + most_written(
+        source, steps=source.stepwise
+    )
+
+
+def fitted(
+    task: Task | TextTask, tokens: int, rows: Mapping[str, int], seed: int, count: Counter
+) -> tuple[Task | TextTask, int]:
+    """The task at the largest size of which no question of an export takes more than so many
+    tokens, and how many the longest takes. Raises SizeError where none is as small.
+
+    Sizes are looked for by a few questions, then all are counted.
+    """
+    at, own, least = _sizes(task)
+    few = {"test": min(_LOOKED_AT, max(rows.values()))}
+
+    def too_large(n: int) -> bool:
+        try:
+            return longest(at(n), few, seed, count) > tokens
+        except SizeError:
+            # too small for the sampler, or too large for the task
+            return n > own
+
+    beyond = first_size(too_large, least, limit=_LARGEST, near=own)
+    n = _LARGEST if beyond is None else beyond - 1
+    while n >= least:
+        taken = longest(at(n), rows, seed, count)
+        if taken <= tokens:
+            return at(n), taken
+        n -= max(1, n * (taken - tokens) // taken)
+    raise SizeError(
+        f"{task.spec}: a question and its answer take more than {tokens:,} tokens at every size;"
+        " allow more (--tokens), or choose other sizes"
+    )
+
+
+def _sizes(task: Task | TextTask) -> tuple[Callable[[int], Task | TextTask], int, int]:
+    """(the task at a size, the size that it has, the least one); a shift stays."""
+    if not isinstance(task, Task):
+        kind = type(task)
+        sizes = task.sizes()
+        return (lambda n: kind.from_sizes(sizes | {kind.grows: n})), sizes[kind.grows], 1
+    family = task.family()
+    shift = getattr(task.asked, "shift", PLAIN)
+
+    def at(n: int) -> Task:
+        member = family.at(n)
+        return member if shift == PLAIN else member.with_sizes({"shift": shift})
+
+    return at, task.sizes()[family.grows], family.smallest
