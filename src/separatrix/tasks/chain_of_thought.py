@@ -11,8 +11,8 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.counts import Count
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words
-from separatrix.tasks.base.layout import Facts, Layout
-from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
+from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
 from separatrix.tasks.seqcomp import Functions
 
 WORDS = Words.read("""
@@ -48,8 +48,12 @@ Law = tuple[tuple[range, Fraction], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thought(Task):
+class Thought(Around):
     """A composition task with its chain written out, as values or as pairs.
+
+    Levels are those of its answer with the chain hidden: a value of the chain is one step from what
+    stands before it, and no test of shortcuts. What is written follows from the rest of the prompt,
+    so that the last answer is right no oftener than where it is due at once.
 
     Raises SpecError for a task without a chain, or without pairs to write, and UnknownNameError
     for an unknown form.
@@ -67,7 +71,6 @@ class Thought(Task):
     stepwise = True
     due = "due after the prompt's last token and after every written token; the loss is taken there"
 
-    task: Task
     form: Form = "values"
 
     def __post_init__(self) -> None:
@@ -93,15 +96,8 @@ class Thought(Task):
     def from_sizes(cls, sizes: dict[str, Any]) -> Self:
         raise SpecError(f"a chain of thought is written as {cls.usage}, not as a task of its own")
 
-    @property
-    def spec(self) -> str:
-        return f"{self.task.spec},thought={self.form}"
-
-    def with_sizes(self, sizes: dict[str, Any]) -> Task:
-        return Thought(task=self.task.with_sizes(sizes), form=self.form)
-
-    def sizes(self) -> dict[str, Any]:
-        return self.task.sizes() | {"thought": self.form}
+    def _own(self) -> dict[str, Any]:
+        return {"thought": self.form}
 
     @property
     def written(self) -> int:
@@ -174,13 +170,6 @@ class Thought(Task):
             )
         yield task.law(task.L)
 
-    def level(self, probe: str) -> Fraction:
-        """That of the task, for its answer with the chain hidden: a value of the chain is one step
-        from what stands before it, and no test of shortcuts. (`chance` is that of all places where
-        an answer is due.)
-        """
-        return self.task.level(probe)
-
     @property
     def asked(self) -> Task:
         return self.task
@@ -192,9 +181,9 @@ class Thought(Task):
 
     @property
     def definition(self) -> str:
-        """That of the task, then that of its chain, and what the ids of pairs are."""
-        parts = [self.task.definition, self.words.definition]
-        return "\n\n".join(parts if self.form == "values" else [*parts, self._pairs_told])
+        """And what the ids of pairs are."""
+        told = super().definition
+        return told if self.form == "values" else f"{told}\n\n{self._pairs_told}"
 
     @property
     def _pairs_told(self) -> str:
@@ -208,31 +197,12 @@ class Thought(Task):
         )
 
     @property
-    def how_drawn(self) -> str:
-        return f"{self.task.how_drawn}\n\n{self.words.drawn}"
-
-    @property
     def cited(self) -> str:
         return f"{self.task.cited}; {self.source}"
 
     def prompts(self) -> Count:
         """What is written follows from the prompt."""
         return self.task.prompts()
-
-    def facts(self) -> Facts | None:
-        """Those of the task: the last answer is right no oftener than where it is due at once,
-        since what is written before it follows from the rest of the prompt.
-        """
-        return self.task.facts()
-
-    def family(self) -> Family[Task]:
-        inner = self.task.family()
-        return Family(
-            inner.described,
-            lambda n: Thought(task=inner.at(n), form=self.form),
-            inner.smallest,
-            inner.grows,
-        )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         return self._instance(self.task.draw(batch, rng).tokens)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Self
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.counts import Count, Power
+from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import Ints, np
 from separatrix.tasks.base.described import PLAIN as PLAIN
 from separatrix.tasks.base.described import Described, require
@@ -406,6 +407,67 @@ def _block(task: Task, rows: int, seed: int) -> Batch:
 
 _kept = lru_cache(maxsize=4)(_block)
 """For whoever asks for a few rows at a time, the blocks that the last ones came from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around(Task):
+    """A task that asks more of the prompts of another: what it says of one answer is what `task`
+    says, unless it knows better.
+    """
+
+    task: Task
+
+    @property
+    def chance(self) -> Fraction:
+        return self.task.chance
+
+    def level(self, probe: str) -> Fraction:
+        return self.task.level(probe)
+
+    def facts(self) -> Facts | None:
+        return self.task.facts()
+
+    @abstractmethod
+    def _own(self) -> dict[str, Any]:
+        """The sizes that are not those of `task`."""
+
+    @property
+    def spec(self) -> str:
+        own = ",".join(f"{name}={value}" for name, value in self._own().items() if value)
+        return f"{self.task.spec},{own}"
+
+    def sizes(self) -> dict[str, Any]:
+        return self.task.sizes() | self._own()
+
+    def with_sizes(self, sizes: dict[str, Any]) -> Task:
+        return replace(self, task=self.task.with_sizes(sizes))
+
+    def family(self) -> Family[Self]:
+        """Around the family of `task`, where what is asked can be."""
+        inner = self.task.family()
+
+        def at(n: int) -> Self:
+            return replace(self, task=inner.at(n))
+
+        def enough(n: int) -> bool:
+            try:
+                at(n)
+            except SizeError:
+                return False
+            return True
+
+        own = max(inner.smallest, self.task.sizes()[inner.grows])
+        smallest = first_size(enough, inner.smallest, limit=own) or own
+        return Family(inner.described, at, smallest, inner.grows, inner.keeps_prefixes)
+
+    @property
+    def definition(self) -> str:
+        """That of the task, then its own."""
+        return f"{self.task.definition}\n\n{self.words.definition}"
+
+    @property
+    def how_drawn(self) -> str:
+        return f"{self.task.how_drawn}\n\n{self.words.drawn}"
 
 
 class Composition(ABC):

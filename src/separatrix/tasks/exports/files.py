@@ -1,5 +1,5 @@
 """The files of an export: JSON lines, one object a line and one file per split; or a Hugging Face
-dataset, one parquet file per split with the features in the schema, and a card (needs pyarrow).
+dataset, one parquet file per split, and a card (needs pyarrow).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.exports.card import card, dumped
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.source import Column, Rows
+from separatrix.tasks.exports.source import Rows
 
 _ENCODE: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -60,15 +60,12 @@ def write_dataset(job: Job, folder: Path) -> None:
 
     schema = _schema(job)
     (folder / "data").mkdir()
-    sizes = {}
     for split, batches in job.drawn():
         with pq.ParquetWriter(folder / _file(split), schema, compression="zstd") as file:
             for rows in batches:
-                table = _table(rows, schema)
-                sizes[split] = sizes.get(split, 0) + table.nbytes
-                file.write_table(table)
+                file.write_table(_table(rows, schema))
     (folder / "README.md").write_text(
-        f"---\n{dumped(_front(job, folder, sizes))}---\n\n{card(job, 'hf', loading=_loading(job))}",
+        f"---\n{dumped(_front(job))}---\n\n{card(job, 'hf', loading=_loading(job))}",
         encoding="utf-8",
     )
 
@@ -90,27 +87,13 @@ def _file(split: str) -> str:
     return f"data/{split}-00000-of-00001.parquet"
 
 
-def _integer(job: Job) -> str:
-    return "int64" if job.source.largest >= 1 << 31 else "int32"
-
-
 def _schema(job: Job) -> pa.Schema:
     import pyarrow as pa
 
-    integer = pa.type_for_alias(_integer(job))
+    integer = pa.int64() if job.source.largest >= 1 << 31 else pa.int32()
     text = pa.string()
     types = {"int": integer, "ints": pa.list_(integer), "text": text, "texts": pa.list_(text)}
-    features = {column.name: _feature(column, _integer(job)) for column in job.source.columns}
-    info = json.dumps({"info": {"features": features}})
-    return pa.schema(
-        [(column.name, types[column.kind]) for column in job.source.columns],
-        metadata={"huggingface": info},
-    )
-
-
-def _feature(column: Column, integer: str) -> dict[str, Any]:
-    value = {"dtype": "string" if column.kind.startswith("text") else integer, "_type": "Value"}
-    return {"feature": value, "_type": "Sequence"} if column.kind.endswith("s") else value
+    return pa.schema([(column.name, types[column.kind]) for column in job.source.columns])
 
 
 def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
@@ -130,35 +113,20 @@ def _table(rows: Rows, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _front(job: Job, folder: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    integer = _integer(job)
-    rows = job.rows
-    features = []
-    for column in job.source.columns:
-        dtype = "string" if column.kind.startswith("text") else integer
-        features.append(
-            {"name": column.name, "sequence" if column.kind.endswith("s") else "dtype": dtype}
-        )
-    files = sum((folder / _file(split)).stat().st_size for split in job.splits)
+def _front(job: Job) -> dict[str, Any]:
+    """What stands above the card. Features and sizes are read from the files themselves."""
     return {
         "pretty_name": job.source.task.spec,
         "license": "apache-2.0",
         "task_categories": ["text-generation"],
         "tags": ["separatrix", "synthetic"],
-        "size_categories": [next((name for bound, name in _SIZES if rows < bound), "10M<n<100M")],
+        "size_categories": [
+            next((name for bound, name in _SIZES if job.rows < bound), "10M<n<100M")
+        ],
         "configs": [
             {
                 "config_name": "default",
                 "data_files": [{"split": split, "path": _file(split)} for split in job.splits],
             }
         ],
-        "dataset_info": {
-            "features": features,
-            "splits": [
-                {"name": split, "num_bytes": sizes[split], "num_examples": count}
-                for split, count in job.splits.items()
-            ],
-            "download_size": files,
-            "dataset_size": sum(sizes.values()),
-        },
     }

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.first_size import first_size
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import shown
-from separatrix.tasks.base.layout import Facts, Layout
-from separatrix.tasks.base.task import NO_ANSWER, Batch, Family, Task, Tokens
+from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
 
 ALL = "all"
 """The `queries` that asks everything the task can be asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions(Task):
+class Questions(Around):
     """A task with several answers per prompt: its questions one after another, `queries` of them,
     or all.
 
-    It says what `task` says of one question unless a subclass knows better: chance and levels are
-    those of a uniform one of its answers. What is due is what stands before it, so that whoever
-    answers all answers `task`. Theorems and constructions about `task` itself are silent about it;
-    those that count prefixes or facts are not.
+    Chance and levels are those of a uniform one of its answers. What is due is what stands before
+    it, so that whoever answers all answers `task`. What was asked before tells nothing of the facts
+    of which every answer asks for a uniform one, so that it does not help either. Theorems and
+    constructions about `task` itself are silent about it; those that count prefixes or facts are
+    not.
     """
 
     own: ClassVar[tuple[str, ...]] = ("queries",)
@@ -34,7 +33,6 @@ class Questions(Task):
     own_usage: ClassVar[str] = "queries=all|k"
     several: ClassVar[bool] = True
 
-    task: Task
     queries: int | str = ALL
 
     def __post_init__(self) -> None:
@@ -82,45 +80,6 @@ class Questions(Task):
     def token_ids(self) -> dict[str, range]:
         return self.task.token_ids
 
-    @property
-    def chance(self) -> Fraction:
-        return self.task.chance
-
-    def level(self, probe: str) -> Fraction:
-        return self.task.level(probe)
-
-    def facts(self) -> Facts | None:
-        """Those of `task`, of which every single answer asks for a uniform one. What was asked
-        before tells nothing of the facts, so that it does not help either.
-        """
-        return self.task.facts()
-
-    def family(self) -> Family[Self]:
-        """The family of `task`, where so many questions can be asked."""
-        inner = self.task.family()
-
-        def at(n: int) -> Self:
-            return replace(self, task=inner.at(n))
-
-        def enough(n: int) -> bool:
-            try:
-                at(n)
-            except SizeError:
-                return False
-            return True
-
-        own = max(inner.smallest, self.task.sizes()[inner.grows])
-        smallest = first_size(enough, inner.smallest, limit=own) or own
-        return Family(inner.described, at, smallest, inner.grows, inner.keeps_prefixes)
-
-    @property
-    def spec(self) -> str:
-        own = ",".join(f"{name}={value}" for name, value in self._own().items() if value)
-        return f"{self.task.spec},{own}"
-
-    def sizes(self) -> dict[str, Any]:
-        return self.task.sizes() | self._own()
-
     def _own(self) -> dict[str, Any]:
         return {"queries": self.queries}
 
@@ -142,15 +101,6 @@ class Questions(Task):
     @property
     def own_title(self) -> str:
         return f"{self.task.own_title}; {self.told}"
-
-    @property
-    def definition(self) -> str:
-        """That of the task, then that of its questions."""
-        return f"{self.task.definition}\n\n{self.words.definition}"
-
-    @property
-    def how_drawn(self) -> str:
-        return f"{self.task.how_drawn}\n\n{self.words.drawn}"
 
     @property
     def cited(self) -> str:
