@@ -20,7 +20,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "cards": (5_033, 3_600),
     "mixers": (9_462, 7_200),
     "models": (2_930, 2_000),
-    "constructions": (4_917, 4_000),
+    "constructions": (4_861, 4_000),
     "proofs": (9_783, 6_200),
     "checks": (3_326, 2_600),
     "training": (7_257, 3_800),

@@ -12,7 +12,6 @@ from typing import Any
 from separatrix.constructions import (
     automaton,
     brackets,
-    carried,
     cgram,
     counting,
     encoder,
@@ -24,7 +23,6 @@ from separatrix.constructions import (
     qsa,
     retrieval,
     seqcomp,
-    swaps,
     thought,
     tracked,
 )
@@ -43,7 +41,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         retrieval.sparse_retrieval,
         retrieval.indexed_retrieval,
         seqcomp.seqcomp,
-        carried.carried,
+        seqcomp.carried,
         match2.match2,
         flags.match2_bits,
         flags.pairs,
@@ -51,7 +49,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         neighbour.neighbour,
         brackets.brackets,
         *tracked.RECIPES,
-        swaps.swaps,
+        tracked.swaps,
         automaton.automaton,
         thought.thought,
         retrieval.index,

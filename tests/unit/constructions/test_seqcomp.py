@@ -10,7 +10,7 @@ from support.construction_tools import every, wrong
 from support.each import each
 
 from separatrix.constructions import construct
-from separatrix.constructions.carried import carried
+from separatrix.constructions.seqcomp import carried
 from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
