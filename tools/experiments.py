@@ -19,13 +19,12 @@ from separatrix.core.document.markdown import table as markdown_table
 from separatrix.core.errors import SeparatrixError, SpecError
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.outcome import Outcome
-from separatrix.findings import EXPERIMENTS
+from separatrix.findings import ASKED, EXPERIMENTS
 from separatrix.findings import experiment as named
 from separatrix.findings.base import Experiment
 from separatrix.findings.own import STUDY
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_pictures
-from separatrix.findings.recorded import ASKED
 from separatrix.findings.results import Results, checked_lines, of_lines, of_table
 from separatrix.findings.running import UNKNOWN, commit, run, runs_of, tabled_row
 from separatrix.training.run import Run

@@ -11,10 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from separatrix.cards.measured.table import RESULTS, names, read
-from separatrix.findings import EXPERIMENTS, PAGES
+from separatrix.findings import ASKED, EXPERIMENTS, PAGES
 from separatrix.findings.base import LEAST_SEEDS, recorded_run
 from separatrix.findings.page import contrasts, text
-from separatrix.findings.recorded import ASKED
 from separatrix.findings.results import of_table
 from separatrix.findings.running import runs_of
 

@@ -6,9 +6,37 @@ from pathlib import Path
 
 from separatrix.core.errors import UnknownNameError
 from separatrix.findings.base import Experiment, read_page
-from separatrix.findings.recorded import ASKED, TITLE
 
 PAGES = Path(__file__).parent / "pages"
+TITLE = "Recorded in November 2026, not trained to the end"
+ASKED: dict[str, str] = {
+    "capacity": "How many bits of a prompt's facts does a trained state hold for each number?",
+    "depth": "Does accuracy drop when there are more functions to compose than full layers, and do"
+    " recurrent layers beside them help?",
+    "ratio": "At equal depth, how many recurrent layers may stand for each full one before recall"
+    " or composition suffers?",
+    "zoology": "Which mechanisms need a width that grows with the prompt to recall many pairs?",
+    "length": "How far beyond the lengths that training shows do recurrences and full attention"
+    " solve state tracking, recall and copying?",
+    "placement": "With as many full layers and parameters: does it matter whether they stand"
+    " first, in the middle, last or spread? (Only recurrent layers had convolutions.)",
+    "cot": "Does writing the steps down make up for layers, and does a hybrid need fewer of them?",
+    "recurrence-ablation": "If a recurrent layer is replaced by attention to no more tokens than"
+    " take as many bits as its state, what is lost?",
+    "shift": "Does a stack that was trained on prompts of one distribution answer those of"
+    " another?",
+    "state-tracking": "Which layers learn to follow a state that every token may change, and do"
+    " they follow it in longer prompts?",
+    "sparse-capacity": "How accurately does one (B, k)-sparse layer answer 2-Sum, against the size"
+    " of its blocks, the bits of a block's message and the blocks it opens?",
+    "multi-layer-sparse": "Does a second (B, k)-sparse layer answer 2-Sum where one does not?",
+    "head-wise": "At equal cache and parameters, do heads of both kinds in every layer learn more"
+    " than layers of one kind each?",
+}
+"""Name -> question of the experiments of November 2026, which were not trained to the end. Their
+runs are those that `cards/measured/results/NAME.json` names; nothing follows from them until they
+are trained anew.
+"""
 EXPERIMENTS: dict[str, Experiment] = {
     **{path.stem: read_page(path) for path in sorted(PAGES.glob("*.md"))},
     **{

@@ -109,7 +109,13 @@ def tabled(
             rows.append(tabled_row(cell.labels, pairs))
     made = provenance(
         f"separatrix train {experiment.name}",
-        versions={row.version for row in stored.values() if row.version},
+        # a store may hold other trials, which other code has trained
+        versions={
+            row.version
+            for cell in cells
+            for run in cell.runs
+            if (row := stored.get(run.key)) is not None and row.version
+        },
         seconds=sum(trial.seconds for row in rows for trial in row.every),
         cores=cores,
         device=device,

@@ -5,7 +5,7 @@ heads and states are smaller.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import lcm
 
 from separatrix.core.errors import SizeError, SpecError
@@ -73,7 +73,7 @@ def left_out(own: Architecture) -> list[str]:
             for part in layer
             for field in fields(part)
             if getattr(part, field.name) != field.default
-            and field.name not in _SCALED.union(part.another_recurrence)
+            and field.name not in _SCALED.union(part.another_recurrence, own_sizes(part) or ())
             and (
                 field.name != "positions"
                 or part.sizes().get("positions") != "none"
@@ -89,12 +89,25 @@ def unplaced(own: Architecture) -> bool:
     return own.positions == "none" and not rotated
 
 
+def own_sizes(part: Mechanism) -> dict[str, int] | None:
+    """Sizes in a trial beside the width that the class of an own mixer gives, as `small`; None
+    where it gives none. Raises SpecError for what are no sizes of it.
+    """
+    small = getattr(getattr(part, "maker", None), "small", None)
+    if small is None or (isinstance(small, dict) and {*small} <= {*part.sizes()}):
+        return small
+    sizes = ", ".join(part.sizes())
+    raise SpecError(f"small = {small!r} of {part.name} gives no sizes of it in a trial: {sizes}")
+
+
 def _small(part: Mechanism) -> Mechanism:
     """A mechanism at the sizes of its rule, with what makes another recurrence of it."""
+    if (small := own_sizes(part)) is not None:
+        return replace(part, **{"width": WIDTH, **small})
     if part.name not in SIZES:
-        raise SpecError(
-            f"{part.name} has no rule by which it is scaled; those that have: {', '.join(SIZES)}"
-        )
+        own = "give its class the sizes of a trial, small = {'size': 4}, or {} where it has none"
+        how = own if part.origin else f"those that have: {', '.join(SIZES)}"
+        raise SpecError(f"{part.name} has no rule by which it is scaled; {how}")
     kept = {name: getattr(part, name) for name in part.another_recurrence}
     options = [f"{name}={str(value).lower()}" for name, value in kept.items()]
     if conv := getattr(part, "conv", 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,18 @@ def test_a_row_for_each_cell_with_all_its_rates(trained: tuple[dict[str, Stored]
     stack = Architecture.parse(first.run["architecture"])
     assert first.cache_bits == stack.cache_bits(4)
     assert first.flops_per_token > 0
+
+
+def test_rows_of_other_settings_are_no_part_of_a_table(
+    small: Experiment, trained: tuple[dict[str, Stored], Table]
+) -> None:
+    """Of a store that other trials share: neither their rows nor the code that trained them."""
+    rows, found = trained
+    cells = small.cells()
+    other = replace(runs_of(cells)[0], steps=5)
+    foreign = replace(stored(other, outcome(other, right=1)), version="0.0.1+other")
+    every = {other.key: foreign, **rows}
+    assert tabled(small, cells, every, cores=2, device="cpu") == found
 
 
 def test_a_recorded_run_is_the_run_that_was_trained(

@@ -161,6 +161,22 @@ def test_what_the_rows_do_not_show_is_said() -> None:
     assert told[1].endswith("2 %: gdn 100, full 12,345.")
 
 
+def test_a_store_of_other_settings_gives_no_row(tmp_path: Path) -> None:
+    """Another trial of the same layouts and seeds stands there: fewer steps, and so worse."""
+
+    def train(steps: int, store: str) -> list[object]:
+        found = trial(task="eva:n=2,V=2", seeds=2, steps=steps)
+        _, table = found.train(store=tmp_path / store, engine=InPlace(work, 1), show=False)
+        assert {row.run["steps"] for row in table.rows} == {steps}
+        every = [one for row in table.rows for one in row.every]
+        return [replace(one, seconds=0.0) for one in every]
+
+    shorter = train(4, "shared.sqlite")
+    alone = train(20, "alone.sqlite")
+    assert train(20, "shared.sqlite") == alone != shorter
+    assert train(4, "shared.sqlite") == shorter
+
+
 def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
     found = trial(task="eva:n=2,V=2", seeds=2, steps=20)
 

@@ -13,7 +13,7 @@ from support.tools import loaded
 
 from separatrix.cards.measured.table import read
 from separatrix.core.errors import SpecError
-from separatrix.findings.recorded import ASKED
+from separatrix.findings import ASKED
 
 SCRIPT = ROOT / "tools" / "experiments.py"
 PAGE = ROOT / "docs" / "experiments.md"

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from separatrix.cli.main import run
-from separatrix.findings.scaling import SIZES
 from separatrix.mixers import MIXERS
 from separatrix.stacks.mechanisms import MECHANISMS
 
@@ -78,14 +77,33 @@ def test_no_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "store.sqlite" in capsys.readouterr().err
 
 
+def with_small(folder: Path, small: str) -> str:
+    """A file with the example's mixer, whose class says its sizes in a trial."""
+    head = "class MyMixer(nn.Module):\n"
+    path = folder / "my_mixer_small.py"
+    path.write_text(Path(MINE).read_text().replace(head, f"{head}    small = {small}\n"))
+    return str(path)
+
+
 def test_a_mechanism_of_ones_own_says_its_rule(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(SIZES, "my_mixer", "width=32,averages=2")
-    words = ["my_mixer", *WORDS[2:], "--import", MINE, "--store", str(tmp_path / "s.sqlite")]
+    file, store = with_small(tmp_path, '{"averages": 1}'), str(tmp_path / "s.sqlite")
+    words = ["my_mixer(averages=3)*2 + full", *WORDS[2:], "--import", file, "--store", store]
     assert run(["trial", *words, "--dry-run", "--json"]) == 0
     rules = " ".join(json.loads(capsys.readouterr().out)["rules"])
-    assert "my_mixer: 1 layers as 1: my_mixer @ " in rules
+    assert "3 layers as 3: my_mixer*2 + full @ averages=1, " in rules
+    assert "width=32" in rules
+    assert "without averages" not in rules
+
+
+@pytest.mark.parametrize("small", ["3", '{"state": 4}', '["averages"]'])
+def test_a_rule_that_is_none(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = with_small(tmp_path, small)
+    assert run(["trial", "my_mixer", *WORDS[2:], "--import", file, "--dry-run"]) == 2
+    assert "of my_mixer gives no sizes" in capsys.readouterr().err
 
 
 @pytest.mark.slow
