@@ -24,8 +24,8 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_783, 6_200),
     "checks": (3_326, 2_600),
     "training": (7_257, 3_800),
-    "findings": (2_139, 1_800),
-    "cli": (9_309, 4_000),
+    "findings": (2_151, 1_800),
+    "cli": (9_218, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

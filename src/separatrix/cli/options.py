@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from separatrix.cli.complete import completing
 from separatrix.cli.groups import COMMANDS, TABLE
-from separatrix.cli.printing import Answer, Told, print_json, show
+from separatrix.cli.printing import Answer, Told, show
 from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import SpecError, Stopped
 
@@ -95,7 +95,7 @@ def _import_all(modules: list[str] | None) -> list[str] | None:
     return modules
 
 
-def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
+def command(body: Callable[[Asked], Answer]) -> Callable[..., None]:
     """Makes a body a command of typer that takes what the table says under its name, and prints its
     answer; an answer that is a failure ends with its code.
     """
@@ -111,12 +111,12 @@ def command(body: Callable[[Asked], Answer | None]) -> Callable[..., None]:
     def run(ctx: typer.Context | None = None, **values: Any) -> None:
         asked = Asked(ctx=ctx, **(defaults | values))
         answer = body(asked)
-        if answer is None:
-            return
         if asked.as_json:
-            print_json(answer.to_json())
+            typer.echo(answer.json())
         else:
             show(answer.document())
+        if answer.after is not None:
+            answer.after()
         if answer.code:
             raise typer.Exit(answer.code)
 

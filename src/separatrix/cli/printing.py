@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from separatrix.core.document import Document, Line, Table
+from separatrix.core.document import Document, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,8 @@ class Answer(ABC):
     """What a command found: data for machines, a document for people, and the code to exit with."""
 
     code: int = 0
+    after: Callable[[], object] | None = None
+    """What is done once it is printed."""
 
     @abstractmethod
     def to_json(self) -> Any:
@@ -27,6 +29,10 @@ class Answer(ABC):
     def document(self) -> Document:
         """What the command prints."""
 
+    def json(self) -> str:
+        """The data as text."""
+        return json.dumps(self.to_json(), indent=2, allow_nan=False)
+
 
 @dataclass(frozen=True)
 class Told(Answer):
@@ -35,6 +41,7 @@ class Told(Answer):
     data: Any
     shown: Document
     code: int = 0
+    after: Callable[[], object] | None = None
 
     def to_json(self) -> Any:
         return self.data
@@ -55,12 +62,16 @@ def width() -> int:
 
 
 def show(document: Document) -> None:
-    """Prints a document, its statuses coloured."""
+    """Prints a document, on a terminal with its statuses coloured."""
+    import typer
     from rich.text import Text
 
     from separatrix.cli.report.statuses import COLOURS
 
     target = console()
+    if not target.is_terminal:
+        typer.echo(document.text(target.width))
+        return
     lines = [
         Text.assemble((line.text[: line.bold], "bold"), line.text[line.bold :])
         for line in document.lines(target.width)
@@ -71,17 +82,6 @@ def show(document: Document) -> None:
     target.print(Text("\n").join(lines), soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
-    import typer
-
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))
-
-
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Rows with the same keys, which are the headings."""
     return Table([[str(value) for value in row.values()] for row in rows], list(rows[0]))
-
-
-def print_text(text: str) -> None:
-    """Lines of text, those that are too long for the terminal wrapped."""
-    show(Document(Line(text)))

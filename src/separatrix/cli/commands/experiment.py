@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from separatrix.cli.options import Asked, Where, planned, stopped
-from separatrix.cli.printing import Told, print_text, rows_table
-from separatrix.cli.printing import show as print_document
+from separatrix.cli.printing import Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Part
-from separatrix.core.errors import CheckFailed, SpecError, UnknownNameError
+from separatrix.core.errors import CheckFailed, SeparatrixError, SpecError, UnknownNameError
 from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import bar
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from separatrix.findings.results import Results
 
 
-def show(name: str, asked: Asked) -> Told | None:
+def show(name: str, asked: Asked) -> Told:
     """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
     contrasted; fails where a claim of its page does not hold.
     """
@@ -28,29 +28,33 @@ def show(name: str, asked: Asked) -> Told | None:
     from separatrix.findings.results import of_lines
 
     wanted = experiment(name)
-    rows, out, as_json = asked.rows, asked.out, asked.as_json
+    rows, out = asked.rows, asked.out
     if sum((rows is not None, asked.check, out is not None)) > 1:
         raise SpecError("--rows, --check and --out ask for different things; give one")
     if asked.seed is not None and not asked.check:
         raise SpecError("--seed says which run --check draws; give both, or neither")
     if rows is None:
         table = _recorded(wanted)
-        return _check(wanted, table, asked) if asked.check else _told(wanted, table, out, as_json)
-    from separatrix.findings.page import cells_data
+        return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
+    from separatrix.findings.page import cells_data, text
 
     results = of_lines(rows)
-    if as_json:
-        data = {"experiment": wanted.name, "cells": cells_data(results)}
-        return Told(data, Document())
+    more = [f"From {rows}, every line checked by its hash."]
+    checked = True
     try:
-        _print(wanted, results, [f"From {rows}, every line checked by its hash."])
+        text(wanted, results, {})
     except UnknownNameError as error:
         # rows of a plan that is still trained: what they bear is said, and what not
-        print_text(f"The page's sentences are not checked on these rows: {error}")
-    return None
+        more.append(f"The page's sentences are not checked on these rows: {error}")
+        checked = False
+    except SeparatrixError:
+        # told behind the rows
+        pass
+    data = {"experiment": wanted.name, "cells": cells_data(results)}
+    return _shown(wanted, results, more, data, checked=checked)
 
 
-def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told | None:
+def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told:
     """Trains what an experiment asks for and the store does not have, and shows every seed."""
     from separatrix.findings import experiment
     from separatrix.findings.running import plan, run
@@ -67,7 +71,7 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
         table = run(wanted, show=not as_json, **where.engine_options())
     except KeyboardInterrupt:
         raise stopped(where.store) from None
-    return _told(wanted, table, out, as_json)
+    return _told(wanted, table, out)
 
 
 def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
@@ -94,30 +98,28 @@ def _recorded(wanted: Experiment) -> Table:
     return table
 
 
-def _told(wanted: Experiment, table: Table, out: Path | None, as_json: bool) -> Told | None:
+def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:
     from separatrix.findings.page import data, made
     from separatrix.findings.picture import write_out
     from separatrix.findings.results import of_table
 
     results = of_table(table)
+    more = [made(table)]
     if out is not None:
         write_out(wanted, table, results, out)
-    if as_json:
-        return Told(data(wanted, table, results), Document())
-    if out is not None:
-        print_text(f"written to {out}")
-    _print(wanted, results, [made(table)])
-    return None
+        more.append(f"written to {out}")
+    return _shown(wanted, results, more, data(wanted, table, results))
 
 
-def _print(wanted: Experiment, results: Results, more: list[str]) -> None:
+def _shown(
+    wanted: Experiment, results: Results, more: list[str], data: Any, *, checked: bool = True
+) -> Told:
     """Every cell and what was contrasted; then the claims, which fail the command."""
     from separatrix.findings.page import text
 
-    head = Line(f"{wanted.title}. {wanted.question}")
-    print_document(Document(head, *seeds(wanted, results, more)))
+    shown = Document(Line(f"{wanted.title}. {wanted.question}"), *seeds(wanted, results, more))
     # last, so that a claim which these rows do not bear hides nothing
-    text(wanted, results, {})
+    return Told(data, shown, after=partial(text, wanted, results, {}) if checked else None)
 
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:

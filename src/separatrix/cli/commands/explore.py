@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from separatrix.cli.options import Asked, command, named, stack, tokens
-from separatrix.cli.printing import print_json
+from separatrix.cli.printing import Told
+from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError
 
 
 @command
-def explore(asked: Asked) -> None:
+def explore(asked: Asked) -> Told:
     """A page in the browser: a stack put together by hand, and what follows from it at once.
     Nothing leaves this machine; Ctrl-C ends it.
     """
@@ -39,17 +38,18 @@ def explore(asked: Asked) -> None:
     state = {"s": model, "n": length}
     link = urlencode({name: value for name, value in state.items() if value is not None})
     address = f"http://{HOME}:{server.server_port}/{'#' if link else ''}{link}"
-    if asked.as_json:
-        print_json({"page": address})
-    else:
-        typer.echo(f"page      {address}\nCtrl-C    ends it")
-    sys.stdout.flush()
-    if sys.stdout.isatty():
-        # a window for a person who looks on, not for a script
-        webbrowser.open(address)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.end()
+
+    def serve() -> None:
+        sys.stdout.flush()
+        if sys.stdout.isatty():
+            # a window for a person who looks on, not for a script
+            webbrowser.open(address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.server_close()
+
+    rows = [("page", address), ("Ctrl-C", "ends it")]
+    return Told({"page": address}, Document(Table(rows)), after=serve)

@@ -28,7 +28,7 @@ PRECISION = ("sizes", "formats", "bits", "most", "tokens", "seed", "out")
 
 
 @command
-def list_(asked: Asked) -> Answer | None:
+def list_(asked: Asked) -> Answer:
     """What there is; one of them explained. Examples: list mechanisms gdn; list theorems III; list
     constructions match2 --bits 14:32 --out map/; list experiments study --rows rows.jsonl
     """

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from separatrix.cli.options import Asked, command, only
-from separatrix.cli.printing import Told, width
+from separatrix.cli.printing import Answer, Told, width
+from separatrix.core.document import Document, Heading, Line, Part, Plot
 from separatrix.core.document.cells import NONE, accuracy, duration
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
 
@@ -41,7 +40,7 @@ WORDS = {
 
 
 @command
-def runs(asked: Asked) -> Told | None:
+def runs(asked: Asked) -> Answer:
     """The training runs of a store: listed; one of them shown, with its curve and what is proved
     beside it; written to a file; or summed up, the best learning rate of each cell and every seed.
     Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
@@ -58,14 +57,12 @@ def runs(asked: Asked) -> Told | None:
         return _show(others[0], asked.store)
     if action == "summary":
         return summed(_summary(asked.store, asked.sweep))
-    files = [Path(one) for one in others]
     if action == "list":
-        _list(asked)
-    elif action == "export":
-        _export(files, asked.store, asked.sweep, asked.status)
-    else:
-        _upgrade(*files)
-    return None
+        return _list(asked)
+    files = [Path(one) for one in others]
+    if action == "upgrade":
+        return _upgrade(*files)
+    return _export(files, asked.store, asked.sweep, asked.status)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -83,32 +80,26 @@ def opened(path: Path, sweep: str | None = None) -> Store:
     return store
 
 
-def _list(asked: Asked) -> None:
+class Rows(Told):
+    """Data that are objects of JSON already, a line each: of 100,000 runs it is quick, too."""
+
+    def json(self) -> str:
+        return "[\n" + ",\n".join(self.data) + "\n]" if self.data else "[]"
+
+
+def _list(asked: Asked) -> Told:
     """In the order in which they came."""
     sweep, status, sort, limit = asked.sweep, asked.status, asked.sort, asked.limit
     with opened(asked.store, sweep) as kept:
         if asked.as_json:
-            rows = kept.objects(sweep, status, sort=sort, limit=limit or 0)
-            # a line each: of 100,000 runs it is quick, too
-            typer.echo("[\n" + ",\n".join(rows) + "\n]" if rows else "[]")
-            return
+            return Rows(kept.objects(sweep, status, sort=sort, limit=limit or 0), Document())
         most = FIRST if limit is None else limit
         listed = kept.listed(sweep, status, sort=sort, limit=most)
         counts = kept.counts(sweep)
-        wanted = counts.get(status, 0) if status else sum(counts.values())
-        if listed:
-            print_lines([*listing(listed, width()), ""])
-        more = f"; {len(listed):,} shown, --limit 0 shows all" if len(listed) < wanted else ""
-        typer.echo(f"{counted(counts)}{more}")
-
-
-def print_lines(lines: list[str]) -> None:
-    """Lines that fit the terminal already; of a stranger's texts, what does not print is
-    escaped.
-    """
-    from separatrix.core.errors import printable
-
-    typer.echo("\n".join(map(printable, lines)))
+    wanted = counts.get(status, 0) if status else sum(counts.values())
+    rows: list[Part] = [Plot("runs", listing(listed, width())), Heading()] if listed else []
+    more = f"; {len(listed):,} shown, --limit 0 shows all" if len(listed) < wanted else ""
+    return Told([], Document(*rows, Line(f"{counted(counts)}{more}")))
 
 
 def _show(key: str, store: Path) -> Told:
@@ -121,12 +112,11 @@ def _show(key: str, store: Path) -> Told:
     return Told(plain(row, metrics, earlier), description(row, metrics, earlier, width()))
 
 
-def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
+def _export(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
     """All runs as one table, with typed columns; parquet needs the extra "export"."""
     out, *others = files
     if out.suffix == PAGE:
-        _write_page(files, store, sweep, status)
-        return
+        return _write_page(files, store, sweep, status)
     metrics = others[0] if others else None
     from separatrix.training.sweeps.exporting import check_outputs, write_metrics, write_runs
 
@@ -137,21 +127,26 @@ def _export(files: list[Path], store: Path, sweep: str | None, status: str | Non
             raise SpecError(f"{store} has no such runs; `separatrix runs list` shows what there is")
         told = [] if metrics is None else kept.all_metrics(sweep, status)
     write_runs(out, rows)
-    typer.echo(f"{len(rows):,} runs written to {out}")
+    written = [f"{len(rows):,} runs written to {out}"]
     if metrics is not None:
         write_metrics(metrics, told)
-        typer.echo(f"{len(told):,} metrics written to {metrics}")
+        written.append(f"{len(told):,} metrics written to {metrics}")
+    return _written(files, *written)
 
 
-def _upgrade(old: Path, new: Path) -> None:
+def _written(files: list[Path], *lines: str) -> Told:
+    return Told({"files": list(map(str, files))}, Document(*map(Line, lines)))
+
+
+def _upgrade(old: Path, new: Path) -> Told:
     from separatrix.training.sweeps.upgrading import upgrade
 
     count, damaged = upgrade(old, new)
     left = f"; left out, for they are damaged: {', '.join(damaged)}" if damaged else ""
-    typer.echo(f"{count:,} runs written to {new}, and {old} is as it was{left}")
+    return _written([new], f"{count:,} runs written to {new}, and {old} is as it was{left}")
 
 
-def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> None:
+def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
     from separatrix.cli.report.sweeps import markdown
     from separatrix.core.evidence.folder import write_atomic
 
@@ -161,7 +156,7 @@ def _write_page(files: list[Path], store: Path, sweep: str | None, status: str |
     if out.exists():
         raise OutputError(f"{out}: the file exists; remove it or choose another name")
     write_atomic(out, markdown(_summary(store, sweep)))
-    typer.echo(f"the summary written to {out}")
+    return _written(files, f"the summary written to {out}")
 
 
 def _summary(store: Path, sweep: str | None) -> Summary:

@@ -444,7 +444,7 @@ def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> lis
             "tokens": f"{one.length:,}",
             "accuracy": accuracy(told.right, told.due),
             "right": f"{told.right:,} of {told.due:,}",
-            "95 % interval": interval(told.right, told.due, tested),
+            "95 % over prompts": interval(told.right, told.due, tested),
             **({"whole prompts": accuracy(told.correct, tested)} if several else {}),
             "chance": guessed(one.chance),
         }

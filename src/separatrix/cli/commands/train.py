@@ -41,7 +41,7 @@ GRIDS = (".yaml", ".yml")
 
 
 @command
-def train(asked: Asked) -> Told | None:
+def train(asked: Asked) -> Told:
     """One trained model and its accuracy on fresh prompts, in a folder that verify, refute and task
     evaluate take; every run of a grid, or of an experiment, that the store does not have yet.
     Interrupted, the same command goes on. Examples: train 'full*2 @ heads=1, head_dim=16'

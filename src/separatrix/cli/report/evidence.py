@@ -99,7 +99,7 @@ def certificate_parts(record: Certificate) -> list[Part]:
 
 def measurement_parts(records: Sequence[Measurement]) -> list[Part]:
     """Every stack and size in a row, each seed with its interval."""
-    columns = ("stack", "n", "solved it", "each seed, 95 % interval", "chance", "budget")
+    columns = ("stack", "n", "solved it", "each seed, 95 % over its prompts", "chance", "budget")
     rows: list[Cells] = []
     for m in records:
         rows.append(

@@ -49,8 +49,8 @@ _CHECK = (
     ),
     (
         "● measured",
-        "trained accuracy on fresh inputs: every seed with its 95 % Wilson interval; a"
-        " low accuracy proves nothing by itself",
+        "trained accuracy on fresh inputs: every seed with its own 95 % interval over its test"
+        " prompts; a low accuracy proves nothing by itself",
     ),
 )
 
@@ -272,9 +272,9 @@ def _charts(cell: Cell) -> Iterator[str]:
     drawn = charts.accuracy_chart({title: cell.own}, bites, intervals=True)
     if drawn is not None:
         said = (
-            "Every seed with its own 95 % Wilson interval, a line through the medians; grey: the"
-            " best constant guess. Dotted: no weights exceed it (Theorem A). Dashed upright: the n"
-            " at which no weights do it."
+            "Every seed with its own 95 % interval over its test prompts, a line through the"
+            " medians; grey: the best constant guess. Dotted: no weights exceed it (Theorem A)."
+            " Dashed upright: the n at which no weights do it."
         )
         yield _figure(drawn, f"<b>Accuracy after training</b> {said}")
 

@@ -37,9 +37,9 @@ def interval(right: int, due: int, prompts: int) -> str:
 
 
 def share(right: int, due: int, prompts: int) -> str:
-    """Right answers of those due in so many prompts, with their interval."""
-    counts = f"{right:,} of {due:,}; 95 % interval {interval(right, due, prompts)}"
-    return f"{accuracy(right, due)} ({counts})"
+    """Right answers of those due in so many prompts of one model, with their interval."""
+    over = f"95 % interval over its test prompts {interval(right, due, prompts)}"
+    return f"{accuracy(right, due)} ({right:,} of {due:,}; {over})"
 
 
 def duration(seconds: float) -> str:

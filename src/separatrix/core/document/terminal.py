@@ -39,7 +39,7 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
             case Table():
                 yield from laid(part, most)
             case Plot():
-                yield from map(Shown, part.drawn or wrap(part.words, most))
+                yield from map(Shown, [*map(printable, part.drawn)] or wrap(part.words, most))
 
 
 def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:
@@ -60,23 +60,25 @@ def laid(table: Table, most: int) -> Iterator[Shown]:
     grid = [*([columns] if columns else []), *(row for row in rows if not isinstance(row, str))]
     if not grid:
         return
-    least = [max(map(_longest_word, column)) for column in zip(*grid, strict=True)]
-    natural = [max(map(_longest_line, column)) for column in zip(*grid, strict=True)]
+    every = [*zip(*grid, strict=True)]
+    least = [max(map(_longest_word, column)) for column in every]
+    natural = [max(len(line) for cell in column for line in cell.split("\n")) for column in every]
     wanted = least
     if table.turns:
         # what can take turns need not be crammed, and what they are about is short
         natural[0] = min(natural[0], max(least[0], LABEL))
         wanted = [max(low, min(high, ROOMY)) for low, high in zip(least, natural, strict=True)]
     room = most - GAP * (len(least) - 1)
-    if sum(wanted) <= room:
-        yield from _side_by_side(table, columns, rows, _widths(natural, wanted, room), most)
-    elif table.turns and len(least) == 2:
-        yield from _side_by_side(table, columns, rows, _widths(natural, least, room), most)
-    elif table.turns:
+    fits = sum(wanted) <= room
+    if table.turns and len(least) > 2 and not fits:
         yield from _in_turns(table, columns, rows, most, wanted)
-    else:
-        for row in rows:
-            yield from map(Shown, [row] if isinstance(row, str) else _paragraph(columns, row, most))
+        return
+    widths = _widths(natural, wanted if fits else least, room)
+    side = [*_side_by_side(table, columns, rows, widths, most)]
+    told = ([row] if isinstance(row, str) else _paragraph(columns, row, most) for row in rows)
+    below = [Shown(line) for lines in told for line in lines]
+    # cells that are crammed take more lines than paragraphs
+    yield from side if table.turns or (fits and len(side) <= len(below)) else below
 
 
 def _in_turns(
@@ -132,10 +134,6 @@ def _longest_word(text: str) -> int:
     )
 
 
-def _longest_line(text: str) -> int:
-    return max(map(len, text.split("\n")))
-
-
 def _lines(cells: Cells, widths: Sequence[int], *, at_the_foot: bool = False) -> list[str]:
     """The lines of a row; cells with fewer lines stand at its top, or `at_the_foot`."""
     wrapped = [_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
@@ -165,6 +163,8 @@ def _paragraph(headings: Cells, row: Cells, most: int) -> list[str]:
     blanks = len(named) - len(named.lstrip())
     lines = wrap(named.strip(), most, indent=" " * blanks, hanging=" " * blanks)
     for heading, text in zip(names[1:], others, strict=True):
+        if not text:
+            continue
         said = f"{heading}: {text}" if heading else text
         lines += wrap(said, most, indent=" " * (blanks + 2), hanging=" " * (blanks + 4))
     return lines

@@ -137,7 +137,7 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for said in (
         "all its steps were done",
         # Wilson, by the formula: centre (0.5 + z^2/4096) / (1 + z^2/2048) = 0.5, half width 0.0216
-        "50.0 % (1,024 of 2,048; 95 % interval 47.8 to 52.2 %), chance 0.8 %",
+        "50.0 % (1,024 of 2,048; 95 % interval over its test prompts 47.8 to 52.2 %), chance 0.8 %",
         "at n=128      25.0 % (512 of 2,048",
         "FAILS (Theorem I)",
         "ceiling       no weights answer more than",
@@ -219,7 +219,7 @@ def test_single_answers_beside_prompts(several: Path, capsys: pytest.CaptureFixt
     out = " ".join(out.split())
     for said in (
         # as wide as 750 of 1,000: by the formula, 0.7490 -+ 0.0268
-        "accuracy 75.0 % (1,500 of 2,000; 95 % interval 72.2 to 77.6 %)",
+        "accuracy 75.0 % (1,500 of 2,000; 95 % interval over its test prompts 72.2 to 77.6 %)",
         "whole prompts 10.0 % (100 of 1,000;",
         "bits 0.875 left for each answer",
         "at input_seq_len=24 50.0 % (1,000 of 2,000;",

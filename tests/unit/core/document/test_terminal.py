@@ -34,6 +34,18 @@ def test_rows_that_cannot_stand_side_by_side_become_paragraphs() -> None:
     assert text(Table([["  abc", link]]), width=20) == ["  abc", f"    {link}"]
 
 
+def test_cells_that_would_be_crammed_become_paragraphs() -> None:
+    """Side by side, nine words of a column that is a word wide are nine lines."""
+    row = ("a" * 20, "", "b " * 8 + "b", "c" * 20)
+    table = Document(Table([row], ("name", "none", "words", "last")))
+    assert table.text(48).splitlines() == [
+        "a" * 20,
+        "  words: b b b b b b b b b",
+        f"  last: {'c' * 20}",
+    ]
+    assert len(table.text(80).splitlines()) == 2
+
+
 def test_columns_that_cannot_stand_side_by_side_take_turns() -> None:
     rows = ["Costs", ["  cache", "1.0 GiB", "2.0 GiB", "3.0 GiB"]]
     assert text(Table(rows, ["at 8", "one", "two", "three"], turns=True), width=30) == [
