@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_783, 6_200),
     "checks": (3_326, 2_600),
     "training": (7_257, 3_800),
-    "findings": (2_151, 1_800),
+    "findings": (2_153, 1_800),
     "cli": (9_218, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

@@ -105,7 +105,9 @@ def _small(part: Mechanism) -> Mechanism:
     if (small := own_sizes(part)) is not None:
         return replace(part, **{"width": WIDTH, **small})
     if part.name not in SIZES:
-        own = "give its class the sizes of a trial, small = {'size': 4}, or {} where it has none"
+        sizes = {name: size for name, size in part.sizes().items() if type(size) is int}
+        sizes.pop("width", None)
+        own = f"give its class the sizes of a trial, such as small = {sizes}"
         how = own if part.origin else f"those that have: {', '.join(SIZES)}"
         raise SpecError(f"{part.name} has no rule by which it is scaled; {how}")
     kept = {name: getattr(part, name) for name in part.another_recurrence}

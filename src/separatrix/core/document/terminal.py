@@ -77,8 +77,9 @@ def laid(table: Table, most: int) -> Iterator[Shown]:
     side = [*_side_by_side(table, columns, rows, widths, most)]
     told = ([row] if isinstance(row, str) else _paragraph(columns, row, most) for row in rows)
     below = [Shown(line) for lines in told for line in lines]
-    # cells that are crammed take more lines than paragraphs
-    yield from side if table.turns or (fits and len(side) <= len(below)) else below
+    # cells that are crammed take more lines than paragraphs; a matrix stays one
+    crammed = not fits or (len(side) > len(below) and not table.labels)
+    yield from below if crammed and not table.turns else side
 
 
 def _in_turns(
@@ -162,9 +163,8 @@ def _paragraph(headings: Cells, row: Cells, most: int) -> list[str]:
     named = f"{names[0]}: {first}" if names[0] and first.isdecimal() else first
     blanks = len(named) - len(named.lstrip())
     lines = wrap(named.strip(), most, indent=" " * blanks, hanging=" " * blanks)
-    for heading, text in zip(names[1:], others, strict=True):
-        if not text:
-            continue
+    pairs = (pair for pair in zip(names[1:], others, strict=True) if pair[1])
+    for heading, text in pairs:
         said = f"{heading}: {text}" if heading else text
         lines += wrap(said, most, indent=" " * (blanks + 2), hanging=" " * (blanks + 4))
     return lines
