@@ -77,7 +77,8 @@ def models() -> Iterator[Piece]:
             tested=256,
         )
         trained = sx.train(run)
-        counts = [trained.correct, trained.steps_done, trained.parameters]
+        came = trained.outcome
+        counts = [came.correct, came.steps_done, came.parameters]
         yield f"{spec} on {text}/trained", packed(trained.model.state_dict())
         yield f"{spec} on {text}/counts", canonical(counts)
 

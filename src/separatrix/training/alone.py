@@ -39,19 +39,6 @@ class Trained:
     model: Model = field(repr=False)
 
     @property
-    def correct(self) -> int:
-        """Right answers among `run.tested` fresh instances."""
-        return self.outcome.correct
-
-    @property
-    def steps_done(self) -> int:
-        return self.outcome.steps_done
-
-    @property
-    def parameters(self) -> int:
-        return self.outcome.parameters
-
-    @property
     def measurement(self) -> Measurement:
         """The accuracy as a record of evidence. Raises CheckFailed for one that no weights can
         have.

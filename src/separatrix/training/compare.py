@@ -37,7 +37,7 @@ def unequal(one: Run, parameters: int, other: Run, others: int) -> list[str]:
         found.append(f"FLOPs {flops[0]:.3g} and {flops[1]:.3g}")
     # of all prompts that a training may take, whether or not it ends early
     tokens = [
-        run.batch * sum(count * task.length for task, count in run.stretches())
+        run.batch * sum(count * task.length for task, count in run.stretches)
         for run in (one, other)
     ]
     if tokens[0] != tokens[1]:

@@ -68,13 +68,11 @@ def forward_flops(run: Run, parameters: int, task: Task | None = None) -> Flops:
     )
 
 
-def training_flops(run: Run, parameters: int, steps: int | None = None) -> int:
-    """Of so many steps of training, or of all that the run allows; each stage of its curriculum at
-    its own sizes.
-    """
+def training_flops(run: Run, parameters: int) -> int:
+    """Of all steps that the run allows, each stage of its curriculum at its own sizes."""
     return FORWARD_AND_BACKWARD * sum(
         run.batch * count * forward_flops(run, parameters, task).total
-        for task, count in run.stretches(steps)
+        for task, count in run.stretches
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -204,18 +205,14 @@ class Run:
         """The curriculum: its tasks, each with the step until which it is trained."""
         return self._read.stages
 
-    def stretches(self, steps: int | None = None) -> list[tuple[Task, int]]:
-        """What is trained one after the other in so many steps, or in all: tasks, each with how
-        many steps.
-        """
-        most = self.steps if steps is None else steps
-        done = 0
-        found: list[tuple[Task, int]] = []
-        for stage in self.stages:
-            until = min(stage.until, most)
-            found.append((stage.task, until - done))
-            done = until
-        return [*found, (self.trained, most - done)]
+    @property
+    def stretches(self) -> list[tuple[Task, int]]:
+        """What is trained one after the other: tasks, each with how many steps."""
+        ends = [0, *(stage.until for stage in self.stages), self.steps]
+        tasks = [*(stage.task for stage in self.stages), self.trained]
+        return [
+            (task, end - start) for task, (start, end) in zip(tasks, pairwise(ends), strict=True)
+        ]
 
     @property
     def longer_tasks(self) -> tuple[Task, ...]:

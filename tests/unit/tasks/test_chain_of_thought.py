@@ -267,7 +267,7 @@ def test_one_layer_learns_to_write_pairs_and_then_answers_by_itself() -> None:
         learning_rate=1e-2,
     )
     trained = train(run)
-    assert trained.correct >= 500
+    assert trained.outcome.correct >= 500
     assert isinstance(task, Thought)
     prompts, right = task.task.sample(256, np.random.default_rng(9))
     tokens = torch.from_numpy(prompts)

@@ -100,7 +100,7 @@ RUN = Run(
 
 def test_training_that_reports_too_much_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter that counts everything as right stands for whatever goes wrong."""
-    assert train(RUN).correct < 512 * 0.488
+    assert train(RUN).outcome.correct < 512 * 0.488
     every = Tally(512, 512, 512, bits=0.0, bits_squares=0.0, close=0, close_answers=0)
     monkeypatch.setattr(engine, "tally", lambda *_, **__: every)
     with pytest.raises(CheckFailed, match="512 of 512 answers"):
@@ -127,7 +127,7 @@ def test_single_answers_cross_no_ceiling_either() -> None:
 
 
 def test_verify_refuses_what_no_weights_can_have() -> None:
-    parameters = train(RUN).parameters
+    parameters = train(RUN).outcome.parameters
     outcome = Outcome(seed=0, correct=100, tested=512, steps_done=2, parameters=parameters)
     record = measurement(RUN, [outcome])
     assert any("Theorem A allows 48.8 %" in said for said in verify_measurement(record))

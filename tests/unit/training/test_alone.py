@@ -28,8 +28,11 @@ RUN = Run(
 def test_a_solver_learns_and_the_run_repeats() -> None:
     first = train(RUN)
     second = train(RUN)
-    assert first.correct >= 500
-    assert (first.correct, first.steps_done) == (second.correct, second.steps_done)
+    assert first.outcome.correct >= 500
+    assert (first.outcome.correct, first.outcome.steps_done) == (
+        second.outcome.correct,
+        second.outcome.steps_done,
+    )
     assert all(
         (a == b).all()
         for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True)
@@ -39,8 +42,8 @@ def test_a_solver_learns_and_the_run_repeats() -> None:
 def test_progress_is_told_and_the_end_is_early() -> None:
     told: list[tuple[int, int]] = []
     trained = train(RUN, progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (trained.steps_done, 300)
-    assert trained.steps_done < 300
+    assert told[-1] == (trained.outcome.steps_done, 300)
+    assert trained.outcome.steps_done < 300
 
 
 @each("change", [{"steps": 0}, {"batch": 0}, {"seed": -1}, {"tested": True}, {"width": 0}])

@@ -124,8 +124,6 @@ def test_training_takes_three_forward_passes_of_every_prompt() -> None:
     )
     assert small < middle < whole
     assert training_flops(run, parameters) == 3 * 8 * (10 * small + 20 * middle + 70 * whole)
-    assert training_flops(run, parameters, steps=20) == 3 * 8 * (10 * small + 10 * middle)
-    assert training_flops(run, parameters, steps=4) == 3 * 8 * 4 * small
 
 
 def test_a_model_of_no_maps() -> None:

@@ -71,13 +71,14 @@ def _written(path: Path) -> Line:
 
 
 def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
-    """A number format or a stock architecture, as --format names them."""
-    if text is None:
-        return None, None
+    """A number format or a stock architecture, as --format names them. Raises UnknownNameError."""
+    if text is None or text in STOCK_NAMES:
+        return None, text
     try:
         return NumberFormat(text).name, None
     except SpecError:
-        return None, stock_named(text, *PROVED, "pN")
+        known = (*PROVED, "pN", *STOCK_NAMES)
+        raise UnknownNameError.of("format", text[:60], known) from None
 
 
 def formats_named(text: str | None) -> list[str]:
@@ -144,15 +145,6 @@ def limits_of(built: Built, architecture: Architecture | None) -> Iterator[str]:
             seconds=_SECONDS,
         )
         yield f"  {found.sentence(own.title)}"
-
-
-def stock_named(name: str | None, *others: str) -> str | None:
-    """The stock architecture that `--format` names. Raises UnknownNameError, which tells of these
-    and of all others that it may name.
-    """
-    if name is not None and name not in STOCK_NAMES:
-        raise UnknownNameError.of("format", name[:60], (*others, *STOCK_NAMES))
-    return name
 
 
 def write_stock(built: Built, name: str, folder: Path) -> Checkpoint:

@@ -160,6 +160,7 @@ _NOT_ASKED = {
     "forgets": "the mechanism does not say how far back it reads; all it keeps counts as state",
 }
 """Laws that may have nothing to be about, and why."""
+_OF_A_LAW = ("law", "holds", "applies", "broken_by", "says")
 
 
 def check_json(card: ReportCard) -> dict[str, Any]:
@@ -174,16 +175,7 @@ def check_json(card: ReportCard) -> dict[str, Any]:
         "sizes": card.mechanism.sizes(),
         "seed": card.seed,
         "holds": not card.broken,
-        "laws": [
-            {
-                "law": result.law,
-                "holds": result.holds,
-                "applies": result.applies,
-                "broken_by": result.broken_by,
-                "says": result.says,
-            }
-            for result in card.laws
-        ],
+        "laws": [{name: getattr(result, name) for name in _OF_A_LAW} for result in card.laws],
         "cache": [{"t": t, "numbers": numbers} for t, (numbers, _) in sorted(card.cache.items())],
         "growth": card.growth,
         "speed": (

@@ -106,12 +106,7 @@ def plain(row: Stored, metrics: Sequence[Metric], earlier: Sequence[Stored]) -> 
         "proved": beside,
         "earlier": [_ended(old) for old in earlier],
         "metrics": [
-            {
-                "step": metric.step,
-                "loss": metric.loss if math.isfinite(metric.loss) else None,
-                "accuracy": metric.accuracy if math.isfinite(metric.accuracy) else None,
-                "learning_rate": metric.learning_rate,
-            }
+            {n: v if math.isfinite(v) else None for n, v in vars(metric).items() if n != "key"}
             for metric in metrics
         ],
     }

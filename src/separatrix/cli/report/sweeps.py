@@ -207,18 +207,12 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
     best = cell.best
     return {
         "label": cell.label,
-        "run": {
-            name: value
-            for name, value in cell.run.to_json().items()
-            if name not in ("seed", "learning_rate")
-        },
+        "run": {k: v for k, v in cell.run.to_json().items() if k not in ("seed", "learning_rate")},
         "parameters": cell.parameters,
         "chance": str(cell.chance),
         "proved": None if cell.proved is None else vars(cell.proved),
         "repeats": cell.repeats,
-        "unequal": None
-        if cell.unequal is None
-        else {"beside": cell.unequal.beside, "points": list(cell.unequal.points)},
+        "unequal": None if cell.unequal is None else vars(cell.unequal),
         "rates": [_rate_data(cell, rate) for rate in cell.rates],
         "best": None
         if best is None
@@ -228,12 +222,7 @@ def _cell_data(cell: Measured) -> dict[str, Any]:
             "chosen_by": "median accuracy over the same seeds",
             "held_out": _spread_data(cell.held_out_accuracy),
             "held_out_seeds": [
-                {
-                    "seed": one.seed,
-                    "learning_rate": one.learning_rate,
-                    "accuracy": float(one.accuracy),
-                }
-                for one in cell.held_out
+                one._asdict() | {"accuracy": float(one.accuracy)} for one in cell.held_out
             ],
         },
     }
@@ -245,7 +234,7 @@ def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
         "accuracy": _spread_data(rate.accuracy),
         "solved": rate.solved,
         "ended": rate.seeds,
-        "solved_interval": _listed(rate.solved_interval),
+        "solved_interval": rate.solved_interval,
         "diverged": rate.count("diverged"),
         "failed": rate.count("failed"),
         "unfinished": rate.unfinished,
@@ -264,17 +253,13 @@ def _trial_data(trial: Trial) -> dict[str, Any]:
             "status": trial.status,
             "stopped": trial.outcome.stopped if trial.ended else "",
             "accuracy": float(trial.accuracy) if trial.ended else None,
-            "interval": _listed(trial.interval),
+            "interval": trial.interval,
         }
     )
 
 
 def _spread_data(spread: Spread | None) -> dict[str, float] | None:
     return None if spread is None else {name: float(value) for name, value in vars(spread).items()}
-
-
-def _listed(interval: Interval | None) -> list[str] | None:
-    return None if interval is None else list(interval)
 
 
 def _seeds(best: Rate | None, cell: Measured) -> str:

@@ -4,7 +4,6 @@ asked of real models.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,13 @@ def reproduce_table(
     out: Path,
     *,
     workers: int = 2,
-    fresh: bool = False,
     show: bool = True,
 ) -> dict[str, Any]:
     """Makes all evidence, writes evidence.json, the constructions' weights and report.html into
     `out`, and returns the bundle's body.
 
     Finished jobs are kept under `out`/.saved, so that an interrupted run resumes. Raises SizeError
-    for no workers, OutputError for a folder that
-    cannot be written, and what a job raises.
+    for no workers, OutputError for a folder that cannot be written, and what a job raises.
     """
     if workers < 1:
         raise SizeError(f"workers is {workers}; it must be at least 1")
@@ -43,8 +40,6 @@ def reproduce_table(
         store / "README",
         "Results of finished jobs; `separatrix reproduce` picks them up. Safe to delete.\n",
     )
-    if fresh:
-        shutil.rmtree(store, ignore_errors=True)
     plan = {cell: _plan(cell, settings) for cell in table_cells(settings)}
     results = run_jobs(
         [job for jobs in plan.values() for job in jobs], store, workers=workers, show=show

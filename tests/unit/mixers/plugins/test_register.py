@@ -109,7 +109,7 @@ def test_models_train_and_stream() -> None:
         tested=200,
         seed=0,
     )
-    assert train(run).correct > 150  # 100 by guessing
+    assert train(run).outcome.correct > 150  # 100 by guessing
     model = sx.build(sx.Architecture.parse(run.architecture), sx.parse_task(run.task)).double()
     assert model.config.width == 16
     tokens = torch.from_numpy(sx.parse_task(run.task).sample(3, np.random.default_rng(0)).tokens)
