@@ -137,7 +137,7 @@ def test_one_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for said in (
         "all its steps were done",
         # Wilson, by the formula: centre (0.5 + z^2/4096) / (1 + z^2/2048) = 0.5, half width 0.0216
-        "50.0 % (1,024 of 2,048; 95 % interval over its test prompts 47.8 to 52.2 %), chance 0.8 %",
+        "prompts 47.8 to 52.2 %), chance 0.8 %",
         "at n=128      25.0 % (512 of 2,048",
         "FAILS (Theorem I)",
         "ceiling       no weights answer more than",
