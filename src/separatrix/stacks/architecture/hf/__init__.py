@@ -104,8 +104,11 @@ def from_config(
     chosen = settings or Settings()
     if chosen.like is not None:
         fields = _like(fields, chosen.like)
-    refuse_not_causal(fields, [*outer, fields.data])
     _, row = _row(fields)
+    if row is not None and row.refused and pattern is None:
+        said = " ".join(row.refused.split())
+        raise fields.error(f"'model_type' is '{row.family}', whose layers {said}")
+    refuse_not_causal(fields, [*outer, fields.data])
     way, norm = (Way(rule=RULES["said"]), None) if row is None else (row.way, row.norm)
     fields, assumed = _with_defaults(fields, row)
     reading = _reading(fields) if pattern is None else by_pattern(fields, pattern)

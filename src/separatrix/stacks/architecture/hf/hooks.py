@@ -152,25 +152,6 @@ def _two_dimensional(fields: Fields) -> Fields:
     return fields
 
 
-_REFUSED = {
-    "phi3small": "see local blocks and every few blocks before them ('blocksparse_*'), other ones"
-    " in every head, but for one layer in 'dense_attention_every_n_layers': not supported; pass the"
-    " stack as a spec, such as '(sparse + full)*16 @ heads=32, bf16'",
-    "reformer": "see chunks beside them and the tokens of the same hash ('attn_layers'), drawn anew"
-    " at each pass: not supported; pass the stack as a spec, with what each layer is taken to see",
-    "doge": "see all tokens up to 'keep_window_size', and beyond them only the keys of largest"
-    " scores, chosen without the query: not supported; for shorter contexts pass the stack as a"
-    " spec, such as 'full*32 @ heads=8, bf16'",
-    "phi4flash": "share keys, values and states across layers in ways the file does not say; pass"
-    " the stack itself instead, such as '(mamba + window)*8 + full @ heads=40, bf16'",
-}
-"""Model types whose caches follow from their code alone -> what their layers do."""
-
-
-def _refused(fields: Fields, kind: str) -> Fields:
-    raise fields.error(f"'model_type' is '{kind}', whose layers {_REFUSED[kind]}")
-
-
 BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
@@ -181,7 +162,6 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
     "with_attn": _with_attn,
     "two_dimensional": _two_dimensional,
     "own_indexers": _own_indexers,
-    "refused": _refused,
 }
 """What a row looks at first; the fields as they are read from then on."""
 
@@ -230,24 +210,6 @@ def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> tuple[La
     return layers * passes, [note]
 
 
-def _looped(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
-    passes = fields.needed("total_ut_steps", high=MOST_LAYERS)
-    return _repeated(fields, layers, passes, "total_ut_steps")
-
-
-def _cycled(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
-    return _repeated(fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)")
-
-
-def _last_layers_reuse(
-    fields: Fields, kinds: list[str], layers: Layers
-) -> tuple[Layers, list[str]]:
-    """Gemma 3n: the last `num_kv_shared_layers` layers reuse keys and values of an earlier one
-    (transformers takes 15 where that is absent).
-    """
-    return reusing(fields, kinds, layers, fields.needed("num_kv_shared_layers", low=0))
-
-
 def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
     """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
     name = "sparse_attention_config.sparse_disable_index_value"
@@ -262,9 +224,16 @@ def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers
 
 After = Callable[[Fields, list[str], Layers], tuple[Layers, list[str]]]
 AFTER: dict[str, After] = {
-    "looped": _looped,
-    "cycled": _cycled,
-    "last_layers_reuse": _last_layers_reuse,
+    "looped": lambda fields, _, layers: _repeated(
+        fields, layers, fields.needed("total_ut_steps", high=MOST_LAYERS), "total_ut_steps"
+    ),
+    "cycled": lambda fields, _, layers: _repeated(
+        fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)"
+    ),
+    # Gemma 3n; transformers takes 15 where that is absent
+    "last_layers_reuse": lambda fields, kinds, layers: reusing(
+        fields, kinds, layers, fields.needed("num_kv_shared_layers", low=0)
+    ),
     "no_values": _no_values,
 }
 

@@ -135,6 +135,8 @@ class Row:
     """Whether some kinds are recurrences or convolutions, whose fields are then its own."""
     before: Sequence[list[Any]] = ()
     """What is looked at first: fields that are refused, sections that are opened."""
+    refused: str = ""
+    """What its layers do that no mechanism here does."""
     silent: Sequence[str] = ()
     defaults: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the model class takes where released files leave a field out."""

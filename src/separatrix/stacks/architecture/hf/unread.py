@@ -61,11 +61,12 @@ def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str,
             raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
-    unasked.harmless(*STATED, *_NAMES["around"])
+    unasked.harmless(*STATED)
     for level in outer:
         for name, value in _unknown(level, unasked, ""):
             # some files repeat the language model's fields around it
-            if value != fields.data.get(name) and not _confirmed(name, value, reading):
+            own = value == fields.data.get(name) or name.partition(".")[0] in _NAMES["around"]
+            if not own and not _confirmed(name, value, reading):
                 raise _error(fields, name, value)
 
 
@@ -199,7 +200,6 @@ _FALSE = re.compile(one_of("false"))
 _TRUE = re.compile(one_of("true"))
 _WHOLE_TEXT = re.compile(one_of("whole_text"), re.IGNORECASE)
 _ANY_ORDER = "a diffusion model, which fills in tokens in any order"
-_REMEDY = "only models that read left to right are judged"
 
 
 def refuse_not_causal(fields: Fields, levels: Sequence[Mapping[Any, Any]]) -> None:
@@ -209,7 +209,7 @@ def refuse_not_causal(fields: Fields, levels: Sequence[Mapping[Any, Any]]) -> No
     for level in levels:
         reason = _by_flags(fields, level) or _by_type(level)
         if reason is not None:
-            raise _not_judged(fields, reason)
+            raise fields.error(f"{reason}; only models that read left to right are judged")
 
 
 def _by_type(level: Mapping[Any, Any]) -> str | None:
@@ -289,7 +289,3 @@ _BOTH = (
     ("encoder_layers", "num_encoder_layers", "encoder_attention_heads", "encoder_config"),
     ("decoder_layers", "num_decoder_layers", "decoder_attention_heads", "decoder_config"),
 )
-
-
-def _not_judged(fields: Fields, reason: str) -> ConfigError:
-    return fields.error(f"{reason}; {_REMEDY}")

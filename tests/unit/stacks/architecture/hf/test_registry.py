@@ -16,9 +16,10 @@ ELSEWHERE = (
     *("ouro", "hrm_text", "longcat_flash", "jetmoe", "mpt", "deci", "mellum", "hgrn", "gsa"),
     *("comba", "transformer", "forgetting_transformer", "mla", "moba", "nsa"),
     *("bailing_moe_linear", "cohere2_moe", "modernbert-decoder", "nemotron-nas"),
+    "kosmos_2_text_model",
 )
 """Model types whose small files stand in test_unusual_counts.py or are real caches."""
-REFUSED = ("phi4flash", "phi3small", "doge", "reformer")
+REFUSED = ("phi4flash", "phi3small", "doge", "reformer", "blt", "zaya", "inkling_text")
 
 
 def way_of_reading(row: Row) -> tuple[object, ...]:

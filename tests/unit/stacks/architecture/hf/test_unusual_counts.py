@@ -190,6 +190,36 @@ def test_sparse_layers_that_are_not_read_are_refused_with_the_reason() -> None:
         assert f"'{name}'" in refusal(BASE | HEADS | {"model_type": "x", name: 2})
     doge = BASE | HEADS | {"model_type": "doge", "keep_window_size": 2048}
     assert "without the query" in refusal(doge)
+    of_bytes = {"model_type": "blt", "encoder_config": {}, "decoder_config": {}}
+    assert "patches" in refusal(BASE | of_bytes)
+    for kind in ("zaya", "inkling_text", "qwen4_exp_text"):
+        listed = {"model_type": kind, "layer_types": ["hybrid"] * 6}
+        assert f"'{kind}'" in refusal(BASE | HEADS | listed)
+        # the stack itself is read all the same
+        assert len(from_config(BASE | HEADS | listed, pattern="full*6")) == 6
+
+
+def test_decoders_that_see_images_or_hear() -> None:
+    """Keys and values of every width: 2 x 96 numbers of a token; of Granite 2 x 3 x 16."""
+    kosmos = {
+        **{"model_type": "kosmos_2_5_text_model", "layers": 6, "embed_dim": 96},
+        **{"attention_heads": 6, "ffn_dim": 128, "vocab_size": 99, "dtype": "bfloat16"},
+    }
+    around = {"model_type": "kosmos-2.5", "latent_query_num": 2048, "text_config": kosmos}
+    read = from_config(around)
+    assert read.cache_bits(T) == 6 * 2 * 96 * T * 16
+    assert {part.sizes()["positions"] for (part,) in read} == {"embedded"}
+    assert "attention_heads" in refusal(kosmos | {"attention_heads": 7})
+    hears = {
+        "model_type": "granite_speech",
+        "text_config": BASE | HEADS | {"model_type": "granite"},
+        "encoder_config": {"num_heads": 8, "context_size": 200, "conv_kernel_size": 15},
+        **{"downsample_rate": 5, "window_size": 15},
+    }
+    assert from_config(hears) == from_config(hears["text_config"])
+    # in the language model itself it is no window that anybody knows
+    inner = hears["text_config"] | {"window_size": 15}
+    assert "'window_size'" in refusal(hears | {"text_config": inner})
 
 
 def test_a_base_for_every_layer_says_which_layers_rotate() -> None:
