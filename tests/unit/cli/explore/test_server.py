@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.console import ROOT
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.answers import Question, answers
@@ -200,3 +202,16 @@ def test_a_file_is_given_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Server, "serve_forever", stopped)
     assert run(["explore", str(path)]) == 0
     assert seen == [{str(path): str(path)}]
+
+
+def test_the_page_has_what_its_script_names_and_both_engines_answer_alike() -> None:
+    """What a browser would find; held here too, where there is none."""
+    page = ROOT / "src" / "separatrix" / "cli" / "explore" / "page"
+    script, html = ((page / name).read_text() for name in ("page.js", "page.html"))
+    named = set(re.findall(r'\$\("([\w-]+)"\)', script))
+    assert len(named) > 15
+    assert named - {"compare", "single"} <= set(re.findall(r'id="([\w-]+)"', html))
+    for engine in (page, ROOT / "docs" / "site" / "explore"):
+        told = (engine / "engine.js").read_text()
+        named = set(re.findall(r"export (?:const|async function\*?) (\w+)", told))
+        assert named == {"begin", "ask"}
