@@ -1,6 +1,7 @@
 // The page's engine on the site: released models from what was computed beforehand, all else by the theory in a worker.
 const GRACE = 1500; // milliseconds in which a search must heed a newer question, before its worker is ended
-const INSTEAD = "Released models at their own contexts are still shown: they were computed beforehand. For everything else: pip install separatrix, then `separatrix explore`.";
+const INSTEAD = "Released models at their own contexts are still shown: they were computed beforehand. For everything else install the package and type: separatrix explore";
+const WITHOUT = "This needs the theory's engine, which is not here. Install the package and type: separatrix explore";
 
 let told = () => {};
 let engine = null; // {worker, ready}: promises, so that whoever asks waits for it
@@ -73,7 +74,7 @@ function known({ stacks, context }) {
 export async function* ask(question, signal) {
   const parts = known(question);
   if (parts) return yield* structuredClone(parts);
-  if (failed) return yield { error: `${failed} ${INSTEAD}` };
+  if (failed) return yield { error: WITHOUT };
   const id = (last += 1);
   const came = [];
   let wake = () => {};
@@ -87,7 +88,7 @@ export async function* ask(question, signal) {
       while (!came.length && !signal.aborted) await new Promise((done) => { wake = done; });
       if (signal.aborted) return;
       const data = came.shift();
-      if (data === null) return yield { error: `${failed} ${INSTEAD}` };
+      if (data === null) return yield { error: WITHOUT };
       if (data.again) engine.worker.postMessage({ id, question });
       else if (data.state) yield data;
       else if (data.done) return;
