@@ -247,13 +247,10 @@ class MQAR(Task):
 
     def _answer(self, tokens: Tokens, targets: Tokens) -> None:
         k = self.num_kv_pairs
-        first = self.first_value
         keys = tokens[:, 0 : 2 * k : 2]
         values = tokens[:, 1 : 2 * k : 2]
-        if keys.min() < 1 or keys.max() >= first:
-            raise SizeError(f"{self.spec}: a key lies outside 1..{first - 1}")
-        if values.min() < first:
-            raise SizeError(f"{self.spec}: a value lies outside {first}..{self.vocab_size - 1}")
+        self._are("key", a_key=keys)
+        self._are("value", a_value=values)
         pair = find(keys, tokens[:, 2 * k :], self.vocab_size)
         if pair is None:
             raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
@@ -265,7 +262,7 @@ class MQAR(Task):
             raise SizeError(
                 f"{self.spec}: after the pairs every key must stand exactly once, at an even place"
             )
-        targets[row, 2 * k + place] = values[row, pair] - first
+        targets[row, 2 * k + place] = values[row, pair] - self.first_value
 
 
 def _power(task: str, value: Any) -> float:

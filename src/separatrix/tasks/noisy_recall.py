@@ -146,9 +146,7 @@ class NoisyRecall(Task):
             raise SizeError(f"{self.spec}: exactly {self.n} slots hold pairs")
         # noise, which may repeat, becomes ids that differ from all others and among themselves
         apart = np.where(pairs, keys, -1 - np.arange(self.slots))
-        ordered = np.sort(apart, axis=1)
-        if (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
+        self._differ(apart, "a key is paired twice; the keys of a prompt must differ")
         found = keys == tokens[:, -1:]
         if tokens.size and not (found & pairs).any(axis=1).all():
             raise SizeError(f"{self.spec}: the last token is no key of the prompt")

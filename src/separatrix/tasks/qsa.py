@@ -234,10 +234,8 @@ class QSA(Task):
         sets = tokens[:, self.n :] - self.V
         self._are("value", z=values)
         self._are("place", a_set=tokens[:, self.n :])
-        ordered = np.sort(sets.reshape(len(tokens), self.sets, self.q), axis=2)
-        if (ordered[..., 1:] == ordered[..., :-1]).any():
-            raise SizeError(
-                f"{self.spec}: a set holds a place twice; its q = {self.q} tokens must be different"
-                " places"
-            )
+        self._differ(
+            sets.reshape(len(tokens), self.sets, self.q),
+            f"a set holds a place twice; its q = {self.q} tokens must be different places",
+        )
         return self._targets(self._sums(values, sets))

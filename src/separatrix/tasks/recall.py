@@ -353,11 +353,8 @@ class Recall(Task):
         query = tokens[:, -1]
         self._are("value", a_value=values)
         self._are("key", a_key=keys, the_query=query)
-        ordered = np.sort(keys, axis=1)
-        if self.form != "last" and (ordered[:, 1:] == ordered[:, :-1]).any():
-            raise SizeError(
-                f"{self.spec}: a key stands twice; with form={self.form} keys must differ"
-            )
+        if self.form != "last":
+            self._differ(keys, f"a key stands twice; with form={self.form} keys must differ")
         met = keys == query[:, None]
         found = met.any(axis=1)
         if self.form in PROMISED and not found.all():

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import combinations
 from typing import ClassVar
 
-from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder
@@ -305,19 +304,15 @@ class StateRecall(Composition, Task):
         _, cell, swap, query = self.starts
         n = self.n
         P = self.P
-        for part, what, low, high in (
-            (tokens[:, :n], "memory", 0, cell),
-            (tokens[:, n : n + P], "pointers", cell, swap),
-            (tokens[:, n + P : -1], "swaps", swap, query),
-            (tokens[:, -1], "question", query, self.vocabulary),
-        ):
-            self._within(part, f"part '{what}'", low, high)
-        pointers = np.sort(tokens[:, n : n + P], axis=1)
+        self._are("value", the_memory=tokens[:, :n])
+        self._are("cell", a_pointer=tokens[:, n : n + P])
+        self._within(tokens[:, n + P : -1], "a swap", swap, query)
+        self._are("pointer", the_question=tokens[:, -1])
+        self._differ(
+            tokens[:, n : n + P],
+            f"two pointers point to one cell; the {P} ids of cells must differ",
+        )
         rows = np.arange(len(tokens))
-        if (pointers[:, 1:] == pointers[:, :-1]).any():
-            raise SizeError(
-                f"{self.spec}: two pointers point to one cell; the {P} ids of cells must differ"
-            )
         chain = np.empty((len(tokens), self.steps), np.int64)
         chain[:, : self.K] = query + self._traced(
             tokens[:, n + P : -1] - swap, tokens[:, -1] - query

@@ -29,12 +29,12 @@ def test_the_table_that_opens_the_module() -> None:
 @each(
     "place, token, said",
     [
-        (0, 2, "part 'memory' holds 2"),
-        (4, 1, "part 'pointers' holds 1"),
+        (0, 2, "the memory holds 2"),
+        (4, 1, "a pointer holds 1"),
         (4, 5, "point to one cell"),
-        (7, 5, r"swaps"),
-        (7, 9, r"swaps"),
-        (9, 8, r"question"),
+        (7, 5, "a swap holds 5"),
+        (7, 9, "a swap holds 9"),
+        (9, 8, "the question holds 8"),
         (9, 12, "token ids run from"),
     ],
 )

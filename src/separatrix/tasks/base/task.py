@@ -379,6 +379,12 @@ class Task(Described):
             bad = part.max() if part.max() >= high else part.min()
             raise SizeError(f"{self.spec}: {what} holds {bad}; it must lie in [{low}, {high})")
 
+    def _differ(self, part: Tokens, told: str) -> None:
+        """Raises SizeError, with what is told, when an id stands twice along the last axis."""
+        ordered = np.sort(part, axis=-1)
+        if (ordered[..., 1:] == ordered[..., :-1]).any():
+            raise SizeError(f"{self.spec}: {told}")
+
     def _are(self, meaning: str, **parts: Tokens) -> None:
         ids = self.token_ids[meaning]
         for what, part in parts.items():

@@ -12,6 +12,7 @@ from separatrix.tasks.base.described import shown
 from separatrix.tasks.base.layout import Layout
 from separatrix.tasks.base.task import NO_ANSWER, Around, Batch, Task, Tokens
 
+TWICE = "a question is asked twice; each may be asked once"
 ALL = "all"
 """The `queries` that asks everything the task can be asked."""
 
@@ -134,7 +135,7 @@ class Lookups(Questions):
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)
-        check_once(self.spec, tokens[:, self.before :])
+        self._differ(tokens[:, self.before :], TWICE)
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
         for place in range(self.before, self.length):
             # each question alone is one of the task, which checks what stands before as well
@@ -150,10 +151,3 @@ class Lookups(Questions):
         return Batch(
             np.concatenate((before, asked), axis=1), np.concatenate((none, answers), axis=1)
         )
-
-
-def check_once(spec: str, asked: Tokens) -> None:
-    """Raises SizeError where a row asks the same question (an id) twice."""
-    ordered = np.sort(asked, axis=1)
-    if (ordered[:, 1:] == ordered[:, :-1]).any():
-        raise SizeError(f"{spec}: a question is asked twice; each may be asked once")

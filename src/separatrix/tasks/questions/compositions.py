@@ -13,7 +13,7 @@ from separatrix.tasks.base.layout import Facts, Layout
 from separatrix.tasks.base.levels import share_of_the_mode
 from separatrix.tasks.base.task import NO_ANSWER, Batch, Tokens
 from separatrix.tasks.drawing.distinct import distinct
-from separatrix.tasks.questions.base import Questions, check_once
+from separatrix.tasks.questions.base import TWICE, Questions
 from separatrix.tasks.seqcomp import PERMUTATIONS, SeqComp
 
 WORDS = Words.read("""
@@ -182,7 +182,7 @@ class Starts(Questions):
             if self.stages:
                 targets[:, z_0] = chain[:, 0]
             met.append(tokens[:, z_0] + self.task.m * tokens[:, w])
-        check_once(self.spec, np.column_stack(met))
+        self._differ(np.column_stack(met), TWICE)
         return targets
 
     def alone(self, front: Tokens, back: Tokens) -> Tokens:

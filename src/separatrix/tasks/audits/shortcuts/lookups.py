@@ -71,9 +71,6 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
-    """What the pointer asked for points to before any swap, after the last one alone, and the
-    value that most pointers point to.
-    """
     cells = tokens[:, task.n : task.n + task.P] - task.V
     values = np.take_along_axis(tokens[:, : task.n], cells, axis=1)
     asked = tokens[:, -1] - (task.vocabulary - task.P)
@@ -87,9 +84,6 @@ def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
 
 @one_by_one
 def walks(task: KHop, tokens: Tokens) -> Tokens:
-    """The letter that most walks of k steps from the last token end at, where a step leads from a
-    letter to one that stands behind it anywhere, as often as it does.
-    """
     rows = np.arange(len(tokens))[:, None]
     # V stands before a prompt that is shorter than others, and no step leads there
     letters = task.V + 1
@@ -176,7 +170,6 @@ def _behind(pairs: list[int], end: list[int], at: int, values: int) -> int:
 
 @one_by_one
 def most_ways(task: MultiHop, tokens: Tokens) -> Tokens:
-    """The name that most ways of k facts lead to, whatever these say."""
     asked = 3 * task.sentences + 2
     found = []
     for row in tokens.tolist():

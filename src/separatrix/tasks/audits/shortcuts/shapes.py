@@ -88,15 +88,11 @@ def _at_residues(tokens: Tokens, moduli: range) -> Tokens:
 
 @one_by_one
 def compared(task: Equality, tokens: Tokens) -> Tokens:
-    """Whether the two strings differ at each place."""
     return tokens[:, : task.n] ^ tokens[:, task.n :]
 
 
 @together
 def sign_products(task: Disjointness, tokens: Tokens) -> Tokens:
-    """Of 16 vectors of signs, drawn once: the product of the two sums that it weighs the two sets
-    to.
-    """
     signs = 1 - 2 * np.random.default_rng(0).integers(2, size=(task.n, _SIGNS))
     return (tokens[:, : task.n] @ signs) * (tokens[:, task.n :] @ signs)
 
@@ -150,14 +146,11 @@ _MORE_MODULI = 40
 
 @together
 def residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
-    """How many sums may be 0 mod M as far as their residues modulo 2, ..., 16 tell; and
-    whether all tokens together add up to 0."""
     return _residues(task, tokens, SMALL_MODULI)
 
 
 @together
 def more_residues(task: TwoSum | ThreeSum, tokens: Tokens) -> Tokens:
-    """The same of moduli up to 40."""
     return _residues(task, tokens, range(SMALL_MODULI.start, _MORE_MODULI + 1))
 
 
@@ -210,7 +203,6 @@ def _sums(often: Tokens, number: int, modulus: int, wanted: Tokens) -> Tokens:
 
 @together
 def pair_sums(task: ThreeSum, tokens: Tokens) -> Tokens:
-    """How many different sums and differences mod M pairs have, and the sum of all tokens."""
     one, two = np.triu_indices(tokens.shape[1], 1)
     columns = []
     for sign in (1, -1):
@@ -325,7 +317,6 @@ def cycles(task: IsTree, tokens: Tokens) -> Tokens:
 
 @together
 def leaves(task: IsTree, tokens: Tokens) -> Tokens:
-    """How many edges are left when leaves are taken away 1, 2, ..., 2 log2 n times."""
     n = task.n
     row = n * np.arange(len(tokens))[:, None]
     ends = np.stack(((tokens[:, 0::2] + row).ravel(), (tokens[:, 1::2] + row).ravel()))

@@ -1,5 +1,6 @@
 """What shortcuts see: columns of numbers that a reader without the task's own algorithm has, and
-how an answer is guessed from them.
+how an answer is guessed from them. A view without words of its own is all that
+`separatrix.tasks.SHORTCUTS` says.
 """
 
 from __future__ import annotations
