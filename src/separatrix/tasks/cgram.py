@@ -69,7 +69,7 @@ class CGram(Task):
     name = "cgram"
     words = WORDS
     title = "c-gram retrieval: answer what followed the earlier occurrence of the last c tokens"
-    usage = "n, V, c (default 2), shift=zipf|few|local"
+    usage = "n, V, c (default 2)"
     source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "followers are Zipf-distributed and all contexts are asked for alike",

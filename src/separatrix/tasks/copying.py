@@ -55,7 +55,7 @@ class Copying(Task):
     name = "copying"
     words = WORDS_OF_COPYING
     title = "copying: a string of at most n values, a mark; answer the string again"
-    usage = "n, V, shift=full"
+    usage = "n, V"
     source = "arXiv 1511.06464; arXiv 2402.01032"
     several = True
     shifts: ClassVar[dict[str, str]] = {
@@ -191,7 +191,7 @@ class SelectiveCopying(Task):
     name = "selective-copying"
     words = WORDS_OF_SELECTIVE_COPYING
     title = "selective copying: n values scattered among T tokens; answer all of them in order"
-    usage = "n (values), T (tokens they stand among), V, shift=early"
+    usage = "n (values), T (tokens they stand among), V"
     source = "arXiv 1511.06464; arXiv 2312.00752; arXiv 2403.17844"
     several = True
     shifts: ClassVar[dict[str, str]] = {

@@ -73,7 +73,7 @@ class Counting(Task):
         "ones": "counting: how many of n bits are ones",
         "queried": "counting: how often the last token occurs before",
     }
-    usage = "n, form=ones|queried (default ones), V (symbols; queried), shift=independent"
+    usage = "n, form=ones|queried (default ones), V (symbols; queried)"
     source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "independent": "every token by itself, uniform over the symbols"

@@ -83,7 +83,7 @@ class Dyck(Task):
         "bounded Dyck-(k, D): n brackets of k kinds; answer 1 if they are balanced and nested at"
         " most D deep"
     )
-    usage = "n (even), k (kinds), D (depth), shift=shallow|deep|beyond"
+    usage = "n (even), k (kinds), D (depth)"
     source = "[Bha24]"
     shortcuts = ("counters", "grams", "products")
     shifts: ClassVar[dict[str, str]] = {

@@ -70,7 +70,7 @@ class FuzzyRecall(Task):
     )
     usage = (
         "n (pairs), K (ids of keys), V (ids of values), a (longest key, default 3), b (longest"
-        " value, default 3), shift=long"
+        " value, default 3)"
     )
     source = "arXiv 2403.17844"
     several = True

@@ -246,7 +246,7 @@ class IsTree(Task):
     name = "istree"
     words = WORDS
     title = "IsTree: n - 1 edges between n vertices, end by end; answer 1 if they form a tree"
-    usage = "n (vertices), shift=recursive|local"
+    usage = "n (vertices)"
     source = "[Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "recursive": (

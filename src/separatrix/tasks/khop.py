@@ -205,7 +205,7 @@ class KHop(Composition, Task):
         "k-hop induction heads: from the last token k times to what stands behind the latest"
         " earlier occurrence"
     )
-    usage = "n, V (letters), k (hops), shift=random"
+    usage = "n, V (letters), k (hops)"
     source = "[San24], Definition 4.1"
     shifts: ClassVar[dict[str, str]] = {
         "random": (

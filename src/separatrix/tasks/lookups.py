@@ -122,7 +122,7 @@ class Eva(Lookup):
     name = "eva"
     words = WORDS_OF_EVA
     title = "function evaluation: f(0), ..., f(n-1), x; answer f(x)"
-    usage = f"n, V (default n), shift={'|'.join(LOOKUP_SHIFTS)}"
+    usage = "n, V (default n)"
     source = "[Ye26]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64", "n=256", "n=1024")
 
@@ -180,7 +180,7 @@ class Index(Lookup):
     name = "index"
     words = WORDS_OF_INDEX
     title = "index lookup: x_0, ..., x_{n-1}, then a position i; answer x_i"
-    usage = f"n, V, shift={'|'.join(LOOKUP_SHIFTS)}"
+    usage = "n, V"
     source = "[Wen25]"
     grid = ("n=6,V=6", "n=12,V=4", "n=24,V=8", "n=64,V=64", "n=256,V=64", "n=1024,V=64")
 

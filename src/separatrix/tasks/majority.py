@@ -67,7 +67,7 @@ class Majority(Task):
     name = "majority"
     words = WORDS
     title = "majority: which of k symbols occurs most often among n tokens"
-    usage = "n, k (symbols, default 2), shift=clear"
+    usage = "n, k (symbols, default 2)"
     source = "theory.md, section 2"
     shifts: ClassVar[dict[str, str]] = {
         "clear": "the winner's count is uniform from the least that wins to n"

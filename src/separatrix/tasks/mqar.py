@@ -86,7 +86,7 @@ class MQAR(Task):
     )
     usage = (
         "vocab_size, input_seq_len, num_kv_pairs, power_a (default 0.01), random_non_queries=0|1"
-        " (default 1), shift=zipf|few"
+        " (default 1)"
     )
     source = "[Aro24]"
     several = True

@@ -97,7 +97,7 @@ class Neighbour(Task):
         "nearest neighbour: n labelled strings of d bits, then a string; answer the label of the"
         " nearest"
     )
-    usage = "n, d (bits of a string), V (labels), shift=equal|clusters"
+    usage = "n, d (bits of a string), V (labels)"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "equal": "strings are any different ones, the query is one of them: associative recall",

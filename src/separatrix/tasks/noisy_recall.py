@@ -56,9 +56,7 @@ class NoisyRecall(Task):
     title = (
         "noisy recall: n pairs of key and value amid slots of noise, then a key; answer its value"
     )
-    usage = (
-        "n (pairs), noise (slots), K (keys), V (values), N (ids of noise, default 16), shift=zipf"
-    )
+    usage = "n (pairs), noise (slots), K (keys), V (values), N (ids of noise, default 16)"
     source = "arXiv 2403.17844"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "pairs are asked for by Zipf's law, the first most often; values are independent"

@@ -74,7 +74,7 @@ class QSA(Task):
         "q-sparse averaging: n values, then sets of q places; answer the sum of each set's values"
         " modulo V"
     )
-    usage = "n, q, V, sets (default n), shift=average|zipf|local"
+    usage = "n, q, V, sets (default n)"
     source = "[San23]"
     several = True
     shifts: ClassVar[dict[str, str]] = {

@@ -114,10 +114,7 @@ class Recall(Task):
     name = "recall"
     words = WORDS
     title = "associative recall: k_1, v_1, ..., k_n, v_n, q; answer the value of q"
-    usage = (
-        "n, K, V, form=present|absent|last|independent (default present), question=first,"
-        " shift=zipf|few|repeats"
-    )
+    usage = "n, K, V, form=present|absent|last|independent (default present), question=first"
     source = "[Bha24], [Wen25]"
     shifts: ClassVar[dict[str, str]] = {
         "zipf": "values are Zipf-distributed and all keys are asked for alike",

@@ -451,7 +451,7 @@ class SeqComp(Functions):
     usage = (
         "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
         " values=functions|permutations (default functions, with form=uniform permutations),"
-        " shift=zipf|few|local, order=forward"
+        " order=forward"
     )
     source = "[CPW], [Ye26]"
 
@@ -553,8 +553,7 @@ class SeqCompForward(Functions):
     )
     usage = (
         "L, and m, n_1, ..., n_{L-1}, or n (prompt length; then n_l = 2); form=uniform (n_l = 1),"
-        " values=functions|permutations (default functions, with form=uniform permutations),"
-        " shift=zipf|few|local"
+        " values=functions|permutations (default functions, with form=uniform permutations)"
     )
     source = "theory.md, section 2, in the other order"
 

@@ -158,7 +158,7 @@ class StateRecall(Composition, Task):
     name = "state-recall"
     words = WORDS
     title = "state-based recall: P pointers into n cells are exchanged K times, then one is read"
-    usage = "n (cells), V (values), K (swaps), P (pointers, default 5), shift=free"
+    usage = "n (cells), V (values), K (swaps), P (pointers, default 5)"
     source = "arXiv 2604.03444"
     shifts: ClassVar[dict[str, str]] = {
         "free": (

@@ -87,7 +87,7 @@ class Equality(Task):
     name = "equality"
     words = WORDS_OF_EQUALITY
     title = "string equality: u_1, ..., u_n, v_1, ..., v_n; answer 1 if u = v"
-    usage = "n, shift=apart"
+    usage = "n"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "apart": (
@@ -268,7 +268,7 @@ class Disjointness(Task):
         "disjointness of two sets of n elements: u_1, ..., u_n, v_1, ..., v_n; answer 1 if no u_i ="
         " v_i = 1"
     )
-    usage = "n, shift=sparse"
+    usage = "n"
     source = "[Bha24]"
     shifts: ClassVar[dict[str, str]] = {
         "sparse": "an element lies in either set with probability 1/8, not 1/3"

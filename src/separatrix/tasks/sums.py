@@ -135,7 +135,7 @@ class TwoSum(Cancelling):
         "query": "2-Sum modulo M: does some earlier token cancel the last",
         "decision": "2-Sum modulo M: do any two cancel",
     }
-    usage = "n, M, form=query|decision (default query), shift=few|zipf"
+    usage = "n, M, form=query|decision (default query)"
     source = "[San23], [Ye26]"
     shifts: ClassVar[dict[str, str]] = {
         "few": "at most four different values (decision: classes), and the last one drawn",

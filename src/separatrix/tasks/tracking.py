@@ -132,7 +132,7 @@ class Parity(Task):
     name = "parity"
     words = WORDS_OF_PARITY
     title = "parity: answer 1 if the number of ones among n bits is odd"
-    usage = "n, shift=few"
+    usage = "n"
     source = "arXiv 1906.06755"
     shifts: ClassVar[dict[str, str]] = {
         "few": (
@@ -214,7 +214,7 @@ class Modular(Task):
     name = "modular"
     words = WORDS_OF_MODULAR
     title = "modular counting: how many of n bits are ones, modulo m"
-    usage = "n, m, shift=independent"
+    usage = "n, m"
     source = "arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "independent": "bits are independent and fair, after the first m - 1, which make the answer"
@@ -389,7 +389,7 @@ class Permutation(Product):
         "permutation composition: p_1, ..., p_n of k things, the first acting first; answer their"
         " product"
     )
-    usage = "n, k (things that are permuted), shift=swaps|generators"
+    usage = "n, k (things that are permuted)"
     source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "swaps": (
@@ -497,7 +497,7 @@ class Group(Product):
         "the word problem of a group: g_1, ..., g_n of A_k or a cyclic one, the first acting first;"
         " answer their product"
     )
-    usage = "n, G=A3|A4|A5|A6|C2|C3|...|C720, shift=generators"
+    usage = "n, G=A3|A4|A5|A6|C2|C3|...|C720"
     source = "Barrington 1989; arXiv 2404.08819"
     shifts: ClassVar[dict[str, str]] = {
         "generators": (

@@ -53,9 +53,9 @@ def test_power_a_is_a_number_however_it_is_written() -> None:
     "change, said",
     [
         ({2: 2}, "a key is paired twice"),
-        ({2: 0}, r"a key holds 0; it must lie in \[1, 6\)"),
+        ({2: 0}, "a key holds 0"),
         ({2: 6}, "a key holds 6"),
-        ({3: 5}, r"a value holds 5; it must lie in \[6, 12\)"),
+        ({3: 5}, "a value holds 5"),
         ({8: 2}, "exactly once"),
         ({12: 0}, "exactly once"),
         ({12: 4}, "exactly once"),

@@ -234,7 +234,7 @@ class Described(ABC):
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
     usage: ClassVar[str] = ""
-    """The sizes a task text may give."""
+    """The sizes a task text may give; `shift` stands behind them."""
     source: ClassVar[str] = ""
     words: ClassVar[Words]
     """What people and language models are told; docstrings are for developers."""
@@ -258,8 +258,14 @@ class Described(ABC):
     """Sizes from easy to hard, as in a task text without its name: at least three, the first
     three small enough to audit in seconds.
     """
+
     made_of: ClassVar[tuple[str, int]] = ("tokens", 30)
     """What instances are made of, and the binary logarithm of how many are drawn at once."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.shifts and "usage" in vars(cls):
+            cls.usage += f", shift={'|'.join(cls.shifts)}"
 
     @property
     @abstractmethod
