@@ -69,14 +69,19 @@ def fitted(
 
     beyond = first_size(too_large, least, limit=_LARGEST, near=own)
     n = _LARGEST if beyond is None else beyond - 1
-    while n >= least:
-        taken = longest(at(n), rows, seed, count)
+    why = ""
+    while n >= least and not why:
+        try:
+            taken = longest(at(n), rows, seed, count)
+        except SizeError as error:
+            why = f" ({error})"
+            continue
         if taken <= tokens:
             return at(n), taken
         n -= max(1, n * (taken - tokens) // taken)
     raise SizeError(
-        f"{task.spec}: a question and its answer take more than {tokens:,} tokens at every size;"
-        " allow more (--tokens), or choose other sizes"
+        f"{task.spec}: a question and its answer take more than {tokens:,} tokens at every size"
+        f"{why}; allow more (--tokens), or choose other sizes"
     )
 
 

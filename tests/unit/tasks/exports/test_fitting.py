@@ -55,9 +55,10 @@ def test_every_row_that_is_exported_fits(tmp_path: Path, text: str) -> None:
     assert max(len(above + row) for row in rows) + most_written(source, steps=False) == taken
 
 
-def test_where_nothing_fits_is_said() -> None:
-    with pytest.raises(SizeError, match="take more than 20 tokens"):
-        fitted(parse_any_task("eva:n=8,V=8"), 20, ROWS, 0, words)
+@pytest.mark.parametrize("text", ["eva:n=8,V=8", "needles:length=120,keys=4"])
+def test_where_nothing_fits_is_said(text: str) -> None:
+    with pytest.raises(SizeError, match="more than 20 tokens"):
+        fitted(parse_any_task(text), 20, ROWS, 0, words)
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
