@@ -120,6 +120,9 @@ def test_open_by_an_asymptotic_bound_where_the_task_fails() -> None:
     assert vacuous is not None
     assert vacuous.status == "OPEN"
     assert "decided now: theorem" in known_now(vacuous)
+    # an earlier version said it in other words: what is known now is told nevertheless
+    with pytest.raises(CannotCheck, match="decided now: theorem"):
+        verify(replace(vacuous, statement="nobody knows"), folder=Path())
     refused(replace(vacuous, status="FAILS"))
     assert {verdict.status for verdict in judge(stack, FAILING)} == {"FAILS"}
 

@@ -212,9 +212,10 @@ def recheck(verdict: Verdict) -> str:
     wrong = [name for name in mine if canonical(mine[name]) != canonical(theirs[name])]
     words = ["source", *(["statement", "assumptions"] if verdict.status == "OPEN" else [])]
     if wrong and {*wrong}.issubset(words):
+        known = _known_now(architecture, task, verdict) if verdict.status == "OPEN" else ""
         raise CannotCheck(
             "its numbers hold, but its words are not what this version says of them: it was"
-            f" edited, or another version wrote it (now: {str(mine[wrong[0]])[:120]})"
+            f" edited, or another version wrote it (now: {known or str(mine[wrong[0]])[:120]})"
         )
     if wrong:
         raise CheckFailed(
