@@ -57,6 +57,12 @@ def test_vocabularies_that_differ_are_said_not_to_be_kept() -> None:
     assert "32,000" not in "\n".join(made(alike, "recall", seeds=8, steps=0).rules())
 
 
+@each("steps, warmup", [(3000, 50), (100, 25), (2, 1)])
+def test_the_rate_rises_over_a_quarter_of_few_steps(steps: int, warmup: int) -> None:
+    found = trial(steps=steps).compared({"gdn": 6e-3, "full": 3e-3})
+    assert {run.warmup for run in runs_of(found.cells())} == {warmup}
+
+
 def test_its_runs_are_paired_and_rates_have_seeds_of_their_own() -> None:
     found = trial()
     search = runs_of(found.search().cells())

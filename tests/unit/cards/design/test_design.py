@@ -448,6 +448,7 @@ OPTIONS: dict[str, Any] = {
         ({"layers": "0"}, "layers: 0; give numbers"),
         ({"layers": "two"}, "--layers 'two': 'two'"),
         ({"layers": "4-2"}, "runs backwards"),
+        ({"layers": "9000-9001"}, "20 million"),
         ({"layers": ""}, "no whole number"),
         ({"readers": "3"}, "that many layers"),
         ({"place": "middle"}, "even, start, end"),
@@ -617,5 +618,7 @@ def test_a_layout_that_fails_says_how_badly(capsys: pytest.CaptureFixture[str]) 
     at_most = highest_accuracy(Power(50_000, n), n, 50_000, bits)
     assert fewer["accuracy_at_most"] == at_most / 10**6
     assert run(arguments) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split()[:2] == ["tasks", f"eva:n={n},V=50000"]
+    said = " ".join(out.split())
     assert f"at most {percent(at_most)}" in said

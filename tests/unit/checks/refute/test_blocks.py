@@ -86,6 +86,14 @@ def test_nothing_found() -> None:
     assert "64^4 blocks" in str(found)
 
 
+def test_a_start_token_counts_to_the_blocks() -> None:
+    """Seven tokens and one before them fill two blocks of four; six and one fill one."""
+    most = refute(_sparse(4, 1, 24), TwoSum(n=7, M=64), budget=600, tries=1)
+    assert isinstance(most, NotFound)
+    with pytest.raises(SizeError, match="fills 1 blocks of 4"):
+        refute(_sparse(4, 1, 24), TwoSum(n=6, M=64), method="block_swap", tries=1)
+
+
 @pytest.mark.slow
 def test_where_a_swap_makes_no_sense() -> None:
     task = TwoSum(n=12, M=32)

@@ -7,10 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from separatrix.cli.main import run
+from separatrix.core.errors import SizeError
+from separatrix.findings.trial import Trial
 from separatrix.mixers import MIXERS
 from separatrix.stacks.mechanisms import MECHANISMS
 
@@ -105,6 +108,23 @@ def test_a_rule_that_is_none(
     file = with_small(tmp_path, small)
     assert run(["trial", "my_mixer", *WORDS[2:], "--import", file, "--dry-run"]) == 2
     assert f"small = {ast.literal_eval(small)!r}" in capsys.readouterr().err
+
+
+def test_workers_load_what_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = with_small(tmp_path, "{'averages': 1}")
+    given: list[Any] = []
+
+    def train(trial: Trial, **options: Any) -> None:
+        given.append(options["imports"])
+        raise SizeError("seen")
+
+    monkeypatch.setattr(Trial, "train", train)
+    words = ["trial", "my_mixer", *WORDS[2:], "--store", str(tmp_path / "s.sqlite")]
+    assert run([*words, "--import", file]) == 2
+    assert "error: seen" in capsys.readouterr().err
+    assert [*map(list, given)] == [[file]]
 
 
 @pytest.mark.slow
