@@ -75,10 +75,10 @@ def laid(table: Table, most: int) -> Iterator[Shown]:
         return
     widths = _widths(natural, wanted if fits else least, room)
     side = [*_side_by_side(table, columns, rows, widths, most)]
-    told = ([row] if isinstance(row, str) else _paragraph(columns, row, most) for row in rows)
+    told = (_cell(r, most) if isinstance(r, str) else _paragraph(columns, r, most) for r in rows)
     below = [Shown(line) for lines in told for line in lines]
-    # cells that are crammed take more lines than paragraphs; a matrix stays one
-    crammed = not fits or (len(side) > len(below) and not table.labels)
+    # cells beside each other that are crammed take more lines than paragraphs; a matrix stays one
+    crammed = not fits or (len(least) > 1 and len(side) > len(below) and not table.labels)
     yield from below if crammed and not table.turns else side
 
 
