@@ -107,8 +107,8 @@ def notes(summary: Summary) -> Iterator[str]:
     answers = "the answers due in their own test prompts" if several else "their own test prompts"
     yield (
         f"solved: seeds right on at least {_percent(SOLVED)} of {answers}, of the"
-        " seeds that ended; 95 % Wilson interval over seeds. In brackets behind a seed: 95 % Wilson"
-        " interval over its test prompts, which are drawn for this seed alone."
+        " seeds that ended; of two or more, their 95 % Wilson interval. In brackets behind a seed:"
+        " 95 % Wilson interval over its test prompts, which are drawn for this seed alone."
     )
     if several:
         yield (
@@ -266,15 +266,16 @@ def _seeds(best: Rate | None, cell: Measured) -> str:
     """The least and the most over seeds, and how many of them ended."""
     if best is None or best.accuracy is None:
         return f"0 of {sum(len(rate.counts.seeds) for rate in cell.rates)}"
-    span = f"{_percent(best.accuracy.least)} to {_percent(best.accuracy.most)}"
+    ends = dict.fromkeys(map(_percent, (best.accuracy.least, best.accuracy.most)))
+    span = " to ".join(ends)
     return f"{span} ({best.seeds} of {len(best.counts.seeds)})"
 
 
 def _solved(best: Rate | None) -> str:
-    interval = None if best is None else best.solved_interval
-    if best is None or interval is None:
+    if best is None or not best.seeds:
         return NONE
-    return f"{best.solved} of {best.seeds} ({_span(interval)})"
+    over = "" if best.solved_interval is None else f" ({_span(best.solved_interval)})"
+    return f"{best.solved} of {best.seeds}{over}"
 
 
 def _trial(trial: Trial) -> str:

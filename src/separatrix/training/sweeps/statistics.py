@@ -178,8 +178,8 @@ class Rate:
 
     @property
     def solved_interval(self) -> Interval | None:
-        """95 %, Wilson: among how many of all seeds it would be solved."""
-        return wilson(self.solved, self.seeds) if self.seeds else None
+        """95 %, Wilson: among how many of all seeds it would be solved. One says nothing of it."""
+        return wilson(self.solved, self.seeds) if self.seeds > 1 else None
 
     def count(self, status: Status) -> int:
         return int((self.counts.status == WORDS.index(status)).sum())

@@ -166,6 +166,9 @@ def test_how_many_seeds_solve_it() -> None:
     assert (low, high) == (pytest.approx(0.3755, abs=1e-4), pytest.approx(0.9638, abs=1e-4))
     # nothing was chosen, so that nothing is held out
     assert cell.held_out == ()
+    # of one seed there is no share of seeds
+    alone = only(one({1e-3: (100,)})).rates[0]
+    assert (alone.solved, alone.seeds, alone.solved_interval) == (1, 1, None)
 
 
 def test_equal_medians_are_told_apart_by_the_mean_and_then_by_the_rate() -> None:
