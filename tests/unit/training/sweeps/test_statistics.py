@@ -361,7 +361,7 @@ def test_tables(both: Summary) -> None:
     assert first["solved"] == "2 of 2 (34.2-100.0)"
     assert first["held out"] == "99.5 %"
     assert (first["at most"], first["proved"]) == ("-", "SOLVABLE (construction: retrieval)")
-    assert second["seeds"] == "30.0 % to 30.0 % (1 of 2)"
+    assert second["seeds"] == "30.0 % (1 of 2)"
     assert second["proved"] == "FAILS (Theorem I)"
     assert second["at most"].endswith(" %")
     rows = tables.seed_rows(both)
