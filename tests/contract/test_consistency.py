@@ -7,16 +7,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.stronger import BOUNDED, READING, SPARSE, Kind, verdicts
 
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Status, Verdict
-from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task, parse_task
 from separatrix.theory import THEOREMS
+from separatrix.theory.base import counted
 from separatrix.theory.fails.i_bounded_caches import TheoremI
 from separatrix.theory.fails.reading_layers import DepthTheorem
 
@@ -323,13 +325,15 @@ def test_thousands_of_pairs_are_drawn() -> None:
 
 def test_what_contradicts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Theorem I with a sign turned around fails large caches, and solves what others fail."""
-    sign = TheoremI.compare
 
-    def turned(self: TheoremI, architecture: Architecture, task: Task) -> LogSign | None:
-        found = sign(self, architecture, task)
-        return None if found is None else replace(found, sign=-found.sign)
+    def turned(task: Task) -> Any:
+        found = Mock(wraps=counted(task))
+        found.compare_bits = lambda bits: replace(
+            one := counted(task).compare_bits(bits), sign=-one.sign
+        )
+        return found
 
-    monkeypatch.setattr(TheoremI, "compare", turned)
+    monkeypatch.setattr("separatrix.theory.fails.i_bounded_caches.counted", turned)
     monkeypatch.setattr(TheoremI, "_least", lambda *_: None)
     small, large = (
         Said(Architecture.parse(f"linear @ heads=1, head_dim={d}, p2"), parse_task("equality:n=8"))

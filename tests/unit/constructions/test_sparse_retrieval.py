@@ -131,7 +131,7 @@ def _shift(tensors: dict[str, Tensor], name: str, place: tuple[int, ...], value:
         (lambda t: _shift(t, "pool_k", (0,), 0.0), "proof recorded|choice of blocks"),
         (lambda t: _shift(t, "pool_k", (1,), -0.25), "choice of blocks|proof recorded"),
         (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(-1), "of blocks: block . scores"),
-        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2.0**-130), r"smaller than 2\^-126"),
+        (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2.0**-130), "pool_k.* normal number"),
         (lambda t: t["blocks.0.mixers.0.pool_k"].mul_(2**-20), "proof recorded"),
         (lambda t: t["blocks.0.mixers.0.pool_k"].fill_(4.0), "proof recorded"),
         (lambda t: t["position.weight"][0].copy_(t["position.weight"][1]), "scores no less"),

@@ -104,7 +104,12 @@ def test_prompts_run_in_small_batches_are_the_same(monkeypatch: pytest.MonkeyPat
     model = drawn("full @ heads=1, head_dim=8", EVA)
     whole = tally(model, EVA, 300, prompt_stream(0))
     monkeypatch.setattr("separatrix.models.stored.accuracy.MOST_NUMBERS", 7 * numbers_of(model, 5))
-    assert tally(model, EVA, 300, prompt_stream(0)) == whole
+    small = tally(model, EVA, 300, prompt_stream(0))
+    # sums of float32 depend on the batch
+    logs = {
+        name: pytest.approx(getattr(whole, name), rel=1e-6) for name in ("bits", "bits_squares")
+    }
+    assert vars(small) == vars(whole) | logs
 
 
 def test_what_rounding_may_turn_is_close() -> None:

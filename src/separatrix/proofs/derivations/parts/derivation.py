@@ -109,7 +109,9 @@ class Derivation(Generic[TaskT]):
         """
         for name, tensor in model.state_dict().items():
             if not _held(tensor.detach().numpy(), arithmetic):
-                raise CheckFailed(f"weight {name} holds a number that {arithmetic.title} has not")
+                raise CheckFailed(
+                    f"weight {name} holds what {arithmetic.title} has not as a normal number"
+                )
         derived = self.derive(task, model, arithmetic)
         if derived.margin <= 0:
             raise CheckFailed(
