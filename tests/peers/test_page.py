@@ -130,10 +130,17 @@ def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
     assert (window.page.url, window.tiles()) == (link, tiles)
 
 
+def test_code_in_a_short_answer(opened: Callable[..., Window]) -> None:
+    window = opened("#s=deepseek-v3.2")
+    assert window.page.locator("#rows summary code:has-text('retrieval')").count()
+    assert "`" not in window.text("#rows") + window.text("#more")
+
+
 def test_a_text_that_does_not_parse(opened: Callable[..., Window]) -> None:
     window = opened()
     window.page.locator("#spec").fill("full*2 + gnd")
-    window.page.wait_for_selector("#wrong:has-text('gdn')", timeout=WAIT)
+    window.page.wait_for_selector("#wrong code:has-text('list mechanisms')", timeout=WAIT)
+    assert "'gdn'" in window.text("#wrong")
     window.after(lambda: window.page.locator("#spec").fill("full*2 + gdn"))
     assert window.page.locator("#wrong").is_hidden()
 

@@ -24,6 +24,8 @@ const make = (tag, attributes = {}, ...children) => {
   element.append(...children);
   return element;
 };
+// Text with `code` in it, as children of an element.
+const coded = (text) => text.split(/`([^`]+)`/).map((part, place) => (place % 2 ? make("code", { textContent: part }) : part));
 const number = (n) => Number(n).toLocaleString("en");
 const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, instead: null, answer: {}, ...more });
 const here = () => stacks[edited];
@@ -110,7 +112,8 @@ let kept = false; // whether the complaint outlives the next answer
 function complain(text, keep = false) {
   if (!text && kept) return;
   $("wrong").hidden = !text;
-  $("wrong").textContent = keep && kept ? `${$("wrong").textContent} ${text}` : text;
+  if (!(keep && kept)) $("wrong").replaceChildren();
+  $("wrong").append(...coded(`${text} `));
   kept = keep;
   if (text) $("state").textContent = "";
 }
@@ -266,7 +269,7 @@ function drawCaches() {
   }));
 }
 
-const answered = (status, said) => make("span", { class: "said" }, make("b", { class: STATUS[status], textContent: status }), said);
+const answered = (status, said) => make("span", { class: "said" }, make("b", { class: STATUS[status], textContent: status }), ...coded(said));
 
 // A row that opens what stands behind it, the same element as long as its question stands.
 function row(id, key, asks, answers) {
