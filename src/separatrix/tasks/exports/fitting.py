@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
@@ -77,6 +78,10 @@ def fitted(
             why = f" ({error})"
             continue
         if taken <= tokens:
+            # a few questions may have found the next size too large
+            with suppress(SizeError):
+                while n < _LARGEST and (more := longest(at(n + 1), rows, seed, count)) <= tokens:
+                    n, taken = n + 1, more
             return at(n), taken
         n -= max(1, n * (taken - tokens) // taken)
     raise SizeError(
