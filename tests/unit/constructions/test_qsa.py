@@ -4,6 +4,7 @@ edited weights refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from separatrix.checks.verify import verify
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import SizeError
 from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import NO_ANSWER, QSA
 from separatrix.tasks.base.task import Tokens
@@ -52,6 +54,15 @@ def test_every_input_is_answered_right_and_proved(
     assert wrong_at(built, tokens) == 0
     built.save(tmp_path)
     assert "every answer right" in " ".join(verify(built.record, folder=tmp_path).checks)
+
+
+def test_a_claim_about_no_input_is_run_on_none() -> None:
+    task, rng = QSA(n=2, q=2, V=3, sets=2), np.random.default_rng(0)
+    own = DERIVATIONS["qsa"]
+    assert 0 < len(adversarial(own, task, 8, rng)) <= 8
+    nothing = replace(own, asked=lambda _, tokens: np.zeros(len(tokens), bool))
+    with pytest.raises(SizeError, match="at least q V = 6"):
+        adversarial(nothing, task, 8, rng)
 
 
 def test_sums_beside_every_multiple_are_right() -> None:

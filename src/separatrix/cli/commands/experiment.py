@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,22 +35,12 @@ def show(name: str, asked: Asked) -> Told:
     if rows is None:
         table = _recorded(wanted)
         return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
-    from separatrix.findings.page import cells_data, text
+    from separatrix.findings.page import cells_data
 
     results = of_lines(rows)
     more = [f"From {rows}, every line checked by its hash."]
-    checked = True
-    try:
-        text(wanted, results, {})
-    except UnknownNameError as error:
-        # rows of a plan that is still trained: what they bear is said, and what not
-        more.append(f"The page's sentences are not checked on these rows: {error}")
-        checked = False
-    except SeparatrixError:
-        # told behind the rows
-        pass
     data = {"experiment": wanted.name, "cells": cells_data(results)}
-    return _shown(wanted, results, more, data, checked=checked)
+    return _shown(wanted, results, more, data, growing=True)
 
 
 def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told:
@@ -112,14 +101,30 @@ def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:
 
 
 def _shown(
-    wanted: Experiment, results: Results, more: list[str], data: Any, *, checked: bool = True
+    wanted: Experiment, results: Results, more: list[str], data: Any, *, growing: bool = False
 ) -> Told:
-    """Every cell and what was contrasted; then the claims, which fail the command."""
+    """Every cell and what was contrasted; then a claim that these results do not bear, which fails
+    the command.
+    """
     from separatrix.findings.page import text
 
+    wrong: list[SeparatrixError] = []
+    try:
+        text(wanted, results, {})
+    except SeparatrixError as error:
+        # rows of a plan that is still trained: what they bear is said, and what not
+        if growing and isinstance(error, UnknownNameError):
+            more = [*more, f"The page's sentences are not checked on these rows: {error}"]
+        else:
+            wrong.append(error)
     shown = Document(Line(f"{wanted.title}. {wanted.question}"), *seeds(wanted, results, more))
-    # last, so that a claim which these rows do not bear hides nothing
-    return Told(data, shown, after=partial(text, wanted, results, {}) if checked else None)
+
+    def fail() -> None:
+        for error in wrong:
+            raise error
+
+    # last, so that it hides nothing
+    return Told(data, shown, after=fail)
 
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:

@@ -75,11 +75,14 @@ def laid(table: Table, most: int) -> Iterator[Shown]:
         return
     widths = _widths(natural, wanted if fits else least, room)
     side = [*_side_by_side(table, columns, rows, widths, most)]
+    # a matrix stays one
+    if table.turns or (fits and (table.labels or len(least) == 1)):
+        yield from side
+        return
     told = (_cell(r, most) if isinstance(r, str) else _paragraph(columns, r, most) for r in rows)
     below = [Shown(line) for lines in told for line in lines]
-    # cells beside each other that are crammed take more lines than paragraphs; a matrix stays one
-    crammed = not fits or (len(least) > 1 and len(side) > len(below) and not table.labels)
-    yield from below if crammed and not table.turns else side
+    # cells beside each other that are crammed take more lines than paragraphs
+    yield from side if fits and len(side) <= len(below) else below
 
 
 def _in_turns(

@@ -59,14 +59,19 @@ def adversarial(
             found.append(prompts_of(task).sample(missing, rng).tokens)
         except SizeError:
             # fewer, but not none
-            if missing == number and math.prod(ids.tolist()) > _ALL:
-                raise
             if missing == number:
-                every = np.stack(np.unravel_index(np.arange(ids.prod()), ids), 1)
-                if derivation.asked is not None:
-                    every = every[derivation.asked(task, every)]
-                found.append(rng.permutation(every)[:number])
+                found.append(rng.permutation(_written(derivation, task, ids))[:number])
+            if not any(map(len, found)):
+                raise
     return np.concatenate(found)
+
+
+def _written(derivation: Derivation[Any], task: Task, ids: Tokens) -> Tokens:
+    """All inputs of so many ids a position that the claim is about, where they are few."""
+    if math.prod(ids.tolist()) > _ALL:
+        return np.empty((0, len(ids)), np.int64)
+    every = np.stack(np.unravel_index(np.arange(ids.prod()), ids), 1)
+    return every if derivation.asked is None else every[derivation.asked(task, every)]
 
 
 def _same(ids: Tokens, rng: np.random.Generator) -> Tokens:
