@@ -1,4 +1,4 @@
-"""The site: pages gathered from documents, docstrings and data, none over 20 kB,
+"""The site: pages gathered from documents, docstrings and data, none over 20 kB of Markdown,
 built by Zensical (or mkdocs-material), and every link of it looked up. `make site`; no request
 leaves what it writes.
 

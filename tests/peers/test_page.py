@@ -94,13 +94,28 @@ def test_a_link_holds_all(opened: Callable[..., Window], browser: Any) -> None:
         ("#s=full&n=0", "context is 0"),
         ("#s=full&n=10000000000000", ""),
         ("#s=gnd&s=gmd&n=0", "gmd"),
+        ("#garbage", "names no stack"),
+        ("#s=&n=4096", "names no stack"),
     ],
 )
 def test_a_link_that_cannot_be_read(opened: Callable[..., Window], link: str, said: str) -> None:
     window = opened(link)
-    assert "cannot be read" in window.text("#wrong")
-    assert said in window.text("#wrong")
+    told = window.text("#wrong")
+    assert "cannot be read" in told or said == "names no stack"
+    assert said in told
+    assert "Shown instead: " in told
     assert "tokens" in window.text("#caches")
+
+
+def test_the_next_link_takes_the_complaint_away(opened: Callable[..., Window]) -> None:
+    window = opened("#garbage")
+    assert "Shown instead: qwen3-next-80b" in window.text("#wrong")
+    window.page.evaluate("location.hash = '#s=full*3&n=4096'")
+    window.page.wait_for_selector("#whole i:nth-child(3):last-child", timeout=WAIT)
+    assert window.page.locator("#wrong").is_hidden()
+    window.page.evaluate("location.hash = ''")  # no link is no fault
+    window.page.wait_for_selector("#whole i:nth-child(48)", timeout=WAIT)
+    assert window.page.locator("#wrong").is_hidden()
 
 
 def test_the_longest_context(opened: Callable[..., Window]) -> None:
@@ -141,6 +156,11 @@ def test_a_text_that_does_not_parse(opened: Callable[..., Window]) -> None:
     window.page.locator("#spec").fill("full*2 + gnd")
     window.page.wait_for_selector("#wrong code:has-text('list mechanisms')", timeout=WAIT)
     assert "'gdn'" in window.text("#wrong")
+    # it is no longer asked: whoever waits for an answer learns that there is none
+    window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
+    window.page.locator("#context").fill("0")
+    window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
+    window.page.locator("#context").fill("4096")
     window.after(lambda: window.page.locator("#spec").fill("full*2 + gdn"))
     assert window.page.locator("#wrong").is_hidden()
 

@@ -43,23 +43,18 @@ async function ask() {
   $("state").textContent = "working …";
   const fresh = stacks.map(() => ({ rows: [], why: {} }));
   try {
-    for await (const said of answersTo(asked, mine.signal)) {
-      if (mine !== asking || !take(said, fresh)) return;
-    }
+    for await (const said of answersTo(asked, mine.signal)) if (mine !== asking || !take(said, fresh)) break;
   } catch (error) {
-    if (mine !== asking || error.name === "AbortError") return;
-    complain(error.message);
+    if (mine === asking) complain(error.message);
   }
+  if (mine === asking && document.body.dataset.state === "asking") document.body.dataset.state = "refused";
 }
 
-// One part of an answer; false where it ended the question.
+// One part of an answer; nothing is returned where it ended the question.
 function take(said, fresh) {
   if (said.error !== undefined) return failed(said);
   if (said.state) $("state").textContent = said.state;
-  if (said.ended) {
-    $("state").textContent = "another page asked; change anything to ask again";
-    return false;
-  }
+  if (said.ended) return complain("Another page asked; change anything to ask again.");
   if (said.stack !== undefined) takeCard(stacks[said.stack], fresh[said.stack], said);
   if (said.apart) drawApart(said.apart);
   if (said.charts) {
@@ -105,7 +100,6 @@ function failed(said) {
     context = "";
     ask();
   } else complain(said.error);
-  return false;
 }
 
 let kept = false; // whether the complaint outlives the next answer
@@ -128,6 +122,8 @@ function finish() {
 
 // What somebody changed: drawn at once, asked when the hand rests.
 function changed() {
+  asking?.abort();
+  asking = null; // an answer to what stood before would undo the change
   kept = contextLinked = false;
   document.body.dataset.state = "asking";
   drawStack();
@@ -240,6 +236,9 @@ function fromLink() {
   const link = new URLSearchParams(location.hash.slice(1));
   const named = link.getAll("s").slice(0, 2).filter(Boolean);
   stacks = (named.length ? named : [about.given[0] ?? DEFAULT]).map((text) => stackOf(text, { instead: stackOf(DEFAULT) }));
+  kept = false;
+  const without = location.hash.length > 1 && !named.length;
+  complain(without ? `The link names no stack. Shown instead: ${stacks[0].text}.` : "", without);
   context = link.get("n") ?? "";
   contextLinked = true;
   edited = 0;
