@@ -273,7 +273,7 @@ def test_values_of_several_tokens_are_said(folders: Path) -> None:
 def test_an_export_fits_tokens_of_a_tokenizer(folders: Path, tmp_path: Path) -> None:
     out = ("export", "--format", "jsonl", "--out", tmp_path / "made", "--rows", "test=5")
     none = ("--rows", "train=0", "--rows", "validation=0")
-    fit = ("--tokenizer", folders / "llama", "--tokens", "1k,1500")
+    fit = ("--tokens", f"1k,1500:{folders / 'llama'}")
     code, made = run("task", "eva:V=8", *out, *none, *fit)
     assert code == 0
     released = Released.load(folders / "llama")

@@ -5,6 +5,7 @@ what became of commands and options of earlier versions.
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -55,6 +56,9 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+_VALUE = re.compile(r"\{(.+)\}")
+
+
 class Former(NamedTuple):
     """An option of an earlier version: what stands for it now ("" for nothing, and why)."""
 
@@ -68,7 +72,7 @@ def _former(lines: dict[str, str]) -> dict[str, Former]:
     """
     lines = dict(lines)
     found = {
-        f"--{name.replace('_', '-')}": Former(f"--set {name}=")
+        f"--{name.replace('_', '-')}": Former(f"--set {name}={{VALUE}}")
         for name in lines.pop("set", "").split()
     }
     for option, text in lines.items():
@@ -86,9 +90,8 @@ def former_option(command: str, option: str) -> str:
     found = FORMER.get(command, {}).get(option.partition("=")[0])
     if found is None:
         return ""
-    if found.now.endswith(("=", "//")):
-        return f"it is now {found.now}{'VALUE' if found.now[-1] == '=' else 'HOST:PORT'}"
-    return " ".join(filter(None, (found.now and f"it is now {found.now}", found.why)))
+    new = _VALUE.sub(r"\1", found.now)
+    return " ".join(filter(None, (new and f"it is now {new}", found.why)))
 
 
 def now(name: str, words: Sequence[str]) -> str:
@@ -141,10 +144,10 @@ def _line(command: str, words: list[str]) -> str:
         found = FORMER.get(command, {}).get(option) if option.startswith("--") else None
         if found is None:
             said.append(word)
-        elif found.now.endswith(("=", "//")):
+        elif _VALUE.search(found.now):
             value = value if equals else rest.pop(0) if rest else "VALUE"
             one, _, other = found.now.partition(" ")
-            said += [one, f"{other}{value}"]
+            said += [one, _VALUE.sub(lambda _, value=value: value, other)]
         elif found.now:
             said += [*found.now.split(" "), *([value] if equals else [])]
         else:

@@ -232,6 +232,27 @@ def _read_input() -> str:
     return text
 
 
+PROVED = ("fp64", "fp32", "bf16", "fp16")
+"""Number formats that --formats all tells of."""
+_BITS = re.compile(r"p(\d{1,2}):(\d{1,2})")
+
+
+def formats_named(text: str) -> list[str]:
+    """The formats of a list such as "fp64,p12:32", or all. Raises SpecError for a range that is
+    none, SizeError for a format without proofs.
+    """
+    from separatrix.proofs.arithmetic import arithmetic
+
+    found: list[str] = []
+    for one in PROVED if text == "all" else text.replace(" ", "").split(","):
+        ends = _BITS.fullmatch(one)
+        if ":" in one and (ends is None or int(ends[1]) > int(ends[2])):
+            raise SpecError(f"--formats {one[:20]}: write a range such as p12:32")
+        several = ends and [f"p{bits}" for bits in range(int(ends[1]), int(ends[2]) + 1)]
+        found += several or [one]
+    return [arithmetic(one).name for one in found]
+
+
 def given(context: typer.Context) -> list[str]:
     """The parameters of a command that were given."""
     names = [str(one.name) for one in context.command.params]

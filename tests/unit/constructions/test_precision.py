@@ -145,7 +145,7 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
     proved of it.
     """
     out = tmp_path / "map"
-    words = ("--formats", "fp32", "--bits", "15:22", "--most", "256", "--tokens", "8000")
+    words = ("--formats", "fp32,p15:22", "--most", "256", "--tokens", "8000")
     found = mapped(capsys, *words, "--out", str(out))
     fp32, *bits = found["formats"]
     assert fp32["capped"]
@@ -165,9 +165,9 @@ def test_digits_grow_with_the_logarithm(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["match3"], "match3"),
         (["match2", "--formats", "fp8"], "fp8"),
-        (["match2", "--bits", "20"], "write a range"),
-        (["match2", "--bits", "30:20"], "write a range"),
-        (["match2", "--bits", "4:20"], "p4"),
+        (["match2", "--formats", "20:30"], "write a range"),
+        (["match2", "--formats", "fp32,p30:20"], "write a range"),
+        (["match2", "--formats", "p4:20"], "p4"),
         (["match2", "--sizes", "twosum:n=4,M=4"], "write {}"),
         (["match2", "--sizes", "eva:n={},V=4"], "does not solve"),
     ],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.options import Asked, command, stack
+from separatrix.cli.options import PROVED, Asked, command, formats_named, stack
 from separatrix.cli.printing import Answer, Told
 from separatrix.core.document import Document, Line, Part
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -28,8 +28,6 @@ MOST_DESCRIBED = 9
 
 STOCK_NAMES = ("gpt2", "llama")
 """Those of `separatrix.models.stock.STOCK`, known without torch."""
-PROVED = ("fp64", "fp32", "bf16", "fp16")
-"""Formats that `--formats all` tells of."""
 _SECONDS = 1.0
 """Of one proof, after which `--formats all` tries no larger size."""
 
@@ -46,7 +44,7 @@ def construct(asked: Asked) -> Answer:
     held = stack(asked.arch) if asked.arch else None
     number, stock = number_or_stock(asked.format)
     unproved = asked.formats == "none"
-    others = [] if unproved else formats_named(asked.formats)
+    others = [] if unproved or asked.formats is None else formats_named(asked.formats)
     constructing = bar(f"constructing {wanted.spec}", shown=not asked.as_json)
     with new_folder(asked.out) as folder, constructing:
         from separatrix.cli.constructed import Constructed
@@ -79,19 +77,6 @@ def number_or_stock(text: str | None) -> tuple[str | None, str | None]:
     except SpecError:
         known = (*PROVED, "pN", *STOCK_NAMES)
         raise UnknownNameError.of("format", text[:60], known) from None
-
-
-def formats_named(text: str | None) -> list[str]:
-    """The formats of a list such as "fp64,bf16", or all. Raises SizeError for one without
-    proofs.
-    """
-    from separatrix.proofs.arithmetic import arithmetic
-
-    if text == "all":
-        return list(PROVED)
-    if text is None:
-        return []
-    return [arithmetic(name.strip()).name for name in text.split(",")]
 
 
 def built_as(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from contextlib import nullcontext
 from importlib import import_module
@@ -10,10 +9,10 @@ from textwrap import indent
 from typing import TYPE_CHECKING
 
 from separatrix.cli.complete import KINDS
-from separatrix.cli.options import Asked, command, given, only
+from separatrix.cli.options import PROVED, Asked, command, formats_named, given, only
 from separatrix.cli.printing import Answer, Told, rows_table, width
 from separatrix.core.document import Document, Heading, Line, Part
-from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.core.errors import UnknownNameError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -21,16 +20,15 @@ if TYPE_CHECKING:
 
 WIDE = 130
 """Columns of a terminal that has room for whole tables of tasks and mechanisms."""
-FORMATS = "fp64,fp32,bf16,fp16"
 _SHOWN = 10
 """Tokens of an input that a table shows."""
-PRECISION = ("sizes", "formats", "bits", "most", "tokens", "seed", "out")
+PRECISION = ("sizes", "formats", "most", "tokens", "seed", "out")
 
 
 @command
 def list_(asked: Asked) -> Answer:
     """What there is; one of them explained. Examples: list mechanisms gdn; list theorems III; list
-    constructions match2 --bits 14:32 --out map/; list experiments study --rows rows.jsonl
+    constructions match2 --formats p14:32 --out map/; list experiments study --rows rows.jsonl
     """
     kind, name = asked.kind, asked.name
     if kind is None:
@@ -80,13 +78,10 @@ def precision(name: str, asked: Asked) -> Told:
     from separatrix.constructions.precision import family_of, precision_map
     from separatrix.core.evidence.canonical import canonical
     from separatrix.core.evidence.folder import new_folder, write_atomic
-    from separatrix.proofs.arithmetic import arithmetic
 
     out, most, seed = asked.out, asked.most, asked.seed or 0
     family = family_of(name, asked.sizes)
-    wanted = [*(asked.formats or FORMATS).split(","), *_of_bits(asked.bits)]
-    for one in wanted:
-        arithmetic(one)
+    wanted = formats_named(",".join(asked.formats or PROVED))
     lines: list[Found] = []
     # an existing folder is refused before anything is computed
     with nullcontext() if out is None else new_folder(out) as folder:
@@ -147,13 +142,3 @@ def _told(line: Found) -> str:
         f"{line.format}, {wrong.how}, size {line.fails:,}: {shown}{more} is answered {said}, not"
         f" {wrong.right}"
     )
-
-
-def _of_bits(bits: str | None) -> list[str]:
-    """Formats of p bits. Raises SpecError for no range."""
-    if bits is None:
-        return []
-    match = re.fullmatch(r"(\d{1,2}):(\d{1,2})", bits)
-    if not match or int(match[1]) > int(match[2]):
-        raise SpecError(f"--bits {bits[:20]}: write a range such as 12:32")
-    return [f"p{count}" for count in range(int(match[1]), int(match[2]) + 1)]

@@ -25,7 +25,7 @@ SPLITS = ("train", "validation", "test")
 OWN = {
     "sample": ("number", "seed"),
     "audit": ("number", "seed", "all", "out"),
-    "export": ("n", "seed", "out", "format", "rows", "tokenizer", "tokens"),
+    "export": ("n", "seed", "out", "format", "rows", "tokens"),
     "evaluate": ("n", "number", "seed", "rows", "out"),
     "results": ("out",),
 }
@@ -214,7 +214,7 @@ def _export(text: str, asked: Asked) -> Told:
             "an export needs --format and --out. For example: separatrix task"
             f" {text} export --format hf --out {text.partition(':')[0]}/"
         )
-    if asked.tokens is not None or asked.tokenizer is not None:
+    if asked.tokens is not None:
         return _fitted(text, asked)
     texts = _ladder(text, asked.n)
     if len(texts) == 1:
@@ -237,10 +237,11 @@ def _fitted(text: str, asked: Asked) -> Told:
     from separatrix.tasks.exports.fitting import counter, fitted
     from separatrix.tasks.labels import LABELS, split_labels
 
-    if asked.tokens is None or asked.tokenizer is None or asked.n is not None:
+    numbers, _, tokenizer = asked.tokens.partition(":")
+    if not (numbers and tokenizer) or asked.n is not None:
         raise SpecError(
-            "--tokens and --tokenizer belong together, and choose n themselves: separatrix task"
-            " needles:easy export --format lm-eval --out needles/ --tokenizer FOLDER --tokens 32k"
+            "--tokens says how many and of which tokenizer, and chooses n itself: separatrix task"
+            " needles:easy export --format lm-eval --out needles/ --tokens 32k:FOLDER"
         )
     plain, labels = split_labels(text)
     if labels:
@@ -249,15 +250,15 @@ def _fitted(text: str, asked: Asked) -> Told:
         raise UnknownNameError.of("format", str(asked.format), FORMATS, where=" to export to")
     task = _with_easy_sizes(plain)
     rows = rows_of(FORMATS[asked.format], _rows(asked.rows or []))
-    count = counter(asked.tokenizer)
-    wanted = [parse_context(each) for each in _listed(asked.tokens)]
+    count = counter(tokenizer)
+    wanted = [parse_context(each) for each in _listed(numbers)]
     made: list[Told] = []
     for tokens in wanted:
         one, taken = fitted(task, tokens, rows, asked.seed, count)
         out = asked.out if len(wanted) == 1 else asked.out / str(tokens)
         told = _exported(one.spec, out, asked)
         line = Line(f"the longest question and its answer take {taken:,} of {tokens:,} tokens")
-        data = {**told.data, "tokens": tokens, "longest": taken, "tokenizer": asked.tokenizer}
+        data = {**told.data, "tokens": tokens, "longest": taken, "tokenizer": tokenizer}
         made.append(Told(data, Document(*told.shown.parts, line)))
     return made[0] if len(made) == 1 else _together(made)
 

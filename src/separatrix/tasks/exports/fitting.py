@@ -33,7 +33,7 @@ def counter(name: str) -> Counter:
         loaded: Any = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError, ImportError, KeyError) as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise SpecError(f"--tokenizer {name[:200]}: not loaded: {first[:300]}") from None
+        raise SpecError(f"the tokenizer {name[:200]} is not loaded: {first[:300]}") from None
     return lambda text: len(loaded(text, verbose=False)["input_ids"])
 
 

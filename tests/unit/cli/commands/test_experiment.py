@@ -79,7 +79,7 @@ def test_lines_are_shown(results: Path, tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["shfit"], "you mean 'shift'?"),
         (["toy", "--check", "--out", "x"], "for different things"),
-        (["toy", "--bits", "3:4"], "to `list experiments NAME`"),
+        (["toy", "--formats", "p3:4"], "to `list experiments NAME`"),
         (["--check"], "--check says nothing to"),
         (["--out", "x"], "--out says nothing to"),
         (["toy", "--seed", "3"], "--seed says which run --check"),

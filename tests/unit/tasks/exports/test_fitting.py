@@ -71,13 +71,14 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     "more",
     [
         ["--tokens", "2k"],
-        ["--tokenizer", "there"],
-        ["--tokens", "2k", "--tokenizer", "there", "--n", "8"],
+        ["--tokens", "2k:"],
+        ["--tokens", ":there"],
+        ["--tokens", "2k:there", "--n", "8"],
     ],
 )
-def test_tokens_and_tokenizer_belong_together(tmp_path: Path, more: list[str]) -> None:
+def test_tokens_say_of_which_tokenizer(tmp_path: Path, more: list[str]) -> None:
     asked = ["task", "eva:V=8", "export", "--format", "jsonl", "--out", str(tmp_path / "a"), *more]
     done = CliRunner().invoke(app, asked)
     assert isinstance(done.exception, SpecError)
-    assert "--tokenizer" in str(done.exception)
+    assert "32k:FOLDER" in str(done.exception)
     assert not (tmp_path / "a").exists()
