@@ -105,7 +105,13 @@ CHEATS: dict[type[OneWay], str] = {
 }
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        pytest.param(cheat, marks=[pytest.mark.slow] if cheat is RoundsDownAtTimes else [])
+        for cheat in CHEATS
+    ],
+)
 def test_every_cheat_is_caught(cheat: type[OneWay], monkeypatch: pytest.MonkeyPatch) -> None:
     # four numbers: all values of 16 bits, where one that falls is to be found
     monkeypatch.setattr(monotone, "MOST", 1 << (18 if cheat is RoundsDownAtTimes else 14))

@@ -165,7 +165,7 @@ def test_a_verdict_of_no_theorem_or_of_one_that_is_silent_is_refused() -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(ARCHITECTURES, TASKS)
 def test_a_theorem_shows_only_what_its_traits_say(architecture: Architecture, task: Task) -> None:

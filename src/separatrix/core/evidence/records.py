@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, cast, get_type_hints
 
 from separatrix.core.errors import EvidenceError
@@ -50,7 +51,7 @@ class Evidence:
         values = {f.name: to_plain(getattr(self, f.name)) for f in fields(self)}
         return {name: value for name, value in values.items() if value or name not in self.later}
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """sha256 of the canonical body and kind, in hex."""
         return enveloped(self.kind, self.body())["sha256"]
