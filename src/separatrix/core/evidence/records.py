@@ -35,9 +35,7 @@ def enveloped(kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What every record holds: the architecture as a canonical spec, the task as a canonical
-    task string.
-    """
+    """What every record holds: architecture and task, each as its canonical text."""
 
     kind: ClassVar[str] = ""
     later: ClassVar[tuple[str, ...]] = ()
