@@ -250,7 +250,7 @@ def recorded_table() -> str:
         f"Derived by `{there['command']}` at commit {there['commit'][:12]}, {there['date']}."
         " A test derives rows again."
     )
-    lines = [list(cells(row).values()) for row in there["rows"]]
+    lines = [list(row.values()) for row in cells()]
     return f"{table(COLUMNS, lines)}\n\n{NOTE}\n\n{made}\n"
 
 

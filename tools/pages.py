@@ -89,7 +89,7 @@ def _cell(text: str) -> str:
 
 def mechanisms_page() -> str:
     """docs/mechanisms.md."""
-    table = mechanisms.brief(wide=True)
+    table = mechanisms.cells()
     names = list(table[0])
     lines = [
         "# The mechanisms",

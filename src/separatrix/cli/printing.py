@@ -82,6 +82,7 @@ def show(document: Document) -> None:
     target.print(Text("\n").join(lines), soft_wrap=True)
 
 
-def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def rows_table(rows: Sequence[Mapping[str, Any]], spared: Sequence[str] = ()) -> Table:
     """Rows with the same keys, which are the headings."""
-    return Table([[str(value) for value in row.values()] for row in rows], list(rows[0]))
+    cells = [[str(value) for value in row.values()] for row in rows]
+    return Table(cells, list(rows[0]), spared=spared)

@@ -8,14 +8,13 @@ import pytest
 from support.report_bundle import fake_bundle
 
 from separatrix.cli.commands import reproduce
+from separatrix.cli.complete import KINDS, names
 from separatrix.cli.main import run
 from separatrix.stacks.architecture.released import PRESETS
 
 COLUMNS = 80
-WIDER = (1000, 120)
-"""Columns at which nothing is broken: what stands there are the words. Below 130 lists are
-shorter, and say so.
-"""
+WIDER = (1000, 60)
+"""Columns at which the words are looked up: at few, lists leave columns out, and say so."""
 COMMANDS = (
     "list theorems",
     "list theorems III",
@@ -59,8 +58,8 @@ def printed(
 def check(narrow: str, wide: str) -> None:
     lines = narrow.split("\n")
     assert [line for line in lines if line != line.rstrip()] == []
-    # what stands at the head of a column there may stand before each of its cells here
-    words = {*wide.split(), *(f"{word}:" for word in wide.split())}
+    # what stands at the head of a column there may stand before each of its cells here, or be named
+    words = {f"{word}{mark}" for word in wide.split() for mark in ("", ":", ",")}
     assert [word for word in narrow.split() if word not in words] == []
 
 
@@ -97,6 +96,21 @@ def test_the_table_of_results(
     assert max(map(len, narrow)) <= COLUMNS
     words = {word for line in wide for word in line.split()}
     assert [word for line in narrow for word in line.split() if word not in words] == []
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("kind", KINDS)
+def test_lists_are_tables(
+    kind: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constructions have five numbers each, for which 60 columns have no room."""
+    first, *lines = printed(["list", kind], columns, capsys, monkeypatch).split("\n")
+    heads = {"theorems": "key", "experiments": "experiment", "constructions": "construction"}
+    is_table = first.startswith(f"{heads.get(kind, 'name')}  ")
+    assert is_table == ((kind, columns) != ("constructions", 60))
+    assert sum(any(line.startswith(f"{name} ") for line in lines) for name in names(kind)) == (
+        len(names(kind)) if is_table else 0
+    )
 
 
 def test_presets_are_listed_with_their_ids(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.cli.complete import KINDS
 from separatrix.cli.options import PROVED, Asked, command, formats_named, given, only
-from separatrix.cli.printing import Answer, Told, rows_table, width
+from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import UnknownNameError
 from separatrix.core.progress import bar
@@ -18,8 +18,6 @@ from separatrix.core.progress import bar
 if TYPE_CHECKING:
     from separatrix.constructions.precision import Line as Found
 
-WIDE = 130
-"""Columns of a terminal that has room for whole tables of tasks and mechanisms."""
 _SHOWN = 10
 """Tokens of an input that a table shows."""
 PRECISION = ("sizes", "formats", "most", "tokens", "seed", "out")
@@ -40,11 +38,9 @@ def list_(asked: Asked) -> Answer:
     own = import_module(f"separatrix.cli.report.{kind}")
     if name is None:
         only(asked.ctx, f"list {kind}", ())
-        wide = width() >= WIDE
-        shown = Document(rows_table(own.brief(wide) if hasattr(own, "brief") else own.rows()))
-        if hasattr(own, "NOTE"):
-            shown += Document(Line(f"\n{own.NOTE}{'' if wide else getattr(own, 'NARROW', '')}"))
-        return Told(own.rows(), shown)
+        read = getattr(own, "cells", own.rows)()
+        notes = [Line(f"\n{own.NOTE}")] if hasattr(own, "NOTE") else []
+        return Told(own.rows(), Document(rows_table(read, own.SPARED), *notes))
     takes = {"constructions": PRECISION, "experiments": ("rows", "check", "seed", "out")}
     only(asked.ctx, f"list {kind} NAME", takes.get(kind, ()))
     if kind == "constructions" and set(PRECISION) & set(given(asked.ctx)):

@@ -29,8 +29,7 @@ COLUMNS = (
     "grows",
     *FORMATS,
 )
-BRIEF = ("construction", "task", "layers", "d", "width", "grows", *FORMATS)
-"""The columns that a terminal has room for."""
+SPARED = ("every input run", "theorem's least", "non-zero", "heads", "task", "width", "d", "layers")
 NOTE = (
     "d: dimensions of keys or values that a head uses, the larger of both. Theorem's least: the"
     " fewest layers, and dimensions of one head in each, with which the theorem behind it calls the"
@@ -40,8 +39,12 @@ NOTE = (
 )
 
 
-def cells(row: dict[str, Any]) -> dict[str, str]:
-    """A recorded row as the table has it, by column."""
+def cells() -> list[dict[str, str]]:
+    """What is recorded as the table has it, by column."""
+    return [_cells(row) for row in recorded()["rows"]]
+
+
+def _cells(row: dict[str, Any]) -> dict[str, str]:
     dims = "" if row["least_head_dim"] is None else f", d = {row['least_head_dim']:,}"
     layers = row["least_layers"]
     sizes = (row[name] for name in ("layers", "heads", "head_dim", "width", "nonzero"))
@@ -90,11 +93,6 @@ def rows() -> list[dict[str, Any]]:
         }
         for recipe in CONSTRUCTIONS.values()
     ]
-
-
-def brief(wide: bool) -> list[dict[str, str]]:
-    """The table as a terminal has room for it."""
-    return [{name: cells(row)[name] for name in BRIEF} for row in recorded()["rows"]]
 
 
 def describe(name: str) -> list[tuple[str, str]]:

@@ -7,6 +7,8 @@ from typing import Any
 from separatrix.cards.measured.table import read
 from separatrix.findings import EXPERIMENTS
 
+SPARED = ("recorded",)
+
 
 def rows() -> list[dict[str, Any]]:
     """Every experiment: what it asks, and what is recorded."""

@@ -42,12 +42,9 @@ def rows() -> list[dict[str, str | int | None]]:
     ]
 
 
-def brief(wide: bool) -> list[dict[str, str]]:
-    """The rows as people read them; those of a wide terminal, and of the page, have all columns."""
-    return [
-        {key: _cell(value) for key, value in row.items() if wide or key not in _WIDE}
-        for row in rows()
-    ]
+def cells() -> list[dict[str, str]]:
+    """The rows as people read them."""
+    return [{key: _cell(value) for key, value in row.items()} for row in rows()]
 
 
 def _cell(value: str | int | None) -> str:
@@ -56,13 +53,12 @@ def _cell(value: str | int | None) -> str:
     return format_count(value, shorten_from=1000) if isinstance(value, int) else value
 
 
-_WIDE = ("symbol", "grows", "elsewhere")
+SPARED = ("elsewhere", "grows", "symbol")
 NOTE = (
     f"state: numbers carried after {TOKENS:,} tokens at the default sizes; read: numbers one token"
     f" can take of a prefix; flops: operations to mix token {TOKENS:,}, projections not counted;"
     " mixer: yes where `separatrix` builds, trains and checks it, - where it knows the sizes only"
 )
-NARROW = "; a wider terminal also shows how the state grows, and other names"
 
 
 def describe(name: str) -> list[tuple[str, str]]:

@@ -8,6 +8,9 @@ from separatrix.cards.facts import layer_titles
 from separatrix.stacks.architecture.released import PRESETS, hub_ids, preset_named
 from separatrix.stacks.architecture.resolve import preset
 
+SPARED = ("hub id",)
+NOTE = "`separatrix list presets NAME` tells its spec and source, `--json` everything of all"
+
 
 def rows() -> list[dict[str, Any]]:
     """Every preset as data."""
@@ -23,12 +26,12 @@ def rows() -> list[dict[str, Any]]:
     ]
 
 
-def brief(wide: bool) -> list[dict[str, str]]:
+def cells() -> list[dict[str, str]]:
     """Layers in words, and ids on the hub."""
     return [
         {
             "name": name,
-            "layers": "   ".join(f"{n:,} {title}" for n, title in layer_titles(preset(name))),
+            "layers": ", ".join(f"{n:,} {title}" for n, title in layer_titles(preset(name)) if n),
             "hub id": " ".join(hub_ids(name)),
         }
         for name in PRESETS

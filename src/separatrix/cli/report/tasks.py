@@ -11,8 +11,7 @@ from separatrix.tasks.questions import ASKED, QUESTIONS
 from separatrix.tasks.text import TEXT_TASKS, TextTask
 
 NOTE = "`separatrix list tasks NAME` tells sizes, sampler, chance and source"
-NARROW = "; a wider terminal lists sizes"
-_WIDE = ("sizes", "source")
+SPARED = ("sizes", "source")
 
 
 def rows() -> list[dict[str, str]]:
@@ -21,11 +20,6 @@ def rows() -> list[dict[str, str]]:
         {"name": name, "asks": cls.title, "sizes": _usage(name), "source": cls.source}
         for name, cls in every().items()
     ]
-
-
-def brief(wide: bool) -> list[dict[str, str]]:
-    """The same, without sizes and sources where a terminal is narrow."""
-    return [{k: v for k, v in row.items() if wide or k not in _WIDE} for row in rows()]
 
 
 def every() -> dict[str, type[Task] | type[TextTask]]:

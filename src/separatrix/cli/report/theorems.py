@@ -6,6 +6,7 @@ from separatrix.core.errors import UnknownNameError
 
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
+SPARED = ("source",)
 
 
 def rows() -> list[dict[str, str]]:

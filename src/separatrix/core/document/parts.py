@@ -38,6 +38,9 @@ class Table:
     """Where a terminal has no room for all columns: whether these stand below each other in turns,
     each with the first one, or else each row becomes a paragraph.
     """
+    spared: Sequence[str] = ()
+    """Columns that a terminal without room for all leaves out and names, the first of them first.
+    """
 
     @property
     def cells(self) -> list[Cells]:

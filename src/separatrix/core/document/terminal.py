@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from separatrix.core.document.parts import Cells, Heading, Line, Part, Plot, Table
@@ -16,6 +17,8 @@ GAP = 2
 """Columns between two columns of a table."""
 ROOMY = 20
 """Letters in which a cell can be read well."""
+BESIDE = 30
+"""The same of a cell beside columns that can be left out."""
 LABEL = 28
 """The most letters of a column that stands beside others in turns."""
 
@@ -37,7 +40,11 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
                 for line in printable(part.text).split("\n"):
                     yield from map(Shown, wrapped_line(line, most))
             case Table():
-                yield from laid(part, most)
+                table, gone = _with_room(part, most) if part.spared else (part, [])
+                yield from laid(table, most)
+                if gone:
+                    said = f"A wider terminal also shows: {', '.join(gone)}"
+                    yield from map(Shown, ["", *wrap(said, most)])
             case Plot():
                 yield from map(Shown, [*map(printable, part.drawn)] or wrap(part.words, most))
 
@@ -51,6 +58,21 @@ def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:
         return
     yield from (Shown(line, len(line)) for line in (wrap(text, most) if text else ()))
     yield from map(Shown, wrap(beside, most) if beside else ())
+
+
+def _with_room(table: Table, most: int) -> tuple[Table, list[str]]:
+    """The table without the columns that have no room, and their names."""
+    every = [*zip(table.columns, *table.cells, strict=True)]
+    asked = [max(max(_longest_word(c), min(len(c), BESIDE)) + GAP for c in own) for own in every]
+    wanted = dict(zip(table.columns, asked, strict=True))
+    gone: list[str] = []
+    for name in table.spared:
+        if sum(wanted.values()) - GAP > most:
+            gone.append(name)
+            del wanted[name]
+    kept = [place for place, name in enumerate(table.columns) if name in wanted]
+    rows = [row if isinstance(row, str) else [row[i] for i in kept] for row in table.rows]
+    return replace(table, rows=rows, columns=[*wanted]), gone
 
 
 def laid(table: Table, most: int) -> Iterator[Shown]:

@@ -56,6 +56,19 @@ def test_columns_that_cannot_stand_side_by_side_take_turns() -> None:
     assert len(text(Table([["a", "x" * 50]], turns=True), width=30)) == 1
 
 
+def test_columns_without_room_are_left_out_in_their_order_and_named() -> None:
+    rows = [["gdn*4", "s" * 28, "arXiv 2412.06464", "4"], "others", ["full", "t", "u", "2"]]
+    table = Table(rows, ["stack", "spec", "source", "layers"], spared=["source", "spec"])
+    # 5 + 28 + 16 + 6, and 2 between any two
+    assert "wider" not in Document(table).text(61)
+    for width, named in ((60, "source"), (43, "source"), (42, "source, spec"), (9, "source, spec")):
+        lines = text(table, width=width)
+        assert " ".join(lines).endswith(f"A wider terminal also shows: {named}")
+        assert ("s" * 28 in " ".join(lines)) == (named == "source")
+    assert "arXiv" in Document(table).markdown()
+    assert "arXiv" in Document(table).html()
+
+
 @each("columns", range(1, 40))
 @each("turns", [False, True])
 def test_a_table_keeps_all_words(columns: int, turns: bool) -> None:
