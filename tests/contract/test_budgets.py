@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_082, 2_600),
     "stacks": (10_124, 5_600),
     "tasks": (15_483, 8_600),
-    "theory": (8_764, 6_000),
+    "theory": (8_763, 6_000),
     "protocols": (923, 923),
     "cards": (5_033, 3_600),
     "mixers": (9_462, 7_200),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_326, 2_600),
     "training": (7_236, 3_800),
     "findings": (2_153, 1_800),
-    "cli": (9_173, 4_000),
+    "cli": (9_170, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".j2", ".html", ".js", ".css", ".toml"}

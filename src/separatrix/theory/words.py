@@ -39,6 +39,8 @@ class Told(NamedTuple):
     """How its verdicts are told, by the name of the task."""
     words_after_thought: WordsByTask
     """The same where the model may write a chain of thought first."""
+    sizes: str = ""
+    """Those in the formula of a count: "n, V"."""
 
 
 _INTRODUCED, *_SECTIONS, _SHARED = (
@@ -56,9 +58,11 @@ SHARED: dict[str, str] = dict(
 TOLD: dict[str, Told] = {}
 """Key of a theorem, "known KEY" of a statement, or "count KEY" -> what is said of it."""
 
+_WHEN = {"": (0,), "after thought)": (1,), "also after thought)": (0, 1)}
 
-def _told(title: str, lines: list[str], asked: list[str]) -> Told:
-    """A section of the file: its lines, and how verdicts are told."""
+
+def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
+    """A section of the file: its lines, how verdicts are told, and sizes."""
     premises = [line[2:] for line in lines if line.startswith("- ")]
     source, proof = (
         next(line.removeprefix(label) for line in lines if line.startswith(label))
@@ -69,23 +73,18 @@ def _told(title: str, lines: list[str], asked: list[str]) -> Told:
         heading, *said = section.splitlines()
         heading, _, other = heading.partition(": as ")
         names, _, when = heading.partition(" (")
-        for place, found in enumerate(words):
-            if (
-                when
-                in (("", "also after thought)"), ("after thought)", "also after thought)"))[place]
-            ):
-                found |= {
-                    name: (TOLD[other].words[name] if other else Words(said[0], said[1]))
-                    for name in names.split(", ")
-                }
+        for place in _WHEN[when]:
+            for name in names.split(", "):
+                words[place][name] = TOLD[other].words[name] if other else Words(said[0], said[1])
     shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
-    return Told(title, lines[0], shared, source, proof, *words)
+    return Told(title, lines[0], shared, source, proof, *words, sizes)
 
 
 for _section in _SECTIONS:
     _lines, *_asked = _section.split("\n## ")
-    _key, _, _title = _lines.splitlines()[0].partition(": ")
-    TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked)
+    _named, _, _title = _lines.splitlines()[0].partition(": ")
+    _key, _, _sizes = _named.removesuffix(")").partition("(")
+    TOLD[_key] = _told(_title, _lines.splitlines()[1:], _asked, _sizes)
 
 
 def _begun(word: str) -> dict[str, Told]:
@@ -95,7 +94,7 @@ def _begun(word: str) -> dict[str, Told]:
 KNOWN = _begun("known ")
 """Statements that decide nothing by themselves here."""
 COUNTS = _begun("count ")
-"""How many prefixes tasks tell apart: formulas, each with the sizes in it behind "; sizes "."""
+"""How many prefixes tasks tell apart: their statements are formulas."""
 
 
 def kept(architecture: Architecture) -> str:

@@ -18,8 +18,7 @@ def rows() -> list[dict[str, str]]:
         (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
     ]
     for key, count in COUNTS.items():
-        formula = count.statement.partition("; sizes ")[0]
-        found.append((f"{COUNT}{key}", f"{count.title}: {formula}", count.source))
+        found.append((f"{COUNT}{key}", f"{count.title}: {count.statement}", count.source))
     return [{"key": key, "title": title, "source": source} for key, title, source in found]
 
 
@@ -31,9 +30,9 @@ def describe(key: str) -> list[tuple[str, str]]:
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
-        formula, _, sizes = count.statement.partition("; sizes ")
+        classes = f"{count.statement} classes of prefixes, at sizes {count.sizes}"
         return [
-            (f"{key}: {count.title}", f"{formula} classes of prefixes, at sizes {sizes}"),
+            (f"{key}: {count.title}", classes),
             ("proof sketch", count.proof_sketch),
             ("source", count.source),
         ]
