@@ -225,8 +225,8 @@ def test_every_count_is_covered() -> None:
     assert set(BRUTE) | {"recall-promise"} == set(COUNTS) == set(told.COUNTS)
     for key, count in told.COUNTS.items():
         assert all((count.statement, count.title, count.proof_sketch, count.source))
-        assert tuple(count.sizes.split(", ")) == COUNTS[key].sizes
-    assert not any(theorem.sizes for theorem in told.KNOWN.values())
+        assert tuple(count.counted_by.split(", ")) == COUNTS[key].sizes
+    assert not any(theorem.counted_by for theorem in told.KNOWN.values())
 
 
 TOTAL: dict[str, tuple[int, int, Callable[[Word], object]]] = {

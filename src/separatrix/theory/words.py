@@ -39,7 +39,7 @@ class Told(NamedTuple):
     """How its verdicts are told, by the name of the task."""
     words_after_thought: WordsByTask
     """The same where the model may write a chain of thought first."""
-    sizes: str = ""
+    counted_by: str = ""
     """Those in the formula of a count: "n, V"."""
 
 

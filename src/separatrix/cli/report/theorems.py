@@ -30,7 +30,7 @@ def describe(key: str) -> list[tuple[str, str]]:
 
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
-        classes = f"{count.statement} classes of prefixes, at sizes {count.sizes}"
+        classes = f"{count.statement} classes of prefixes, at sizes {count.counted_by}"
         return [
             (f"{key}: {count.title}", classes),
             ("proof sketch", count.proof_sketch),
