@@ -46,7 +46,7 @@ SHARES = {
     "stacks": 24,
     "tasks": 32,
     "theory": 28,
-    "protocols": 12,
+    "protocols": 20,
     "cards": 20,
     "mixers": 28,
     "models": 20,
