@@ -172,7 +172,7 @@ def test_more_tokens_tell_fewer_prefixes_of_khop_apart() -> None:
     model = Architecture.parse("hgrn2 @ heads=1, head_dim=1, p1")
     (verdict,) = (v for v in judge(model, small) if v.theorem == "I")
     assert (verdict.status, verdict.n) == ("FAILS", None)
-    assert verdict.statement.endswith("it fails, with or without chain of thought")
+    assert verdict.statement.endswith("chain of thought")
 
 
 def told_apart(name: str, small: Task, large: Task) -> int:

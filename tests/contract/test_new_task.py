@@ -135,9 +135,7 @@ def test_it_is_exported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert told["drawn"] == WORDS.drawn
     lines = (folder / "train.jsonl").read_text().splitlines()
     assert all(sum(row["tokens"]) % 5 == row["target"] for row in map(json.loads, lines))
-    assert json.loads(lines[0])["prompt"].startswith(
-        "Toy sum: n numbers; answer their sum modulo V"
-    )
+    assert json.loads(lines[0])["prompt"].startswith("Toy sum: ")
 
 
 def test_without_its_line_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

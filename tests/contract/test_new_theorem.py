@@ -115,7 +115,7 @@ def test_the_card_tells_it_in_its_own_words(
     monkeypatch.setitem(THEOREMS, "toy", ToldToy())
     found = tracked(capsys, GDN)
     assert str(found["text"]).endswith(f"from n = {FROM} on")
-    assert str(found["explain"]).endswith("rearrangements. It turns too slowly.")
+    assert str(found["explain"]).endswith("turns too slowly.")
 
 
 def test_it_is_compared(capsys: pytest.CaptureFixture[str]) -> None:

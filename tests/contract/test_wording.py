@@ -16,9 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 WORD = re.compile(r"[(\"'`\[]*[A-Za-z][a-z'-]+[\]).,:;!?'\"`]*")
 MOST, MOST_RAISED, LONGEST = 3, 4, 40
 """Words that an asserted text has at most, and words and characters of a pattern of `raises`."""
+TOLD_BY = {"startswith", "endswith", "count", "find", "index"}
+"""Questions about a text, besides comparing it."""
 MADE = {
     "contract/test_documents.py": "what the comparer of documents says of them",
     "contract/test_theory_page.py": "the name of a row of docs/theory.md, which is read",
+    "peers/test_lm_eval.py": "prompts, whose last lines it reads",
     "unit/cli/report/test_tasks.py": "names of parts",
     "unit/constructions/test_encoder.py": "`fetches` of a proof record, a part of its format",
     "unit/constructions/test_khop.py": "`fetches` of a proof record, a part of its format",
@@ -63,8 +66,11 @@ def wordings(code: str) -> list[str]:
     asserted, raised = [], []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            compared = (one for one in ast.walk(node.test) if isinstance(one, ast.Compare))
-            asserted += [side for one in compared for side in (one.left, *one.comparators)]
+            for one in ast.walk(node.test):
+                if isinstance(one, ast.Compare):
+                    asserted += [one.left, *one.comparators]
+                elif isinstance(one, ast.Call) and asks(one) in TOLD_BY:
+                    asserted += one.args
         elif isinstance(node, ast.keyword) and node.arg == "match":
             raised.append(node.value)
     handed = dict(handed_on(tree))
@@ -156,6 +162,7 @@ def test_an_exception_is_needed() -> None:
             "R = ['some weights copy every string']\n@each('a', R)\ndef f(a): raises(E, match=a)",
             1,
         ),
+        ("assert x.startswith('some weights copy every string')", 1),
         ("assert 'n = 7,675,932 on' in x", 0),
         ("assert f('some weights copy every string') == 3", 0),
     ],

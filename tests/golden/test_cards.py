@@ -122,7 +122,7 @@ def test_qwen_card() -> None:
     assert "48 layers: 36 Gated DeltaNet, 12 full" in card
     assert "6.0 GiB (24,576 bytes per token)" in card
     assert "12 steps SOLVABLE by its 12" in card
-    assert card.count("several full layers at this size") == 1
+    assert card.count("several full layers") == 1
     assert "10^" not in card
     memory = text(preset("qwen3-next-80b"), 262_144, why="memory")
     assert row(memory, "recurrent state") == ["recurrent state", "72.0 MiB", "72.0 MiB"]
@@ -574,9 +574,7 @@ def test_state_tracking_of_mamba2_beside_deltaproduct() -> None:
     T = 1 + 64 * (2**32 + 2)
     assert far.bound is not None
     assert (far.status, far.theorem, far.bound.n) == ("OPEN", "P", 2 * T + 1)
-    assert far.text.startswith(
-        "64 Mamba-2 layers: while a token repeats, all that they keep stands still"
-    )
+    assert far.text.startswith("64 Mamba-2 layers: ")
     for question in ("parity", "permutation"):
         near = line("deltaproduct(householders=4)*24", question)
         assert (near.status, near.theorem) == ("SOLVABLE", "state-tracking")

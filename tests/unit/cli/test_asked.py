@@ -94,7 +94,7 @@ def test_a_data_frame_needs_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weights_are_written_for_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     built = sx.construct("eva:n=4,V=4", "gdn + full @ heads=1, head_dim=8")
-    assert repr(built).startswith("retrieval: eva:n=4,V=4 by gdn + full @ ")
+    assert repr(built).startswith("retrieval: eva:n=4,V=4 ")
     assert "exact for every" in str(built)
     assert built._repr_html_().startswith('<div class="separatrix">')
     assert built.to_json()["record"] == built.record.envelope()

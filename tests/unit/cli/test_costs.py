@@ -96,9 +96,9 @@ def test_compare_names_the_context_at_which_two_designs_change_places(
 def test_crossings_in_words() -> None:
     names = ("A", "B")
     never = Crossing("decode", (Since(1, -1),))
-    assert crossing_text(never, names).startswith("A less at every context")
+    assert crossing_text(never, names).startswith("A less ")
     alike = Crossing("decode", (Since(1, 0),))
-    assert crossing_text(alike, names).startswith("alike at every context")
+    assert crossing_text(alike, names).startswith("alike ")
     several = Crossing("decode", (Since(1, 1), Since(7, 0), Since(8, -1), Since(1000, 1)))
     assert [
         re.findall(r"^\w+|\d[\d,]*", one) for one in crossing_text(several, names).split("; ")
@@ -110,9 +110,7 @@ def test_crossings_in_words() -> None:
     ]
     assert "take turns" in crossing_text(Crossing("decode", None), names)
     many = Crossing("kept", tuple(Since(1 + 10 * i, 1 - i % 2) for i in range(12)))
-    assert crossing_text(many, names).endswith(
-        "5 more stretches (--json lists them); alike from 111 on"
-    )
+    assert crossing_text(many, names).endswith("; alike from 111 on")
     found = crossings_json([Pair(names, (several, Crossing("kept", None)))])[0]
     assert found["kept"] is None
     assert found["decode"][1:3] == [{"from": 7, "less": None}, {"from": 8, "less": 0}]

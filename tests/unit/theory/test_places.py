@@ -43,7 +43,7 @@ def test_rotations_alone_find_places(task: Task) -> None:
     assert status == "SOLVABLE"
     assert "offset" in sentence
     assert "address" not in sentence
-    assert source.startswith("positions: rotations alone (base 500,000, 128 dimensions, scaled by")
+    assert "(base 500,000, 128 dimensions" in source
 
 
 @pytest.mark.parametrize("task", [PAIRS, QUERY], ids=lambda task: task.form)
@@ -359,7 +359,7 @@ def test_counted_places_are_said_once_and_not_built() -> None:
     verdict = judge(hybrid, SeqComp(L=3, m=64, branching=(1, 1)))[0]
     assert verdict.status == "SOLVABLE"
     (source,) = (text for text in verdict.assumptions if text.startswith("positions:"))
-    assert source.startswith("positions: counted by 4 recurrent layers before it")
+    assert source.startswith("positions: counted by 4 ")
     assert built_by(verdict) == ()
     assert built_by(judge(hybrid, Eva(n=64, V=4))[0]) == ()
     assert built_by(judge(Architecture.parse("full"), Eva(n=64, V=4))[0]) == ("retrieval",)

