@@ -23,19 +23,16 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.counted import tied
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, array, live_of
-from separatrix.proofs.derivations.parts.queries import lead_of_rows, must_tie
-from separatrix.proofs.derivations.parts.reading import numbers
+from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
-    RESIDUAL,
     Array,
     Enclosure,
-    add,
     limited,
     roundings,
-    stacked,
 )
 from separatrix.proofs.softmax import exact_share
 from separatrix.tasks import Counting
@@ -49,24 +46,21 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
     (part,) = live_of(model, 1, placed=False, start=True, mlp=False)
     where = part.where
     head = part.full_head()
-    embed = Enclosure.point(array(model.embed.weight), arithmetic)
-    position = Enclosure.point(array(model.position.weight)[: task.length + 1], arithmetic)
-    tokens = add(embed.rows(slice(0, task.V)), position.rows(slice(1, None)).hull(), RESIDUAL)
-    start = add(embed.rows(slice(task.V, task.V + 1)), position.rows(slice(0, 1)), RESIDUAL)
-    queries = head.asked(tokens, None, where)
-    keys = head.keys(tokens, None, where)
-    of_start = head.keys(start, None, where)
-    must_tie(queries, stacked(keys, of_start), where)
+    at = Embedded.of(model, task.length + 1, arithmetic)
+    tokens, start = at.tokens(slice(0, task.V), slice(1, None)), at.start(task.V)
     queried = task.form == "queried"
-    right = np.arange(task.V) if queried else np.ones(task.V, np.int64)
-    lead = lead_of_rows(queries, keys, right, f"{where}, the symbol that is counted: symbol")
-    if (queries.mid @ of_start.mid[0] != (queries.mid * keys.mid[right]).sum(1)).any():
-        raise CheckFailed(f"{where}: the start token does not tie with a match")
-    # the start token sees itself alone: its score need only be a number
-    numbers(head, of_start, where, start)
-    value = head.values(start, where)
-    if head.values(tokens, where).size.any() or value.rad.any():
-        raise CheckFailed(f"{where}: the value is not an exact one of the start token alone")
+    found = tied(
+        head,
+        head.asked(tokens, None, where),
+        head.keys(tokens, None, where),
+        head.values(tokens, where),
+        start,
+        np.arange(task.V) if queried else np.ones(task.V, np.int64),
+        where,
+    )
+    lead, value = found.lead, found.value
+    if value.rad.any():
+        raise CheckFailed(f"{where}: the value is not exact")
     share = exact_share(task.length + 1, Fraction(lead.least), arithmetic)
     output = _Output.of(head, value.mid[0], task.length + 1, arithmetic, where)
     read = _Lines.of(model, output, tokens.hull(), where)
@@ -88,8 +82,7 @@ def derive(task: Counting, model: Model, arithmetic: Arithmetic = FP32) -> Deriv
         weight_error=share.off,
         closest_count=worst,
     )
-    used = int((queries.used & stacked(keys, of_start).used).sum())
-    layer = Layer(said, "layers", used, head.value_numbers, ("exp(0) = 1",))
+    layer = Layer(said, "layers", found.key_numbers, head.value_numbers, ("exp(0) = 1",))
     return derived(arithmetic, [layer], Fraction(float(leads[worst])))
 
 

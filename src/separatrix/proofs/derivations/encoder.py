@@ -18,9 +18,9 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
-from separatrix.proofs.derivations.parts.live_parts import Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted
-from separatrix.proofs.derivations.parts.reading import Reading, numbers, readout
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
+from separatrix.proofs.derivations.parts.reading import Reading, readout
+from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.seqcomp import ids
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import SeqComp
@@ -77,40 +77,26 @@ def derive(task: SeqComp, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     return derived(arithmetic, done, readout(model, tokens.by["pointer"].rows(answers)))
 
 
-def _reading(
-    part: Live, by_place: Enclosure, asking: Enclosure, wanted: Numbers, fetches: str
-) -> Reading:
-    """One head of a layer in which every row that asks has one key that wins, among those of all
-    places.
-    """
+def _head(part: Live) -> Head:
     options = frozenset({"causal"})
-    head = part.head(FullMixer, "full attention with causal=false", options=options)
-    where = part.where
-    keys = head.keys(by_place, None, where)
-    # queries of which nothing is asked have scores, too, and these must be numbers
-    numbers(head, keys, where, by_place.hull())
-    queries = Queries.alone(head.asked(asking, None, where))
-    seen = head.values(by_place, where).hull()
-    return Reading.won(part, head, queries, keys, Wanted.each(fetches, wanted), seen)
+    return part.head(FullMixer, "full attention with causal=false", options=options)
 
 
 def _first(
     task: SeqComp, model: Model, part: Live, pointers: Pointers, arithmetic: Arithmetic
 ) -> tuple[Layer, Views]:
     """Layer 1: every token fetches w, and w fetches z_0."""
-    embed = Enclosure.point(array(model.embed.weight), arithmetic)
-    position = Enclosure.point(array(model.position.weight)[: task.length], arithmetic)
-    by_place = add(embed.hull(), position, RESIDUAL)
+    at = Embedded.of(model, task.length, arithmetic)
+    by_place = at.places()
     at_w = task.position_w
     at_z0 = task.position_z0
     wanted = np.full(task.length, at_w)
     wanted[at_w] = at_z0
     fetches = "w, and z_0 at w"
-    reading = _reading(part, by_place, by_place, wanted, fetches)
+    reading = Reading.each(part, _head(part), by_place, by_place, wanted, fetches)
     others = np.flatnonzero(np.arange(task.length) != at_w)
-    place_w, place_z0 = (position.rows(slice(at, at + 1)) for at in (at_w, at_z0))
-    tokens_w = add(embed.rows(slice(0, task.w_values)), place_w, RESIDUAL)
-    tokens_z0 = add(embed.rows(slice(0, task.m)), place_z0, RESIDUAL)
+    tokens_w = at.tokens(slice(0, task.w_values), slice(at_w, at_w + 1))
+    tokens_z0 = at.tokens(slice(0, task.m), slice(at_z0, at_z0 + 1))
     from_w, from_z0 = (
         reading.written(reading.head.values(rows, part.where), by_place.hull())
         for rows in (tokens_w, tokens_z0)
@@ -120,7 +106,7 @@ def _first(
     mixed_w = add(w_row.repeated(task.m), from_z0, RESIDUAL)
     moved_w = part.after_mlp(mixed_w)
     elsewhere = by_place.rows(others).hull()
-    values = add(embed.rows(slice(0, task.answers)), position.rows(others).hull(), RESIDUAL)
+    values = at.tokens(slice(0, task.answers), others)
     moved = part.after(values, from_w.hull().repeated(task.answers))
     places = part.after(by_place.rows(others), from_w.hull().repeated(len(others)))
     after = np.argsort(np.append(others, at_w))
@@ -175,7 +161,7 @@ def _double(
     asked, wanted = _asked(task, before, pointers)
     steps = 1 << number
     fetches = f"what {steps} step{'s' * (steps > 1)} lead{'s' * (steps == 1)} to"
-    reading = _reading(part, before.by_place, asked, wanted, fetches)
+    reading = Reading.each(part, _head(part), before.by_place, asked, wanted, fetches)
     anywhere = before.anywhere
     anything = reading.anywhere(anywhere)
     final = pointers.final

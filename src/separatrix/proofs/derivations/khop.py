@@ -9,7 +9,6 @@ k say, or none. The start token holds none of both.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.compared import Compared, apart, exactly
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
-from separatrix.proofs.derivations.parts.latest import latest_of_a_block
 from separatrix.proofs.derivations.parts.live_parts import (
     Head,
     Live,
@@ -28,17 +27,25 @@ from separatrix.proofs.derivations.parts.live_parts import (
     live_of,
     weights_of,
 )
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
+    CHUNK,
     Reading,
+    all_of,
     any_average,
-    averaged,
-    numbers,
     readout,
 )
-from separatrix.proofs.entries import entry
-from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, add, hull, linear, stacked
-from separatrix.proofs.softmax import off_target
+from separatrix.proofs.derivations.parts.stream import Embedded
+from separatrix.proofs.machine import (
+    RESIDUAL,
+    Array,
+    Enclosure,
+    add,
+    hull,
+    limited,
+    linear,
+    stacked,
+)
 from separatrix.tasks import KHop
 
 
@@ -113,14 +120,11 @@ class Heads:
 
 def _embedded(task: KHop, model: Model, arithmetic: Arithmetic) -> Held:
     """Before the first layer: every letter at every place."""
-    embed = Enclosure.point(array(model.embed.weight), arithmetic)
-    position = Enclosure.point(array(model.position.weight), arithmetic)
-    places = position.rows(slice(1, task.n + 1))
-    letters = embed.rows(slice(0, task.V))
+    at = Embedded.of(model, task.n + 1, arithmetic)
+    letters, places = slice(0, task.V), slice(1, None)
     bits = (task.V - 1).bit_length()
-    numbered = Numbered.of(add(letters, places.hull(), RESIDUAL), np.arange(task.V), bits)
-    start = add(embed.rows(slice(task.V, task.V + 1)), position.rows(slice(0, 1)), RESIDUAL)
-    return Held(start, Views(add(letters.hull(), places, RESIDUAL), {"letter": numbered}))
+    numbered = Numbered.of(at.tokens(letters, places), np.arange(task.V), bits)
+    return Held(at.start(task.V), Views(at.places(places, letters), {"letter": numbered}))
 
 
 def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) -> tuple[Layer, Held]:
@@ -129,29 +133,26 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
     where = part.where
     if len(heads.each) != bits:
         raise CheckFailed(f"{where}: {len(heads.each)} heads write; {bits} bits number a place")
-    keys = task.n + 1
-    letters = array(model.embed.weight)[: task.V]
-    places = array(model.position.weight)[1:keys]
-    gap, error, mass = np.inf, 0.0, Fraction(0)
+    readings: list[Reading] = []
     found: list[Numbered] = []
-    anything: list[Enclosure] = []
     alone: list[Enclosure] = []
     for bit, head in enumerate(heads.each):
-        lead = latest_of_a_block(head, letters, places, before.start, bit, where)
-        gap, error = min(gap, lead.gap), max(error, lead.error)
-        own = off_target(keys - 1, lead.least, before.start.arithmetic)
-        mass = max(mass, own)
         values = head.values(before.views.by_place, where)
         nothing = head.values(before.start, where)
-        seen = hull(values, nothing)
-
-        def read(rows: Enclosure, seen: Enclosure = seen, own: Fraction = own) -> Enclosure:
-            return averaged(rows, seen, keys, own, where)
-
-        numbered = Numbered.of(values, np.arange(1, keys), bits)
-        found.append(replace(numbered, none=nothing).mapped(read))
-        anything.append(any_average(seen, keys, where))
+        reading = Reading.of(
+            part,
+            head,
+            _latest(task, model, head, before.start, bit, where),
+            hull(values, nothing),
+            queries=task.n * task.V,
+            keys=task.n + 1,
+            key_numbers=int((head.k != 0.0).any(1).sum()),
+        )
+        readings.append(reading)
+        numbered = Numbered.of(values, np.arange(1, task.n + 1), bits)
+        found.append(replace(numbered, none=nothing).mapped(reading.read))
         alone.append(any_average(nothing, 1, where))
+    anything = [reading.anything() for reading in readings]
     # lower heads found none, this one has found a place, higher ones may hold anything
     rows: list[dict[int, Enclosure]] = []
     for bit in range(bits):
@@ -170,23 +171,68 @@ def _search(task: KHop, model: Model, part: Live, heads: Heads, before: Held) ->
     )
     other = heads.written({h.index: one for h, one in zip(heads.each, anything, strict=True)})
     itself = heads.written({h.index: one for h, one in zip(heads.each, alone, strict=True)})
-    said = entry(
-        part.place,
-        left_of(part, tables, [digits], room_of(part, *mixed)),
-        fetches="the latest earlier token of the same letter",
-        queries=task.n * task.V,
-        keys=keys,
-        score_gap=gap,
-        score_error=error,
-        off_target_mass=mass,
-    )
     views = before.views.mapped(
         lambda rows: part.after(rows, other.repeated(len(rows.mid))),
         pointer=Numbered(digits, after[-1]),
     )
-    keys_used = max(int((head.k != 0.0).any(1).sum()) for head in heads.each)
-    layer = Layer(said, "layers", keys_used, max(head.value_numbers for head in heads.each))
+    left = left_of(part, tables, [digits], room_of(part, *mixed))
+    layer = all_of(readings).layer("the latest earlier token of the same letter", left)
     return layer, Held(part.after(before.start, itself), views.tightened())
+
+
+def _latest(task: KHop, model: Model, head: Head, start: Enclosure, digit: int, where: str) -> Lead:
+    """By how much the latest token of one's own letter in a block of places before one's own leads,
+    or the start token where there is none, over every letter at every place, whatever stands
+    elsewhere. Raises CheckFailed where another key may win for some query.
+
+    Of places p, j >= 1 and a binary digit b, j is in the block of p where p has 1 in digit b, j has
+    0, and both agree above: floor(p / 2^b) is odd, and floor(j / 2^b) is one less.
+    """
+    arithmetic = start.arithmetic
+    tables = array(model.embed.weight)[: task.V], array(model.position.weight)[1 : task.n + 1]
+    q = apart(tables, head.q, f"{where}, q", arithmetic)
+    k = apart(tables, head.k, f"{where}, k", arithmetic)
+    own, first = (
+        exactly((start.mid,), weight, where, arithmetic)[0][0] for weight in (head.q, head.k)
+    )
+    # alone with its own key, whose score need only be a number
+    limited(np.abs(own) @ np.abs(first), where, arithmetic, summed=True)
+    compared = Compared.of(q, k, arithmetic, where, first[None])
+    same = q[0] @ k[0].T
+    to_start = q[0] @ first
+    match = np.diagonal(same)
+    other = same.copy()
+    np.fill_diagonal(other, -np.inf)
+    # of letters: a match over the start token, and that over a wrong one, and over any
+    over_start = float((match - to_start).min())
+    start_over_wrong = float((to_start - other.max(1)).min())
+    start_over_any = float((to_start - same.max(1)).min())
+
+    block = np.arange(1, task.n + 1) >> digit
+    groups, rows = np.unique(block, return_index=True)
+    if (q[1] != q[1][rows][np.searchsorted(groups, block)]).any():
+        raise CheckFailed(f"{where}, q: places of one block ask differently")
+    gap = np.inf
+    count = max(1, CHUNK // task.n)
+    for at in range(0, len(groups), count):
+        group = groups[at : at + count]
+        asked = q[1][rows[at : at + count]]
+        table = asked @ k[1].T
+        start_score = asked @ first
+        inside = (block[None] == group[:, None] - 1) & (group[:, None] % 2 == 1)
+        rise = np.diff(table, axis=1)[inside[:, 1:] & inside[:, :-1]]
+        low = np.where(inside, table, np.inf).min(1)
+        high = np.where(inside, table, -np.inf).max(1)
+        outside = np.where(inside, -np.inf, table).max(1)
+        gap = min(
+            gap,
+            # a later match over an earlier one; over wrong letters it leads through the start token
+            float(rise.min(initial=np.inf)),
+            float((low - start_score).min()) + over_start,
+            float((start_score - high).min()) + start_over_wrong,
+            float((start_score - outside).min()) + start_over_any,
+        )
+    return compared.least([gap], "the latest of its letter, or the start token")
 
 
 def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]:
@@ -195,19 +241,14 @@ def _hop(task: KHop, part: Live, level: int, before: Held) -> tuple[Layer, Held]
     """
     by, where = before.views.by, part.where
     head = part.full_head()
-    held = head.keys(stacked(before.start, before.views.by_place), None, where)
+    rows = stacked(before.start, before.views.by_place)
     pointers = np.arange(1, task.n)
     asked = stacked(by["pointer"].rows(pointers), by["pointer"].absent)
-    # the token behind the place, or the start token
-    wanted = np.append(pointers + 1, 0)
-    queries = Queries.alone(head.asked(asked, None, where))
     hops = 1 << (level - 2)
     fetches = f"what {hops} hop{'s' * (hops > 1)} lead{'s' * (hops == 1)} to"
-    # the start token's own query meets its own key alone, whose score must be a number
-    numbers(head, held, where, before.start)
+    # the token behind the place, or the start token
+    reading = Reading.each(part, head, rows, asked, np.append(pointers + 1, 0), fetches)
     alone = head.values(before.start, where)
-    seen = hull(head.values(before.views.by_place, where), alone)
-    reading = Reading.won(part, head, queries, held, Wanted.each(fetches, wanted), seen)
     anywhere = before.views.anywhere
     other = reading.anywhere(anywhere)
     mixed: list[Enclosure] = []

@@ -6,15 +6,14 @@ or in a layer before it, keys are made of the token before, values of the token 
     query of q     = a row for each token that may ask, the same at every place that asks
     score          = <query, C> + <query, P>
 
-The numbers of a key are of two kinds: those that tokens alone write, and those that places alone
-write. So a score is a sum of two tables, which are bounded one by one: how far the key asked for
-leads over other keys, and how far places raise or lower them.
+A score is a sum of two tables (parts/compared.py): how far the key asked for leads over other keys,
+and how far places raise or lower them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -27,21 +26,14 @@ from separatrix.mixers.full import FullMixer
 from separatrix.mixers.ops.maps import Convolution
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.compared import Compared, apart
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.latest import exactly
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
-from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, error_of_sums
+from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import Reading, numbers, prove_readout
-from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.parts.stream import Embedded, Stream
 from separatrix.proofs.derivations.parts.taps import Taps, exact_taps, head_behind
-from separatrix.proofs.machine import (
-    RESIDUAL,
-    Array,
-    Enclosure,
-    Scores,
-    add,
-    stacked,
-)
+from separatrix.proofs.machine import Array, Enclosure, stacked
 from separatrix.tasks import MQAR, Recall
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.recall import PROMISED
@@ -77,44 +69,37 @@ def look_up(
     """
     where = part.where
     head = shifted_head(part) if taps is None else head_behind(taps, part)
-    embed = Enclosure.point(array(model.embed.weight), arithmetic)
-    position = Enclosure.point(array(model.position.weight)[: pairs.length], arithmetic)
+    at = Embedded.of(model, pairs.length, arithmetic)
     keys = slice(pairs.keys.start, pairs.keys.stop)
-    asking = add(embed.rows(keys), position.rows(pairs.asking).hull(), RESIDUAL)
-    every = add(embed.hull(), position.hull(), RESIDUAL)
-    if taps is not None:
-        asking = taps.beside(asking, every)
-    stream = Stream(
-        by_place=add(embed.hull(), position, RESIDUAL),
-        by_token=add(embed, position.hull(), RESIDUAL),
-        last=asking,
-        field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
-        parts=np.zeros(1, np.int64),
-        ends=True,
+    stream = Stream.before(
+        by_place=at.places(), by_token=at.tokens(), last=at.tokens(keys, pairs.asking), ends=True
     )
-    content, placed = _apart(head, embed, position, where)
-    queries = head.asked(asking, None, where)
+    every = stream.by_place.hull()
+    if taps is not None:
+        stream = replace(stream, last=taps.beside(stream.last, every))
+    queries = head.asked(stream.last, None, where)
     if queries.rad.any():
         raise CheckFailed(f"{where}: queries of a lookup are not exact in its format")
-    seen_keys = head.keys(stream.by_place.hull(), None, where)
+    seen_keys = head.keys(every, None, where)
     zero = seen_keys.spanning(np.minimum(seen_keys.low, 0.0), np.maximum(seen_keys.high, 0.0))
-    numbers(head, zero, where, stream.by_place.hull(), stream.last.hull())
-    scores = _Scores.of(queries, content, placed, pairs, where)
+    numbers(head, zero, where, every, stream.last.hull())
+    # what cancels among places alone is rounded beside what a token writes
+    of_keys = apart((at.embed.mid, at.position.mid), head.k, f"{where}, k", arithmetic)
+    lead, used = _lead(queries, of_keys, pairs, where)
     reading = Reading.of(
         part,
         head,
-        scores.least_lead(where),
+        lead,
         head.values(every, where),
         queries=len(queries.mid),
         keys=pairs.length,
-        key_numbers=int(scores.used.sum()),
+        key_numbers=used,
     )
     values = slice(pairs.values.start, pairs.values.stop)
-    read = head.values(add(embed.rows(values), position.rows(pairs.at + 1).hull(), RESIDUAL), where)
+    read = head.values(at.tokens(values, pairs.at + 1), where)
     if pairs.absent:
         # a key stands first
-        first = add(embed.rows(keys).hull(), position.rows(slice(0, 1)), RESIDUAL)
-        read = stacked(read, head.values(first, where))
+        read = stacked(read, head.values(at.places(slice(0, 1), keys), where))
     return answered(model, reading, stream, read, "the value of the key")
 
 
@@ -160,107 +145,35 @@ def shifted_head(part: Live) -> Head:
     return head
 
 
-def _apart(
-    head: Head, embed: Enclosure, position: Enclosure, where: str
-) -> tuple[Enclosure, Enclosure]:
-    """What tokens (a row each) and what places (a row each) write into a key. Raises CheckFailed
-    where a number of it has something of both, or may be rounded.
+def _lead(queries: Enclosure, of_keys: list[Array], pairs: Pairs, where: str) -> tuple[Lead, int]:
+    """By how much the key that is to be read leads over any that is not, and the numbers of a key
+    in use. The first place has no token before it, and so a score of exactly 0.
     """
-    what = f"{where}, k"
-    # what cancels among places alone is rounded beside what a token writes
-    tables = exactly((embed.mid, position.mid), head.k, what, embed.arithmetic)
-    by_token, by_place = (Enclosure.point(table, embed.arithmetic) for table in tables)
-    if (by_token.used & by_place.used).any():
-        raise CheckFailed(f"{what}: a number of the key is made of tokens and of places")
-    # the columns of the stream that a number reads must not be a sum of both either
-    mixed = embed.used & position.used
-    if (head.k[:, mixed] != 0.0).any():
-        raise CheckFailed(f"{what}: it reads a number that tokens and places both write")
-    return by_token, by_place
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """The two tables of scores, and how far a computed score may be from their sum."""
-
-    queries: Enclosure
-    pairs: Pairs
-    own: Array
-    """For each query the token part of the key that it asks for."""
-    lead: float
-    """By how much that exceeds the token part of any other key; infinite where there is one key."""
-    most: Array
-    """For each query the largest token part of any token."""
-    paired: Array
-    """The place part of every pair, in order."""
-    elsewhere: float
-    """The largest place part of any other place but the first."""
-    used: NDArray[np.bool_]
-    error: float
-
-    @classmethod
-    def of(
-        cls, queries: Enclosure, content: Enclosure, placed: Enclosure, pairs: Pairs, where: str
-    ) -> _Scores:
-        used = queries.used & (content.used | placed.used)
-        asked = queries.mid[:, placed.used]
-        if (asked != asked[:1]).any():
-            raise CheckFailed(f"{where}: what a query asks of places differs with the token")
-        keys = slice(pairs.keys.start, pairs.keys.stop)
-        places = placed.mid[:, placed.used] @ asked[0]
-        # the key at a place is made of the place before it
-        last = np.setdiff1d(np.arange(pairs.length - 1), pairs.at)
-        own = (queries.mid * content.mid[keys]).sum(1)
-        rise = np.maximum(content.mid.max(0) * queries.mid, content.mid.min(0) * queries.mid)
-        lead = np.inf
-        if len(pairs.keys) > 1:
-            hop = Wanted("", len(pairs.keys), np.arange(len(pairs.keys)), lambda q, _: q)
-            found = Queries.alone(queries).lead(
-                Scores(content.rows(keys), used, f"{where}, scores"), hop
-            )
-            assert found is not None
-            lead = found.gap
-        keyed = np.concatenate([content.mid[:, used], placed.mid[:, used]])
-        return cls(
-            queries=queries,
-            pairs=pairs,
-            own=own,
-            lead=lead,
-            most=rise.sum(1),
-            paired=places[pairs.at],
-            elsewhere=float(places[last].max(initial=-np.inf)),
-            used=used,
-            error=error_of_sums(keyed, (queries.mid[:, used],), queries.arithmetic, where),
-        )
-
-    def least_lead(self, where: str) -> Lead:
-        """Raises CheckFailed where a key that was not asked for may win."""
-        gap = min(self.gaps())
-        least = gap - 2 * self.error * (1 + 2.0**-40)
-        if gap <= 0 or least <= 0:
-            raise CheckFailed(
-                f"{where}: for some query a key that was not asked for"
-                f" {'scores' if gap <= 0 else 'may score, by rounding,'} no less than the one to be"
-                " read"
-            )
-        return Lead(gap, self.error, least)
-
-    def gaps(self) -> list[float]:
-        """Every lead of the key that is to be read over what is not. The first place has no token
-        before it, and so a score of exactly 0.
-        """
-        highest = float(self.paired.max())
-        lowest = float(self.paired.min())
-        right = float(self.own.min()) + lowest
-        other = float(self.own.max()) - self.lead + highest
-        rest = float(self.most.max()) + self.elsewhere
-        gaps = [self.lead + lowest - highest, right, right - rest]
-        if self.pairs.rewritten:
-            before = np.maximum.accumulate(self.paired)[:-1]
-            gaps.append(float((self.paired[1:] - before).min()))
-        if self.pairs.absent:
-            gaps += [-other, -rest]
-        return gaps
+    of_tokens, of_places = of_keys
+    placed = of_places.any(0)
+    asked = queries.mid[:1] * placed
+    if (queries.mid * placed != asked).any():
+        raise CheckFailed(f"{where}: what a query asks of places differs with the token")
+    asking = queries.mid * ~placed
+    compared = Compared.of((asking, asked), of_keys, queries.arithmetic, where)
+    keys = slice(pairs.keys.start, pairs.keys.stop)
+    lead = compared.own(0, keys)
+    own = (asking * of_tokens[keys]).sum(1)
+    rise = np.maximum(of_tokens.max(0) * asking, of_tokens.min(0) * asking).sum(1)
+    # the key at a place is made of the place before it
+    places = of_places @ asked[0]
+    paired = places[pairs.at]
+    elsewhere = places[np.setdiff1d(np.arange(pairs.length - 1), pairs.at)]
+    highest, lowest = float(paired.max()), float(paired.min())
+    right = float(own.min()) + lowest
+    rest = float(rise.max()) + float(elsewhere.max(initial=-np.inf))
+    gaps = [lead + lowest - highest, right, right - rest]
+    if pairs.rewritten:
+        # the last value counts
+        gaps.append(float((paired[1:] - np.maximum.accumulate(paired)[:-1]).min()))
+    if pairs.absent:
+        gaps += [lead - float(own.max()) - highest, -rest]
+    return compared.least(gaps, "the one asked for"), compared.terms
 
 
 def derive(

@@ -17,7 +17,8 @@ from separatrix.proofs.derivations.parts.counted import around
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import must_tie
-from separatrix.proofs.derivations.parts.reading import lead_of, numbers
+from separatrix.proofs.derivations.parts.reading import lead_of, numbers, weighed
+from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     RESIDUAL,
@@ -27,7 +28,6 @@ from separatrix.proofs.machine import (
     above,
     add,
     hull,
-    limited,
     roundings,
     slack,
     stacked,
@@ -97,13 +97,11 @@ class Prompt:
 
     @classmethod
     def of(cls, model: Model, task: TwoSum, arithmetic: Arithmetic) -> Prompt:
-        embed = Enclosure.point(array(model.embed.weight), arithmetic)
-        position = Enclosure.point(array(model.position.weight)[: task.n + 2], arithmetic)
-        tokens = embed.rows(slice(0, task.M))
-        between = position.rows(slice(1, task.n + 1)).hull()
-        start = add(embed.rows(slice(task.M, task.M + 1)), position.rows(slice(0, 1)), RESIDUAL)
-        earlier = add(tokens, between, RESIDUAL)
-        last = add(tokens, position.rows(slice(task.n + 1, task.n + 2)), RESIDUAL)
+        at = Embedded.of(model, task.n + 2, arithmetic)
+        ids = slice(0, task.M)
+        start = at.start(task.M)
+        earlier = at.tokens(ids, slice(1, task.n + 1))
+        last = at.tokens(ids, slice(task.n + 1, None))
         return cls(start, earlier, last, hull(start, earlier, last))
 
 
@@ -238,7 +236,6 @@ def _margin(
     """The lead of the right logit, evaluated with and without a match, and the output from which
     the answer is 1. Raises CheckFailed unless the value is exactly 0 at start and query.
     """
-    what = f"{part.where}, v"
     value = head.values(prompt.earlier, part.where).hull()
     for rows in (prompt.start, prompt.last):
         if head.values(rows, part.where).size.any():
@@ -246,28 +243,24 @@ def _margin(
     if (value.low < 0).any() or not value.size.any():
         raise CheckFailed("the value is not a positive number between start and query")
     arithmetic = value.arithmetic
-    limited(value.size * (match.earlier + 2), what, arithmetic, summed=True)
-    flushed = 16 * (match.earlier + 2) * arithmetic.summed_tiny * (1 + value.size)
+    keys = match.earlier + 2
     # weights add up to 1 but for the rounding of sums and quotients
-    most = (1 + above(averaging(match.earlier + 2, arithmetic))) ** 2 * (1 + 2.0**-50)
+    most = (1 + above(averaging(keys, arithmetic))) ** 2 * (1 + 2.0**-50)
     if arithmetic.narrowed:
         most *= 1 + 2 * float(arithmetic.stored)
-    weights = ((0.0, above(match.without())), (-above(-match.with_match()), most))
-    weight = array(model.head.weight)
-    bias = array(model.head.bias)
-    if len(weight) != 2:
-        raise CheckFailed(f"{len(weight)} answers, but there are two")
+    if len(model.head.weight) != 2:
+        raise CheckFailed(f"{len(model.head.weight)} answers, but there are two")
+    least = np.array([0.0, -above(-match.with_match())])
+    outputs = weighed(value, least, np.array([above(match.without()), most]), keys, part.where)
     leads = []
-    for answer, (least, greatest) in enumerate(weights):
-        output = value.spanning(value.low * least, value.high * greatest).wider(
-            np.where(value.size == 0, 0.0, flushed)
-        )
-        output = output.stored()
+    for answer in (0, 1):
+        output = outputs.rows(slice(answer, answer + 1))
         written = head.written(output, prompt.last.hull(), part.where)
         # one row for every last token
         leads.append(lead_of(model, add(prompt.last, written, RESIDUAL), answer))
     margin = min(leads)
     whole_value = head.written(value, prompt.last.hull(), part.where)
+    weight, bias = array(model.head.weight), array(model.head.bias)
     slope = float((weight[1] - weight[0]) @ whole_value.mid[0])
     if slope <= 0:
         raise CheckFailed("the answer does not depend on what the head writes")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations.parts.compared import least_of
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, derived
 from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners, left_in
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
@@ -130,14 +131,9 @@ def _lead(tokens: _Tokens, head: Head, part: Live, bits: int) -> tuple[Lead, int
     # h + 1 bits or more against h, of which d - 1 at most differ
     nearer = least - (bits - 1) * (most - least)
     over = _over_others(queries.mid, keys.mid, others, of_query, bits)
-    gap = min(nearer, over) * (1 - 2.0**-40)
+    gaps = [min(nearer, over) * (1 - 2.0**-40)]
     error = float(scores.errors(queries).max())
-    computed = gap - 2 * error * (1 + 2.0**-40)
-    if computed <= 0:
-        raise CheckFailed(
-            f"{where}: a string that is not the nearest may score no less than one that is"
-        )
-    return Lead(gap, error, computed), scores.terms
+    return least_of(gaps, error, "the nearest string", where), scores.terms
 
 
 def _bits_of(table: NDArray[np.float32], bits: int) -> Bits:
@@ -184,15 +180,12 @@ def _losses(
     """(d, 2): by how much a key's score falls where it differs from the query in a bit, which is 0
     or 1 in the query.
     """
-    lost = np.zeros((bits, 2))
-    for number, (asked, bit) in enumerate(zip(of_query, of_key, strict=True)):
-        if bit < 0 or not queries[:, number].any():
-            continue
-        if asked not in (-1, bit):
-            raise CheckFailed(f"{where}: two different bits are compared")
-        step = keys[1, number] - keys[0, number]
-        lost[bit] += (-queries[0, number] * step, queries[1, number] * step)
-    return lost
+    compared = queries.any(0) & (of_key >= 0)
+    if (compared & (of_query >= 0) & (of_query != of_key)).any():
+        raise CheckFailed(f"{where}: two different bits are compared")
+    step = (keys[1] - keys[0]) * compared
+    of_bit = (of_key == np.arange(bits)[:, None]).astype(np.float64)
+    return of_bit @ np.stack([-queries[0] * step, queries[1] * step], 1)
 
 
 def _over_others(

@@ -18,13 +18,11 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
 from separatrix.proofs.derivations.parts.reading import any_scores
-from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.parts.stream import Embedded, Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
-    RESIDUAL,
     Enclosure,
     above,
-    add,
     limited,
     roundings,
     slack,
@@ -71,9 +69,8 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
 def _before(task: QSA, model: Model, arithmetic: Arithmetic) -> Stream:
     """The stream before the first layer, whose last token is any token of any set."""
     some = Stream.of(model, task.length, 1, arithmetic)
-    embed = Enclosure.point(array(model.embed.weight)[task.V :], arithmetic)
-    places = Enclosure.point(array(model.position.weight)[task.n : task.length], arithmetic)
-    return replace(some, last=add(embed, places.hull(), RESIDUAL))
+    at = Embedded.of(model, task.length, arithmetic)
+    return replace(some, last=at.tokens(slice(task.V, None), slice(task.n, None)))
 
 
 def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:

@@ -19,11 +19,10 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
-from separatrix.proofs.derivations.parts.reading import CHUNK
-from separatrix.proofs.derivations.parts.stream import Stream
+from separatrix.proofs.derivations.parts.reading import readout
+from separatrix.proofs.derivations.parts.stream import Embedded, Stream
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition
-from separatrix.proofs.machine import RESIDUAL, Enclosure, add, linear
 from separatrix.tasks import SeqComp, Thought
 from separatrix.tasks.base.task import Tokens
 
@@ -72,49 +71,24 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
 def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> Stream:
     """The stream of so many tokens, the last of them one of the step's."""
     some = Stream.of(model, length, 1, arithmetic)
-    embed = Enclosure.point(array(model.embed.weight)[step.tokens], arithmetic)
-    place = Enclosure.point(array(model.position.weight)[length - 1 : length], arithmetic)
-    return replace(some, last=add(embed, place, RESIDUAL))
+    last = Embedded.of(model, length, arithmetic).tokens(step.tokens, slice(length - 1, None))
+    return replace(some, last=last)
 
 
 def _named(model: Model, step: Step, stream: Stream) -> Fraction:
     """The smallest lead of the token that is due over all others. Raises CheckFailed where another
     one may be named.
     """
-    weight = array(model.head.weight)
-    bias = array(model.head.bias)
-    read = (weight != 0.0).any(0)
+    read = (array(model.head.weight) != 0.0).any(0)
     last = stream.last.only(read)
     # tokens of which the head reads the same, and to which the same is due, count once
     table = np.concatenate([last.mid, last.rad, step.named[:, None]], 1)
     _, first = np.unique(table, axis=0, return_index=True)
-    of_token = linear(last.rows(first), weight, bias, what="the head", beside=stream.field)
-    of_value = linear(stream.field, weight, what="the head", beside=stream.last)
-    smallest = np.inf
-    count = len(of_value.mid)
-    rows = max(1, CHUNK // len(weight))
-    for token, named in enumerate(step.named[first].tolist()):
-        mid, rad = of_token.mid[token], of_token.rad[token]
-        for start in range(0, count, rows):
-            some = slice(start, start + rows)
-            centre = of_value.mid[some] + mid
-            # the radii take in what this sum in float64 rounds
-            off = (of_value.rad[some] + rad + 2.0**-50 * np.abs(centre)) * (1 + 2.0**-40)
-            value = np.arange(start, start + len(centre))
-            row = value - start
-            right = (centre - off)[row, named + value]
-            others = centre + off
-            others[row, named + value] = -np.inf
-            lead = np.nextafter(right - others.max(1, initial=-np.inf), -np.inf)
-            least = int(lead.argmin())
-            if lead[least] <= 0:
-                raise CheckFailed(
-                    f"{step.hop.fetches}: with {start + least} fetched another token than the one"
-                    " due has as large a logit"
-                )
-            smallest = min(smallest, float(lead[least]))
-    # one token alone has no rival
-    return Fraction(min(smallest, 2.0**126))
+    when = f"once it is fetched: {step.hop.fetches}"
+    return min(
+        readout(model, stream.rows(slice(at, at + 1)), when, first=int(step.named[at]))
+        for at in first.tolist()
+    )
 
 
 def ids(task: Thought) -> list[int]:

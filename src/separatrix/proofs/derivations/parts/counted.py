@@ -19,7 +19,8 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live
-from separatrix.proofs.derivations.parts.queries import lead_of_rows, must_tie
+from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
+from separatrix.proofs.derivations.parts.reading import weighed
 from separatrix.proofs.derivations.parts.steps import Kind, Rows
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
@@ -29,7 +30,6 @@ from separatrix.proofs.machine import (
     Scores,
     above,
     add,
-    limited,
     linear,
     stacked,
 )
@@ -50,6 +50,54 @@ class Counted:
     start: Enclosure
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tied:
+    """A head whose start token alone has a value, and ties with what a token asks for."""
+
+    lead: Lead
+    """Of what ties over all others."""
+    score: float
+    """At or below the scores of all that ties, the start token's own for itself among them."""
+    value: Enclosure
+    """The start token's, one row."""
+    key_numbers: int
+
+
+def tied(
+    head: Head,
+    queries: Enclosure,
+    keys: Enclosure,
+    values: Enclosure,
+    start: Enclosure,
+    right: NDArray[np.int64],
+    where: str,
+) -> Tied:
+    """Queries, keys and values are a row for each token, `start` is the stream of the start token,
+    and `right` says for each token which one it asks for. Raises CheckFailed where that, the start
+    token and no other score the same number, unrounded, or another token has a value.
+    """
+    of_start = head.keys(start, None, where)
+    both = stacked(keys, of_start)
+    must_tie(queries, both, where)
+    lead = lead_of_rows(queries, keys, right, f"{where}, what is counted: value")
+    scores = (queries.mid * keys.mid[right]).sum(1)
+    if (queries.mid @ of_start.mid[0] != scores).any():
+        raise CheckFailed(f"{where}: the start token does not tie with a match")
+    # the start token sees itself alone: its score need only be a number
+    own = head.asked(start, None, where)
+    off = Scores(of_start, own.used, f"{where}, scores").errors(own)
+    alone = float((own.mid @ of_start.mid.T - off).min())
+    value = head.values(start, where)
+    if values.size.any() or not value.size.any():
+        raise CheckFailed(f"{where}: the value is not that of the start token alone")
+    return Tied(
+        lead=lead,
+        score=min(float(scores.min()), alone),
+        value=value,
+        key_numbers=int((queries.used & both.used).sum()),
+    )
+
+
 def count(
     task: TwoSum, model: Model, part: Live, later: NDArray[np.bool_], arithmetic: Arithmetic
 ) -> Counted:
@@ -64,42 +112,24 @@ def count(
     prompt = _Prompt.of(model, task, arithmetic)
     queries = prompt.tokens_by(head, "q", head.q, where)
     of_tokens = prompt.tokens_by(head, "k", head.k, where)
-    of_start = head.keys(prompt.start, None, where)
-    both = stacked(of_tokens, of_start)
-    must_tie(queries, both, where)
-    values = np.arange(task.M)
-    partner = (-values) % task.M
-    what = f"{where}, the value that cancels: value"
-    lead = lead_of_rows(queries, of_tokens, partner, what)
-    right = (queries.mid * of_tokens.mid[partner]).sum(1)
-    if (queries.mid @ of_start.mid[0] != right).any():
-        raise CheckFailed(f"{where}: the start token does not tie with a match")
-    # the start token sees itself alone
-    own = head.asked(prompt.start, None, where)
-    off = Scores(of_start, own.used, f"{where}, scores").errors(own)
-    alone = float((own.mid @ of_start.mid.T - off).min())
-    gap = Fraction(lead.least)
+    values = prompt.tokens_by(head, "v", head.v, where)
+    every = np.arange(task.M)
+    partner = (-every) % task.M
+    found = tied(head, queries, of_tokens, values, prompt.start, partner, where)
+    gap = Fraction(found.lead.least)
     for score in head.rivals:
-        gap = min(gap, Fraction(min(float(right.min()), alone)) - Fraction(score))
+        gap = min(gap, Fraction(found.score) - Fraction(score))
     if gap <= 0:
         raise CheckFailed(f"{where}: its sink scores no less than a match")
-    value = head.values(prompt.start, where)
-    if prompt.tokens_by(head, "v", head.v, where).size.any() or not value.size.any():
-        raise CheckFailed(f"{where}: the value is not that of the start token alone")
-    limited(value.size * keys, f"{where}, v", arithmetic, summed=True)
     tie = Tie(keys=keys, gap=gap, arithmetic=arithmetic)
-    cancels = partner == values
+    cancels = partner == every
     rows, itself = prompt.classes(later, cancels)
 
     def left(base: Enclosure, matches: NDArray[np.int64], *, more: bool) -> Enclosure:
         """With so many matches, a number per row, or, with `more`, so many or more."""
         low = np.array([0.0 if more else -above(-tie.least(c)) for c in matches.tolist()])
         high = np.array([above(tie.most(c)) for c in matches.tolist()])
-        ends = (low[:, None] * value.low, high[:, None] * value.high)
-        ends += (low[:, None] * value.high, high[:, None] * value.low)
-        output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
-        flushed = 16 * keys * arithmetic.summed_tiny * (1 + value.size)
-        output = output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
+        output = weighed(found.value, low, high, keys, where)
         return add(base, head.written(output, base.hull(), where), RESIDUAL)
 
     matches = itself.astype(np.int64)
@@ -112,16 +142,15 @@ def count(
         counts="tokens that cancel the one that asks",
         queries=task.M,
         keys=keys,
-        score_gap=lead.gap,
+        score_gap=found.lead.gap,
         score_error=0,
         off_target_mass=tie.mass,
         weight_without_match=tie.least(0),
         weight_with_match=tie.most(1),
         **also,
     )
-    used = int((queries.used & both.used).sum())
     return Counted(
-        layer=Layer(said, "layers", used, head.value_numbers, head.assumes),
+        layer=Layer(said, "layers", found.key_numbers, head.value_numbers, head.assumes),
         alone=left(rows, matches, more=False),
         met=left(rows, matches + 1, more=True),
         start=left(prompt.start, np.zeros(1, np.int64), more=False),

@@ -15,7 +15,7 @@ each dimension; a few of them are scored one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
-from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.derivations.parts.live_parts import Head
 from separatrix.proofs.derivations.parts.steps import Rows
 from separatrix.proofs.derivations.parts.stream import Stream
@@ -266,16 +265,6 @@ def lead_of_rows(queries: Enclosure, keys: Enclosure, right: NDArray[np.int64], 
     """
     scores = Scores(keys, queries.used, what)
     return winning(Queries.alone(queries).lead(scores, Wanted.each("", right)), what)
-
-
-def error_of_sums(keys: Array, parts: Sequence[Array], arithmetic: Arithmetic, where: str) -> float:
-    """How far a computed score may be off, of queries that are sums of a row of each part, and of
-    keys whose every number is from one of the rows.
-    """
-    asked = [Enclosure.point(part, arithmetic) for part in parts]
-    used = np.any([part.used for part in asked], 0)
-    scores = Scores(Enclosure.point(keys, arithmetic), used, f"{where}, scores").of(*asked)
-    return sum(float(scores.errors(part).max()) for part in asked)
 
 
 def must_tie(queries: Enclosure, keys: Enclosure, where: str) -> None:

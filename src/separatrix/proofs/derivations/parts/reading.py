@@ -4,8 +4,8 @@ that outweighs all others together; and the lead of the right logit at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -104,6 +104,25 @@ class Reading:
             lowest=lambda: queries.lowest(scores, hop),
         )
 
+    @classmethod
+    def each(
+        cls,
+        part: Live,
+        head: Head,
+        rows: Enclosure,
+        asking: Enclosure,
+        wanted: NDArray[np.int64],
+        fetches: str,
+    ) -> Reading:
+        """The same where every row of the stream that asks has one key that wins, of these rows."""
+        where = part.where
+        keys = head.keys(rows, None, where)
+        # queries of which nothing is asked have scores, too, and these must be numbers
+        numbers(head, keys, where, rows.hull())
+        queries = Queries.alone(head.asked(asking, None, where))
+        seen = head.values(rows, where).hull()
+        return cls.won(part, head, queries, keys, Wanted.each(fetches, wanted), seen)
+
     def read(self, values: Enclosure) -> Enclosure:
         """The average where the key asked for has one of these values, a row for each."""
         return averaged(values, self.seen, self.count, self.mass, self.part.where)
@@ -134,6 +153,18 @@ class Reading:
             **more,
         )
         return Layer(said, kind, self.key_numbers, self.head.value_numbers, self.head.assumes)
+
+
+def all_of(heads: Sequence[Reading]) -> Reading:
+    """The heads of one layer as its proof tells of them: the least of what each has."""
+    worst = min(heads, key=lambda head: head.lead.gap)
+    return replace(
+        worst,
+        lead=replace(worst.lead, error=max(head.lead.error for head in heads)),
+        mass=max(head.mass for head in heads),
+        key_numbers=max(head.key_numbers for head in heads),
+        head=max((head.head for head in heads), key=lambda head: head.value_numbers),
+    )
 
 
 def with_sinks(head: Head, seen: Enclosure) -> Enclosure:
@@ -189,6 +220,17 @@ def grouped(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where:
     return averaged(value.wider(moved), seen, keys, Fraction(0), where)
 
 
+def weighed(value: Enclosure, least: Array, most: Array, keys: int, where: str) -> Enclosure:
+    """What a softmax over `keys` keys computes where one of them alone has a value, of one row, and
+    a weight between these: a row for each pair.
+    """
+    limited(value.size * keys, f"{where}, v", value.arithmetic, summed=True)
+    ends = [weight[:, None] * end for weight in (least, most) for end in (value.low, value.high)]
+    output = value.spanning(np.minimum.reduce(ends), np.maximum.reduce(ends))
+    flushed = 16 * keys * value.arithmetic.summed_tiny * (1 + value.size)
+    return output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
+
+
 def logit_leads(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Array:
     """For each row by how much the logit of its answer leads over all others, at least; not
     positive where another may be as large.
@@ -207,18 +249,20 @@ def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> 
     return Fraction(float(logit_leads(model, rows, answers).min()))
 
 
-def readout(model: Model, rows: Enclosure, when: str = "where it is due") -> Fraction:
-    """The smallest lead where row v holds what is left of the answer v. Raises CheckFailed where
-    another logit may be as large.
+def readout(
+    model: Model, rows: Enclosure, when: str = "where it is due", *, first: int = 0
+) -> Fraction:
+    """The smallest lead where row v holds what is left of the answer v, or of that behind `first`.
+    Raises CheckFailed where another logit may be as large.
     """
     least = 2.0**126  # one answer alone has no rival
     count = max(1, CHUNK // model.config.answers)
     for start in range(0, len(rows.mid), count):
         some = rows.rows(slice(start, start + count))
-        leads = logit_leads(model, some, start + np.arange(len(some.mid)))
+        leads = logit_leads(model, some, first + start + np.arange(len(some.mid)))
         worst = int(leads.argmin())
-        if leads[worst] <= 0:
-            raise CheckFailed(f"answer {start + worst} has not the largest logit {when}")
+        if not leads[worst] > 0:
+            raise CheckFailed(f"answer {first + start + worst} has not the largest logit {when}")
         least = min(least, float(leads[worst]))
     return Fraction(least)
 

@@ -26,6 +26,35 @@ from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, mlp, stacked
 
+Some = NDArray[np.int64] | slice
+"""Rows of a table."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Tokens as they enter the stack."""
+
+    embed: Enclosure
+    position: Enclosure
+
+    @classmethod
+    def of(cls, model: Model, length: int, arithmetic: Arithmetic) -> Embedded:
+        """At so many positions."""
+        tables = array(model.embed.weight), array(model.position.weight)[:length]
+        return cls(*(Enclosure.point(table, arithmetic) for table in tables))
+
+    def tokens(self, ids: Some = slice(None), places: Some = slice(None)) -> Enclosure:
+        """A row for each of these ids, at any of these places."""
+        return add(self.embed.rows(ids), self.position.rows(places).hull(), RESIDUAL)
+
+    def places(self, places: Some = slice(None), ids: Some = slice(None)) -> Enclosure:
+        """A row for each of these places, where any of these ids stands."""
+        return add(self.embed.rows(ids).hull(), self.position.rows(places), RESIDUAL)
+
+    def start(self, token: int) -> Enclosure:
+        """One row: the start token, at the first place."""
+        return self.tokens(slice(token, token + 1), slice(0, 1))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
@@ -53,19 +82,28 @@ class Stream:
         """Embeddings of `length` positions; the last token is one of `last_tokens` from `first`
         on. All is computed in the arithmetic.
         """
-        embed = Enclosure.point(array(model.embed.weight), arithmetic)
-        position = Enclosure.point(array(model.position.weight)[:length], arithmetic)
-        tokens = slice(first, first + last_tokens)
-        any_token = embed.hull()
-        any_place = position.hull()
-        last = add(embed.rows(tokens), position.rows(slice(length - 1, length)), RESIDUAL)
-        return cls(
+        at = Embedded.of(model, length, arithmetic)
+        last = at.tokens(slice(first, first + last_tokens), slice(length - 1, length))
+        any_token, any_place = at.embed.hull(), at.position.hull()
+        return cls.before(
             # these are copies of the weights that nobody needs any more
-            by_place=add(any_token, position, RESIDUAL, out=position.mid),
-            by_token=add(embed, any_place, RESIDUAL, out=embed.mid),
+            by_place=add(any_token, at.position, RESIDUAL, out=at.position.mid),
+            by_token=add(at.embed, any_place, RESIDUAL, out=at.embed.mid),
             last=last,
-            field=Enclosure.point(np.zeros((1, model.config.width)), arithmetic),
+        )
+
+    @classmethod
+    def before(
+        cls, *, by_place: Enclosure, by_token: Enclosure, last: Enclosure, ends: bool = False
+    ) -> Stream:
+        """Where nothing was fetched yet."""
+        return cls(
+            by_place=by_place,
+            by_token=by_token,
+            last=last,
+            field=last.like(*np.zeros((2, 1, last.mid.shape[1]))),
             parts=np.zeros(1, np.int64),
+            ends=ends,
         )
 
     def at_last(self) -> Enclosure:
@@ -74,9 +112,11 @@ class Stream:
         """
         return self._beside(self.last.hull(), self.field.hull())
 
-    def rows(self) -> Enclosure:
-        """A row for each value fetched before: what the last position may hold beside it."""
-        return self._beside(self.last.hull(), self.field)
+    def rows(self, tokens: Some = slice(None)) -> Enclosure:
+        """A row for each value fetched before: what the last position may hold beside it, where one
+        of these last tokens stands.
+        """
+        return self._beside(self.last.rows(tokens).hull(), self.field)
 
     def _beside(self, last: Enclosure, field: Enclosure) -> Enclosure:
         """Rows of both views, of which one is a single row."""
