@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ from separatrix.cli.main import run
 from separatrix.cli.report.tasks import rows
 from separatrix.core.errors import UnknownNameError
 from separatrix.core.numbers.counts import Exact
-from separatrix.tasks import TASKS, Batch, Family, Task, parse_task
+from separatrix.tasks import TASKS, Batch, Task, parse_task
 from separatrix.tasks.audits import audit
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import Tokens
 
 WORDS = Words.read("""
@@ -61,10 +61,8 @@ class Toy(Task):
 
     def layout(self) -> Layout:
         numbers = {"number": self.V}
-        return Layout(self.n, numbers, numbers, self.n - 1, Exact(self.V))
-
-    def family(self) -> Family[Self]:
-        return self._growing(f"V = {self.V}", 2)
+        grows = Growth(f"V = {self.V}", 2)
+        return Layout(self.n, numbers, numbers, self.n - 1, Exact(self.V), grows=grows)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = rng.integers(self.V, size=(self._batch(batch), self.n))

@@ -107,6 +107,15 @@ def test_oracle_sampler_and_definition_agree(task: Task) -> None:
     assert task.answer(tokens).tolist() == right
 
 
+@each("task", few(task for task in EXAMPLES if task.layout().parts))
+def test_prompts_are_made_of_their_parts(task: Task) -> None:
+    """Those whose parts are not all of a prompt are read alone: mqar's filler belongs to none."""
+    tokens, _ = task.sample(50, np.random.default_rng(1))
+    parts = task.read(tokens)
+    held = sum(part[0].size for part in parts)
+    assert (task.write(*parts) == tokens).all() if held == task.length else task.name == "mqar"
+
+
 @each("task", few(EXAMPLES))
 def test_equal_generators_give_equal_instances(task: Task) -> None:
     one, two, other = (task.sample(50, np.random.default_rng(seed)) for seed in (3, 3, 4))

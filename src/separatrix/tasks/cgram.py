@@ -9,7 +9,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Layout, Table
+from separatrix.tasks.base.layout import Growth, Layout, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
@@ -122,7 +122,7 @@ class CGram(Task):
             answers={"letter": self.V},
             prefix=self.n - self.c,
             table=Table(m, self.V - b, tokens=self.c + 1, shared=spare, question=self.c),
-            grows=(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c),
+            grows=Growth(f"c = {self.c}, V = {self.V:,}", (self.c + 1) ** 2 + self.c),
         )
 
     @property

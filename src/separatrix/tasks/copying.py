@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder
-from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.drawing.distinct import balanced, other, share, smallest
+from separatrix.tasks.base.layout import Growth, Layout, Table
+from separatrix.tasks.base.task import NO_ANSWER, PLAIN, Batch, Task, Tokens
+from separatrix.tasks.drawing.distinct import evenly, other, share, shown, smallest
 
 WORDS_OF_COPYING = Words.read("""
     Copying: a string, a mark, then the string again, token by token.
@@ -73,16 +72,14 @@ class Copying(Task):
 
     def layout(self) -> Layout:
         """Behind the mark and a blank the string's first value is due, the others later."""
-        return Layout(
+        return Layout.listing(
+            Table(self.n, self.V, shared=1),
+            {"value": self.V, "mark": 1, "blank": 1, "filling": 1},
             length=2 * self.n + 1,
-            ids={"value": self.V, "mark": 1, "blank": 1, "filling": 1},
-            answers={"value": self.V},
             prefix=self.n,
-            classes=Power(self.V, self.n),
-            table=Table(self.n, self.V, shared=1),
             written={"mark": "|", "blank": "_", "filling": "."},
             spelling="The mark is written |, a blank _, what fills the rest a dot.",
-            grows=(f"V = {self.V:,}", 2),
+            grows=Growth(f"V = {self.V:,}", 2),
         )
 
     @property
@@ -102,8 +99,7 @@ class Copying(Task):
             return max(share(m, self.V) for m in range(shortest, min(self.n, 2 * shortest) + 1))
         if probe == "last tokens":
             return other(shortest, self.V)
-        hit = Fraction(1, min(shortest, self.n - shortest + 1))
-        return hit + (1 - hit) * other(shortest, self.V)
+        return shown(Fraction(1, min(shortest, self.n - shortest + 1)), shortest, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         if self.shift == PLAIN:
@@ -113,11 +109,7 @@ class Copying(Task):
         strings = np.zeros((batch, self.n), np.int64)
         for length in np.unique(lengths).tolist():
             rows = np.flatnonzero(lengths == length)
-            strings[rows, :length] = (
-                balanced(len(rows), length, self.V, rng)
-                if self.shift == PLAIN
-                else rng.integers(self.V, size=(len(rows), length))
-            )
+            strings[rows, :length] = evenly(len(rows), length, self.V, rng, shift=self.shift)
         return self._laid(strings, lengths)
 
     def _laid(self, strings: Tokens, lengths: Tokens) -> Batch:
@@ -147,7 +139,7 @@ class Copying(Task):
             )
         strings = tokens[:, : self.n].copy()
         held = np.arange(self.n) < lengths[:, None]
-        self._are("value", a_string=strings[held])
+        self._within(strings[held], "a string", 0, self.V)
         laid = self._laid(np.where(held, strings, 0), lengths)
         if (laid.tokens != tokens).any():
             raise SizeError(
@@ -213,21 +205,15 @@ class SelectiveCopying(Task):
 
     def layout(self) -> Layout:
         """All values may stand before the blanks; the first is due first, the others later."""
-        return Layout(
+        blanks = self.T - self.n
+        return Layout.listing(
+            Table(self.n, self.V, shared=blanks),
+            {"value": self.V, "blank": 1, "question": 1},
             length=self.T + self.n,
-            ids={"value": self.V, "blank": 1, "question": 1},
-            answers={"value": self.V},
-            prefix=self.T,
-            classes=Power(self.V, self.n),
-            table=Table(self.n, self.V, shared=self.T - self.n),
             written={"blank": "_", "question": "?"},
             spelling="A blank is written _, a question ?.",
+            grows=Growth(f"V = {self.V:,}, T = n + {blanks:,}", 2, {"T": (1, blanks)}),
         )
-
-    def family(self) -> Family[Self]:
-        """V stays, and how many tokens there are besides the values."""
-        more = self.T - self.n
-        return self._growing(f"V = {self.V:,}, T = n + {more:,}", 2, T=lambda n: n + more)
 
     def level(self, probe: str) -> Fraction:
         """Of counts, the share of the most frequent value; of the entry behind the last blank too,
@@ -238,22 +224,17 @@ class SelectiveCopying(Task):
         if probe == "constant":
             return self.chance
         if probe in ("counts", "nearest key"):
-            return max(self.chance, share(self.n, self.V))
+            return share(self.n, self.V)
         if probe == "last tokens" and self.n > 3:
             return other(self.n, self.V)
-        hit = Fraction(1, self.T - self.n + 1)
-        return hit + (1 - hit) * other(self.n, self.V)
+        return shown(Fraction(1, self.T - self.n + 1), self.n, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         tokens = np.full((batch, self.length), self.V, np.int64)
         tokens[:, self.T :] = self.V + 1
         targets = np.full(tokens.shape, NO_ANSWER, np.int64)
-        if self.shift == PLAIN:
-            values = balanced(batch, self.n, self.V, rng)
-            among = self.T
-        else:
-            values = rng.integers(self.V, size=(batch, self.n))
-            among = max(self.n, self.T // 2)
+        values = evenly(batch, self.n, self.V, rng, shift=self.shift)
+        among = self.T if self.shift == PLAIN else max(self.n, self.T // 2)
         chosen = smallest(lambda: rng.random((batch, among)), self.n)
         np.put_along_axis(tokens, chosen, values, axis=1)
         targets[:, self.T :] = values

@@ -13,7 +13,7 @@ from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, check_names, ladder, require
-from separatrix.tasks.base.layout import Layout, TwoRuns
+from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct
 
@@ -125,7 +125,7 @@ class Counting(Task):
             prefix=n,
             classes=Binomial(n + self.V - 1, self.V - 1) if queried else Exact(n + 1),
             runs=TwoRuns.halves(n, (((1,), 1),) if queried else ()),
-            grows=("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1),
+            grows=Growth("ones among n bits" if self.form == "ones" else f"V = {self.V:,}", 1),
         )
 
     @property

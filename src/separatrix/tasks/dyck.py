@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import AlternatePowers, Count
@@ -127,9 +127,9 @@ class Dyck(Task):
             spelling=told,
         )
 
-    def family(self) -> Family[Dyck]:
+    def family(self) -> Family[Self]:
         """k and D stay; an odd n stands for the even one above."""
-        at = self._growing("", 2).at
+        at = super().family().at
         return Family(f"k = {self.k:,}, D = {self.D:,}, n even", lambda n: at(n + n % 2), 2)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
@@ -220,10 +220,10 @@ class Dyck(Task):
             )
             low = np.maximum(low, depth[:, None] - away)
             high = np.minimum(high, depth[:, None] + away)
-        like = np.full((self.n, batch), -1)
+        like = np.full((batch, self.n), -1)
         for start, depth, peak in windows:
             for step in range(1, window - 1):
-                like[start + step, rows] = start
+                like[rows, start + step] = start
             for step in range(window + 1):
                 above = np.where(peak, 1, -1) if step == window // 2 else -(step % 2)
                 low[rows, start + step] = high[rows, start + step] = depth + above
@@ -248,30 +248,30 @@ class Dyck(Task):
     ) -> Tokens:
         """Balanced prompts (batch, n) with depths between the bounds.
 
-        `like` (n, batch): the place of an earlier closing bracket whose kind a bracket that opens
+        `like` (batch, n): the place of an earlier closing bracket whose kind a bracket that opens
         here takes; -1 for a uniform kind.
         """
-        rows = np.arange(batch)
         height = np.zeros(batch, np.int64)
         low = np.ascontiguousarray(low.T)
         high = np.ascontiguousarray(high.T)
         likely = {"shallow": 1, "deep": 3}.get(self.shift, 2)
         coins = rng.integers(4, size=(self.n, batch), dtype=np.uint8) < likely
-        tokens = rng.integers(self.k, size=(self.n, batch))
-        # the kind of the open bracket of each height
-        kinds = np.zeros((min(self.D + 1, self.n // 2) + 1) * batch, np.int64)
-        for place in range(self.n):
-            opens = (height <= low[place + 1]) | ((height < high[place + 1]) & coins[place])
-            if like is not None:
-                copied = np.flatnonzero(like[place] >= 0)
-                tokens[place, copied] = tokens[like[place, copied], copied] - self.k
-            height += opens
-            top = height * batch + rows
-            kind = np.where(opens, tokens[place], kinds[top])
-            kinds[top] = kind
-            tokens[place] = np.where(opens, kind, kind + self.k)
-            height -= ~opens
-        return np.ascontiguousarray(tokens.T)
+        kinds = rng.integers(self.k, size=(self.n, batch)).T
+        shape = np.empty((self.n, batch), np.bool_)
+        for place, up in enumerate(shape):
+            np.less(height, high[place + 1], out=up)
+            up &= coins[place]
+            up |= height <= low[place + 1]
+            height += np.where(up, 1, -1)
+        opens = np.ascontiguousarray(shape.T)
+        mates = self._mates(opens)
+        if like is not None:
+            source = np.take_along_axis(mates, np.maximum(like, 0), axis=1)
+            # twice: what is copied into the later window may be copied in the earlier one
+            for _ in range(2):
+                kinds = np.where(like >= 0, np.take_along_axis(kinds, source, axis=1), kinds)
+        closed = np.take_along_axis(kinds, np.maximum(mates, 0), axis=1)
+        return np.where(opens, kinds, closed + self.k)
 
     def _crossed(self, labels: Tokens, rng: np.random.Generator) -> Tokens:
         """Prompts (batch, n) with two runs of three closing brackets at equal depth, as
@@ -326,18 +326,12 @@ class Dyck(Task):
         """The place (batch, n) of the bracket that each closing one of a balanced shape closes,
         -1 for opening ones.
         """
-        batch = len(opens)
-        rows = np.arange(batch)
-        height = np.zeros(batch, np.int64)
-        mates = np.full((self.n, batch), -1)
-        stack = np.zeros((min(self.D, self.n // 2) + 1) * batch, np.int64)
-        for place, up in enumerate(np.ascontiguousarray(opens.T)):
-            height += up
-            top = height * batch + rows
-            mates[place] = np.where(up, -1, stack[top])
-            stack[top] = np.where(up, place, stack[top])
-            height -= ~up
-        return np.ascontiguousarray(mates.T)
+        level = np.cumsum(np.where(opens, 1, -1), axis=1) + ~opens
+        # of one level brackets open and close in turn
+        order = np.argsort(level, axis=1, kind="stable")
+        mates = np.full(opens.shape, -1)
+        np.put_along_axis(mates, order[:, 1::2], order[:, ::2], axis=1)
+        return mates
 
     def word(self, token: int) -> str:
         way, kind = divmod(token, self.k)

@@ -10,9 +10,9 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
-from separatrix.tasks.drawing.distinct import balanced, distinct, one_of, other, share
+from separatrix.tasks.drawing.distinct import distinct, evenly, one_of, share, shown
 
 WORDS = Words.read("""
     Fuzzy recall: keys and values of several tokens each, then a key; answer its value.
@@ -142,7 +142,7 @@ class FuzzyRecall(Task):
             prefix=self.pairs,
             written={"letter of keys": "k{}", "blank": "_"},
             spelling=f"Id {self.V} + j, of keys, is written kj, a blank _.",
-            grows=(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2),
+            grows=Growth(f"K = {self.K:,}, V = {self.V:,}, a = {self.a}, b = {self.b}", 2),
         )
 
     def level(self, probe: str) -> Fraction:
@@ -151,11 +151,9 @@ class FuzzyRecall(Task):
         """
         if probe == "constant":
             return self.chance
-        total = self._written
         if probe == "counts":
-            return share(total, self.V)
-        hit = Fraction(1, self.n)
-        return hit + (1 - hit) * other(total, self.V)
+            return share(self._written, self.V)
+        return shown(Fraction(1, self.n), self._written, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         rows = np.arange(batch)
@@ -168,13 +166,7 @@ class FuzzyRecall(Task):
         lengths = np.take_along_axis(lengths, order, axis=1)
         held = np.arange(self.b) < long[:, :, None]
         values = np.zeros((batch, self.n, self.b), np.int64)
-        total = self._written
-        drawn = (
-            balanced(batch, total, self.V, rng)
-            if self.shift == PLAIN
-            else rng.integers(self.V, size=(batch, total))
-        )
-        values[held] = drawn.reshape(-1)
+        values[held] = evenly(batch, self._written, self.V, rng, shift=self.shift).reshape(-1)
         if self.shift == PLAIN:
             asked = rng.integers(self.n, size=batch)
         else:

@@ -10,7 +10,7 @@ from separatrix.core.numbers.counts import Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.core.numbers.partitions import Partitions
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import YES_OR_NO, Layout
+from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
 _PAIRS = 64
@@ -278,7 +278,7 @@ class IsTree(Task):
             YES_OR_NO,
             2 * (n - b),
             classes,
-            grows=("n vertices and n - 1 edges", 3),
+            grows=Growth("n vertices and n - 1 edges", 3),
         )
 
     @property

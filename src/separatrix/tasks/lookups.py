@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import Facts, Layout, Table, TwoRuns
+from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     LOOKUP_SHIFTS,
     check_zipf,
@@ -39,22 +39,19 @@ class Lookup(Task):
         """The id of place 0."""
         return 0
 
-    def _laid(self, ids: dict[str, int], answers: str, **written: str) -> Layout:
-        """The layout; what is asked for is the place at which two runs meet.
-
-        V^n prefixes: two tables that differ at a place are told apart by asking for it (theory.md,
-        section 3).
-        """
-        return Layout(
-            length=self.n + 1,
-            ids=ids,
-            answers={answers: self.V},
-            prefix=self.n,
-            classes=Power(self.V, self.n),
-            table=Table(self.n, self.V),
+    def _laid(self, ids: dict[str, int], **others: Any) -> Layout:
+        """The layout; what is asked for is the place at which two runs meet."""
+        value, place = next(iter(ids)), next(reversed(ids))
+        return Layout.listing(
+            Table(self.n, self.V),
+            ids,
+            answers=value,
             runs=TwoRuns.halves(self.n, (((self.first_place + self.n // 2,), 1),)),
-            written=written,
-            grows=(f"V = {self.V:,}", 1),
+            parts={
+                "the sequence": Part(value, slice(self.n), self.V),
+                "the last token": Part(place, -1, self.n),
+            },
+            **{"grows": Growth(f"V = {self.V:,}", 1)} | others,
         )
 
     @property
@@ -76,15 +73,11 @@ class Lookup(Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         entries, place = lookup(batch, self.n, self.V, self.shift, rng)
-        tokens = np.column_stack((entries, self.first_place + place))
-        return Batch(tokens, entries[np.arange(batch), place])
+        return Batch(self.write(entries, place), entries[np.arange(batch), place])
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        first = self.first_place
-        self._within(tokens[:, :-1], "the sequence", 0, self.V)
-        self._within(tokens[:, -1], "the last token", first, first + self.n)
-        return np.take_along_axis(tokens, tokens[:, -1:] - first, axis=1)[:, 0]
+        entries, place = self.read(tokens)
+        return entries[np.arange(len(entries)), place]
 
 
 WORDS_OF_EVA = Words.read("""
@@ -140,14 +133,9 @@ class Eva(Lookup):
         check_zipf(self.name, "V with shift=zipf", self.V, shift)
 
     def layout(self) -> Layout:
-        """Values and arguments share their ids."""
-        return self._laid({"number": max(self.n, self.V)}, "number")
-
-    def family(self) -> Family[Task]:
-        """V = n stays so; any other V stays."""
-        if self.n != self.V:
-            return super().family()
-        return self._growing("V = n", 2, V=lambda n: n)
+        """Values and arguments share their ids. V = n stays so; any other V stays."""
+        grows = {"grows": Growth("V = n", 2, {"V": (1, 0)})} if self.n == self.V else {}
+        return self._laid({"number": max(self.n, self.V)}, **grows)
 
 
 WORDS_OF_INDEX = Words.read("""
@@ -194,5 +182,5 @@ class Index(Lookup):
 
     def layout(self) -> Layout:
         ids = {"value": self.V, "position": self.n}
-        laid = self._laid(ids, "value", position="@{}")
-        return laid._replace(spelling="Position i, counted from 0, is written @i.")
+        spelling = "Position i, counted from 0, is written @i."
+        return self._laid(ids, written={"position": "@{}"}, spelling=spelling)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from separatrix.core.numbers.binomials import Binomial
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import Layout, TwoRuns
+from separatrix.tasks.base.layout import Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 
 WORDS = Words.read("""
@@ -95,7 +95,7 @@ class Majority(Task):
             prefix,
             classes,
             runs=TwoRuns.halves(self.n),
-            grows=(f"k = {self.k:,}", max(3, self.k)),
+            grows=Growth(f"k = {self.k:,}", max(3, self.k)),
         )
 
     @property

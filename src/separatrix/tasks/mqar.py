@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
 from typing import Any, ClassVar, Self
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Facts, Layout, Table
+from separatrix.tasks.base.layout import Facts, Layout, Part, Table
 from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
@@ -125,25 +124,25 @@ class MQAR(Task):
         """Any pair may be asked for by the token behind all of them."""
         k, first = self.num_kv_pairs, self.first_value
         values = self.vocab_size - first
-        return Layout(
+        return Layout.listing(
+            Table(k, values, tokens=2),
+            {"filler": 1, "key": first - 1, "value": values},
             length=self.input_seq_len,
-            ids={"filler": 1, "key": first - 1, "value": values},
-            answers={"value": values},
-            prefix=2 * k,
-            classes=Power(values, k),
-            table=Table(k, values, tokens=2),
+            parts={
+                "a key": Part("key", slice(0, 2 * k, 2)),
+                "a value": Part("value", slice(1, 2 * k, 2)),
+            },
             spelling=f"Id j below {first} is written kj, id {first} + a as the value a.",
         )
 
     def family(self) -> Family[Self]:
         """More pairs over the same vocabulary, in prompts long enough for them."""
-        length = self.input_seq_len
-        return self._growing(
-            f"a vocabulary of {self.vocab_size:,}",
-            1,
-            by="num_kv_pairs",
-            input_seq_len=lambda k: max(length, 4 * k),
-        )
+
+        def at(k: int) -> Self:
+            length = max(self.input_seq_len, 4 * k)
+            return replace(self, num_kv_pairs=k, input_seq_len=length, shift=PLAIN)
+
+        return Family(f"a vocabulary of {self.vocab_size:,}", at, 1, "num_kv_pairs")
 
     @property
     def first_value(self) -> int:
@@ -247,11 +246,8 @@ class MQAR(Task):
 
     def _answer(self, tokens: Tokens, targets: Tokens) -> None:
         k = self.num_kv_pairs
-        keys = tokens[:, 0 : 2 * k : 2]
-        values = tokens[:, 1 : 2 * k : 2]
-        self._are("key", a_key=keys)
-        self._are("value", a_value=values)
-        pair = find(keys, tokens[:, 2 * k :], self.vocab_size)
+        keys, values = self.read(tokens)
+        pair = find(1 + keys, tokens[:, 2 * k :], self.vocab_size)
         if pair is None:
             raise SizeError(f"{self.spec}: a key is paired twice; the keys of a prompt must differ")
         row, place = np.divmod(np.flatnonzero(pair >= 0), pair.shape[1])
@@ -262,7 +258,7 @@ class MQAR(Task):
             raise SizeError(
                 f"{self.spec}: after the pairs every key must stand exactly once, at an even place"
             )
-        targets[row, 2 * k + place] = values[row, pair] - self.first_value
+        targets[row, 2 * k + place] = values[row, pair]
 
 
 def _power(task: str, value: Any) -> float:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Layout
+from separatrix.tasks.base.layout import Growth, Layout, Part
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, one_of, shuffled
 
@@ -130,8 +130,13 @@ class Neighbour(Task):
             ids={"string": self.strings, "label": self.V},
             answers={"label": self.V},
             prefix=2 * self.n,
+            parts={
+                "a string": Part("string", slice(0, -1, 2)),
+                "a label": Part("label", slice(1, None, 2)),
+                "the query": Part("string", -1),
+            },
             spelling="A string is written as its bits, its label behind it as a number.",
-            grows=(f"d = {self.d}, V = {self.V:,}", self.V),
+            grows=Growth(f"d = {self.d}, V = {self.V:,}", self.V),
         )
 
     @property
@@ -157,11 +162,7 @@ class Neighbour(Task):
             strings, query, answers = self._clusters(labels, rng)
         else:
             strings, query = self._strings(one_of(labels == answers[:, None], rng), rng)
-        tokens = np.empty((batch, self.length), np.int64)
-        tokens[:, 0:-1:2] = strings
-        tokens[:, 1::2] = self.strings + labels
-        tokens[:, -1] = query
-        return Batch(tokens, answers)
+        return Batch(self.write(strings, labels, query), answers)
 
     def _strings(self, nearest: Tokens, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
         """Strings (batch, n), of which number `nearest` is the nearest one to the query
@@ -284,13 +285,7 @@ class Neighbour(Task):
         return f"{token:0{self.d}b}" if token < strings else str(token - strings)
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        strings = tokens[:, 0:-1:2]
-        labels = tokens[:, 1::2] - self.strings
-        query = tokens[:, -1]
-        self._are("string", a_string=strings, the_query=query)
-        self._are("label", a_label=tokens[:, 1::2])
-        least, most = self._nearest(strings, labels, query)
+        least, most = self._nearest(*self.read(tokens))
         if (least != most).any():
             raise SizeError(
                 f"{self.spec}: strings nearest to the query have different labels; an instance has"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder
-from separatrix.tasks.base.layout import Layout, Table
-from separatrix.tasks.base.task import PLAIN, Batch, Family, Task, Tokens
-from separatrix.tasks.drawing.distinct import balanced, distinct, share, smallest, zipf
+from separatrix.tasks.base.layout import Growth, Layout, Table
+from separatrix.tasks.base.task import PLAIN, Batch, Task, Tokens
+from separatrix.tasks.drawing.distinct import distinct, evenly, other, share, smallest, zipf
 
 WORDS = Words.read("""
     Noisy recall: pairs of key and value between pairs of noise, then a key; answer its value.
@@ -82,43 +81,31 @@ class NoisyRecall(Task):
 
     def layout(self) -> Layout:
         """All pairs may stand before all noise, which says nothing."""
-        return Layout(
-            length=2 * self.slots + 1,
-            ids={"value": self.V, "key": self.K, "noise": self.N},
-            answers={"value": self.V},
-            prefix=2 * self.slots,
-            classes=Power(self.V, self.n),
-            table=Table(self.n, self.V, tokens=2, shared=2 * self.noise),
+        more = self.K - self.n
+        kept = f"V = {self.V:,}, noise = {self.noise:,}, K = n + {more:,}"
+        return Layout.listing(
+            Table(self.n, self.V, tokens=2, shared=2 * self.noise),
+            {"value": self.V, "key": self.K, "noise": self.N},
             written={"key": "k{}", "noise": "x{}"},
             spelling=f"Key j, id {self.V} + j, is written kj, noise as x and a number.",
+            grows=Growth(kept, 2, {"K": (1, more)}),
         )
-
-    def family(self) -> Family[Self]:
-        """V, N and the slots of noise stay; there are as many more keys as pairs."""
-        more = self.K - self.n
-        described = f"V = {self.V:,}, noise = {self.noise:,}, K = n + {more:,}"
-        return self._growing(described, 2, K=lambda n: n + more)
 
     def level(self, probe: str) -> Fraction:
         """Where V does not divide n, a value that stands once more is told by counts, or by any
         token beside it. The value of another key is the likeliest other one.
         """
-        if probe == "constant":
-            return self.chance
         if probe == "nearest key":
-            most = -(-self.n // self.V)
-            return max(self.chance, Fraction(min(most, self.n - 1), self.n - 1))
-        return max(self.chance, share(self.n, self.V))
+            return other(self.n, self.V)
+        return self.chance if probe == "constant" else share(self.n, self.V)
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         rows = np.arange(batch)
         keys = distinct(batch, self.n, self.K, rng)
-        if self.shift == PLAIN:
-            values = balanced(batch, self.n, self.V, rng)
-            asked = rng.integers(self.n, size=batch)
-        else:
-            values = rng.integers(self.V, size=(batch, self.n))
-            asked = zipf(self.n, batch, rng)
+        values = evenly(batch, self.n, self.V, rng, shift=self.shift)
+        asked = (
+            rng.integers(self.n, size=batch) if self.shift == PLAIN else zipf(self.n, batch, rng)
+        )
         slots = smallest(lambda: rng.random((batch, self.slots)), self.n)
         tokens = np.empty((batch, self.length), np.int64)
         tokens[:] = self.V + self.K + rng.integers(self.N, size=tokens.shape)

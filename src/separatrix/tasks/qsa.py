@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, gcd
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Layout
-from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.layout import Growth, Layout, Part
+from separatrix.tasks.base.task import LARGEST_SIZE, NO_ANSWER, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import distinct, shuffled, zipf
 
 WORDS = Words.read("""
@@ -114,6 +114,7 @@ class QSA(Task):
             require(self.name, "V with shift=average", V, q + 1, LARGEST_SIZE)
 
     def layout(self) -> Layout:
+        kept = f"q = {self.q:,}, V = {self.V:,}, "
         return Layout(
             length=self.n + self.sets * self.q,
             ids={"value": self.V, "place": self.n},
@@ -122,6 +123,10 @@ class QSA(Task):
             classes=self._classes(),
             written={"place": "@{}"},
             spelling="Place p, counted from 0, is written @p.",
+            parts={"z": Part("value", slice(self.n)), "a set": Part("place", slice(self.n, None))},
+            grows=Growth(f"{kept}as many sets as values", self.q, {"sets": (1, 0)})
+            if self.sets == self.n
+            else Growth(f"{kept}{self.sets:,} sets", self.q),
         )
 
     def _classes(self) -> Count:
@@ -136,13 +141,6 @@ class QSA(Task):
             if common == 1
             else Product((Exact(self.V // common), Power(self.V, self.n - 1)))
         )
-
-    def family(self) -> Family[Self]:
-        """q and V stay; as many sets as values stay so, else their number stays."""
-        kept = f"q = {self.q:,}, V = {self.V:,}, "
-        if self.sets == self.n:
-            return self._growing(f"{kept}as many sets as values", self.q, sets=lambda n: n)
-        return self._growing(f"{kept}{self.sets:,} sets", self.q)
 
     @property
     def chance(self) -> Fraction:
@@ -185,7 +183,7 @@ class QSA(Task):
             )
             sets = self._any_sets(batch * self.sets, rng).reshape(shape)
             sums = self._sums(values, sets)
-        return Batch(np.concatenate((values, self.V + sets), axis=1), self._targets(sums))
+        return Batch(self.write(values, sets), self._targets(sums))
 
     def _slots(self, sums: Tokens, rng: np.random.Generator) -> Tokens:
         """Shape (sets, q): uniform among the rows of different slots of [n] whose sum is the one
@@ -229,13 +227,9 @@ class QSA(Task):
         return targets
 
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self._checked(tokens)
-        values = tokens[:, : self.n]
-        sets = tokens[:, self.n :] - self.V
-        self._are("value", z=values)
-        self._are("place", a_set=tokens[:, self.n :])
+        values, sets = self.read(tokens)
         self._differ(
-            sets.reshape(len(tokens), self.sets, self.q),
+            sets.reshape(len(sets), self.sets, self.q),
             f"a set holds a place twice; its q = {self.q} tokens must be different places",
         )
         return self._targets(self._sums(values, sets))

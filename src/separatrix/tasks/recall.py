@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import Binomial, BinomialSum
 from separatrix.core.numbers.counts import Count, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import Facts, Layout, Table
+from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import lookup_level
-from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Family, Task, Tokens
+from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
@@ -167,16 +167,27 @@ class Recall(Task):
         """
         none = {} if self.form in PROMISED else {"none": 1}
         unsaid = f" Answer {self.V} if the key was not written." if none else ""
-        known = self.form == "last" or self.question == "first"
-        return Layout(
-            length=2 * self.n + 1,
-            ids={"value": self.V, "key": self.K},
-            answers={"value": self.V} | none,
-            prefix=2 * self.n,
-            classes=None if self.question == "first" else self._classes(),
-            table=None if known else Table(self.n, self.V, tokens=2),
+        first = self.question == "first"
+        twice = f"a key stands twice; with form={self.form} keys must differ"
+        end = 2 * self.n + first
+        listed = Layout.listing(
+            Table(self.n, self.V, tokens=2),
+            {"value": self.V, "key": self.K},
             written={"key": "k{}"},
             spelling=f"Id {self.V} + j, a key, is written kj.{unsaid}",
+            grows=self._growth(),
+            parts={
+                "a value": Part("value", slice(1 + first, end, 2)),
+                "a key": Part(
+                    "key", slice(first, end, 2), different="" if self.form == "last" else twice
+                ),
+                "the query": Part("key", 0 if first else -1),
+            },
+        )
+        return listed._replace(
+            answers={"value": self.V} | none,
+            classes=None if first else self._classes(),
+            table=None if first or self.form == "last" else listed.table,
         )
 
     def _classes(self) -> Count:
@@ -185,7 +196,7 @@ class Recall(Task):
         values = Power(self.V, self.n)
         return values if self.form in PROMISED else Product((Binomial(self.K, self.n), values))
 
-    def family(self) -> Family[Self]:
+    def _growth(self) -> Growth:
         """V stays, and K/n where it is a whole number, else K - n, or for form=last K; and where
         the question stands.
         """
@@ -193,11 +204,11 @@ class Recall(Task):
         ratio, more = divmod(self.K, self.n)
         V = f"V = {self.V:,}"
         if more == 0 and ratio > 0:
-            return self._growing(f"K = {ratio}n, {V}", low, K=lambda n: ratio * n)
+            return Growth(f"K = {ratio}n, {V}", low, {"K": (ratio, 0)})
         if self.form == "last":
-            return self._growing(f"K = {self.K:,}, {V}", low)
+            return Growth(f"K = {self.K:,}, {V}", low)
         beyond = self.K - self.n
-        return self._growing(f"K = n + {beyond:,}, {V}", low, K=lambda n: n + beyond)
+        return Growth(f"K = n + {beyond:,}, {V}", low, {"K": (1, beyond)})
 
     @property
     def written(self) -> int:
@@ -283,20 +294,16 @@ class Recall(Task):
         D = self.written
         rows = np.arange(batch)
         absent = rng.integers(self.answers, size=batch) == self.V
-        keys = self.V + distinct(batch, D + (self.form not in PROMISED), self.K, rng)
+        keys = distinct(batch, D + (self.form not in PROMISED), self.K, rng)
         values = self.values(batch, rng)
         if self._independent or self.V > D:
             asked = rng.integers(D, size=batch)
         else:
             # the answer is drawn first and so is uniform, though some values stand more than once
             asked = one_of(values == rng.integers(self.V, size=batch)[:, None], rng)
-        tokens = np.empty((batch, self.length), np.int64)
         which, written = self._writes(values, rng)
-        tokens[:, 0:-1:2] = np.take_along_axis(keys, which, axis=1)
-        tokens[:, 1:-1:2] = written
-        tokens[:, -1] = keys[rows, np.where(absent, D, asked)]
-        if self.question == "first":
-            tokens = np.roll(tokens, 1, axis=1)
+        query = keys[rows, np.where(absent, D, asked)]
+        tokens = self.write(written, np.take_along_axis(keys, which, axis=1), query)
         return Batch(tokens, np.where(absent, self.V, values[rows, asked]))
 
     @property
@@ -339,19 +346,8 @@ class Recall(Task):
         np.put_along_axis(written, last, values, axis=1)
         return which, written
 
-    def pairs_first(self, tokens: Tokens) -> Tokens:
-        """The same prompts with the question behind the pairs."""
-        return np.roll(tokens, -1, axis=1) if self.question == "first" else tokens
-
     def answer(self, tokens: Tokens) -> Tokens:
-        tokens = self.pairs_first(self._checked(tokens))
-        keys = tokens[:, 0:-1:2]
-        values = tokens[:, 1:-1:2]
-        query = tokens[:, -1]
-        self._are("value", a_value=values)
-        self._are("key", a_key=keys, the_query=query)
-        if self.form != "last":
-            self._differ(keys, f"a key stands twice; with form={self.form} keys must differ")
+        values, keys, query = self.read(tokens)
         met = keys == query[:, None]
         found = met.any(axis=1)
         if self.form in PROMISED and not found.all():
@@ -359,4 +355,4 @@ class Recall(Task):
                 f"{self.spec}: the key asked for is not there; with form={self.form} it must be"
             )
         last = self.n - 1 - met[:, ::-1].argmax(axis=1)
-        return np.where(found, values[np.arange(len(tokens)), last], self.V)
+        return np.where(found, values[np.arange(len(values)), last], self.V)

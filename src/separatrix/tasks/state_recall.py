@@ -10,13 +10,12 @@ from functools import lru_cache
 from itertools import combinations
 from typing import ClassVar
 
-from separatrix.core.numbers.counts import Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder
-from separatrix.tasks.base.layout import Layout, Table
+from separatrix.tasks.base.layout import Growth, Layout, Part, Table
 from separatrix.tasks.base.levels import share_of_those_pointed_to
 from separatrix.tasks.base.task import PLAIN, Batch, Composition, Task, Tokens
-from separatrix.tasks.drawing.distinct import balanced
+from separatrix.tasks.drawing.distinct import evenly
 
 
 def leading(asked: Tokens, start: Tokens, P: int, K: int, rng: np.random.Generator) -> Tokens:
@@ -182,52 +181,42 @@ class StateRecall(Composition, Task):
 
     def layout(self) -> Layout:
         """The cells are the facts; where the pointers stand decides which one is asked for."""
-        return Layout(
-            length=self.n + self.P + self.K + 1,
-            ids={
-                "value": self.V,
-                "cell": self.n,
-                f"swap of two of {self.P} pointers": self.swaps,
-                "pointer": self.P,
+        swap = f"swap of two of {self.P} pointers"
+        set_to = self.n + self.P
+        twice = f"two pointers point to one cell; the {self.P} ids of cells must differ"
+        return Layout.listing(
+            Table(self.n, self.V, question=self.P + self.K + 1),
+            {"value": self.V, "cell": self.n, swap: self.swaps, "pointer": self.P},
+            parts={
+                "the memory": Part("value", slice(self.n)),
+                "a pointer": Part("cell", slice(self.n, set_to), different=twice),
+                "a swap": Part(swap, slice(set_to, -1)),
+                "the question": Part("pointer", -1),
             },
-            answers={"value": self.V},
-            prefix=self.n,
-            classes=Power(self.V, self.n),
-            table=Table(self.n, self.V, question=self.P + self.K + 1),
             steps=self.K + 2,
             written={"cell": "@{}", "pointer": "?{}"},
             spelling=(
                 "Cell c is written @c, the swap of pointers i and j as i~j, the pointer asked for"
                 " as ?i; all are counted from 0."
             ),
-            grows=(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P),
+            grows=Growth(f"V = {self.V:,}, K = {self.K:,}, P = {self.P}", self.P),
         )
 
     def word(self, token: int) -> str:
-        _, _, swap, query = self.starts
-        if not swap <= token < query:
+        _, _, swaps, _ = self.token_ids.values()
+        if token not in swaps:
             return super().word(token)
-        return "{}~{}".format(*_swapped(self.P)[token - swap])
+        return "{}~{}".format(*_swapped(self.P)[token - swaps.start])
 
     @property
     def swaps(self) -> int:
         """Number of different swaps: P(P-1)/2."""
         return self.P * (self.P - 1) // 2
 
-    @property
-    def starts(self) -> tuple[int, int, int, int]:
-        """The first id of the values, cells, swaps and queries."""
-        return 0, self.V, self.V + self.n, self.V + self.n + self.swaps
-
     def law(self, step: int) -> tuple[tuple[range, Fraction], ...]:
-        start, ids = (
-            (self.starts[3], self.P)
-            if step <= self.K
-            else (self.starts[1], self.n)
-            if step == self.K + 1
-            else (0, self.V)
-        )
-        return ((range(start, start + ids), Fraction(1, ids)),)
+        values, cells, _, pointers = self.token_ids.values()
+        ids = pointers if step <= self.K else cells if step == self.K + 1 else values
+        return ((ids, Fraction(1, len(ids))),)
 
     def level(self, probe: str) -> Fraction:
         each, more = divmod(self.n, self.V)
@@ -249,27 +238,18 @@ class StateRecall(Composition, Task):
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
         rows = np.arange(batch)
-        _, cell, swap, query = self.starts
-        tokens = np.empty((batch, self.length), np.int64)
-        plain = self.shift == PLAIN
-        memory = (
-            balanced(batch, self.n, self.V, rng)
-            if plain
-            else rng.integers(self.V, size=(batch, self.n))
-        )
-        tokens[:, : self.n] = memory
+        memory = evenly(batch, self.n, self.V, rng, shift=self.shift)
         pointers = self._different(batch, rng)
         asked = rng.integers(self.P, size=batch)
         swaps = (
             leading(asked, rng.integers(self.P, size=batch), self.P, self.K, rng)
-            if plain
+            if self.shift == PLAIN
             else rng.integers(self.swaps, size=(batch, self.K))
         )
-        tokens[:, self.n : self.n + self.P] = cell + pointers
-        tokens[:, self.n + self.P : -1] = swap + swaps
-        tokens[:, -1] = query + asked
         first = self._traced(swaps, asked)[:, -1]
-        return Batch(tokens, memory[rows, pointers[rows, first]])
+        return Batch(
+            self.write(memory, pointers, swaps, asked), memory[rows, pointers[rows, first]]
+        )
 
     def _different(self, batch: int, rng: np.random.Generator) -> Tokens:
         """(batch, P): different uniform cells, one after the other, each named by its number
@@ -300,26 +280,12 @@ class StateRecall(Composition, Task):
 
         Raises SizeError for tokens that are no instance.
         """
-        tokens = self._checked(tokens)
-        _, cell, swap, query = self.starts
-        n = self.n
-        P = self.P
-        self._are("value", the_memory=tokens[:, :n])
-        self._are("cell", a_pointer=tokens[:, n : n + P])
-        self._within(tokens[:, n + P : -1], "a swap", swap, query)
-        self._are("pointer", the_question=tokens[:, -1])
-        self._differ(
-            tokens[:, n : n + P],
-            f"two pointers point to one cell; the {P} ids of cells must differ",
-        )
-        rows = np.arange(len(tokens))
-        chain = np.empty((len(tokens), self.steps), np.int64)
-        chain[:, : self.K] = query + self._traced(
-            tokens[:, n + P : -1] - swap, tokens[:, -1] - query
-        )
-        chain[:, self.K] = tokens[rows, n + chain[:, self.K - 1] - query]
-        chain[:, self.K + 1] = tokens[rows, chain[:, self.K] - cell]
-        return chain
+        memory, pointers, swaps, asked = self.read(tokens)
+        rows = np.arange(len(memory))
+        traced = self._traced(swaps, asked)
+        cell = pointers[rows, traced[:, -1]]
+        _, cells, _, names = self.token_ids.values()
+        return np.column_stack((names.start + traced, cells.start + cell, memory[rows, cell]))
 
 
 @lru_cache

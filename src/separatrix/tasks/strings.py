@@ -10,7 +10,7 @@ from typing import ClassVar
 from separatrix.core.numbers.counts import OneMoreThanPower, Power
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words
-from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
+from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import (
     PLAIN,
     Batch,
@@ -107,9 +107,8 @@ class Equality(Task):
         """Two runs: the first of the two is the second string again."""
         n = self.n
         runs = TwoRuns.halves(n, (((1,), n // 2), ((0,), n - n // 2)))
-        return Layout(
-            2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=("strings of n bits", 1)
-        )
+        grows = Growth("strings of n bits", 1)
+        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=grows)
 
     def level(self, probe: str) -> Fraction:
         """1 for what sees both tokens where there are two, for bags of neighbours that a short
@@ -286,9 +285,8 @@ class Disjointness(Task):
         """Two runs: the first set holds all elements, the second none or one."""
         n = self.n
         runs = TwoRuns(1, 0, n, 2 * n)
-        return Layout(
-            2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=("sets of n elements", 2)
-        )
+        grows = Growth("sets of n elements", 2)
+        return Layout(2 * n, {"bit": 2}, YES_OR_NO, n, Power(2, n), runs=runs, grows=grows)
 
     def level(self, probe: str) -> Fraction:
         """Chance, and the gain that counts at odd and at even places may bring together."""

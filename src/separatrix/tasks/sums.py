@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from separatrix.core.errors import SizeError, UnknownNameError
 from separatrix.core.numbers.binomials import BinomialSum
 from separatrix.core.numbers.counts import Count, Exact, Sum
 from separatrix.core.numbers.lazy import Bools, np
 from separatrix.tasks.base.described import Words, ladder, require
-from separatrix.tasks.base.layout import YES_OR_NO, Layout
+from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout
 from separatrix.tasks.base.task import (
     LARGEST_SIZE,
     PLAIN,
     Batch,
-    Family,
     FirstPart,
     Task,
     Tokens,
@@ -59,15 +58,15 @@ class Cancelling(Task):
     def layout(self) -> Layout:
         query = self.form == "query"
         ids = {f"number modulo {self.M}": self.M}
-        return Layout(self.n + query, ids, YES_OR_NO, self.n - (not query))
+        return Layout(self.n + query, ids, YES_OR_NO, self.n - (not query), grows=self._growth())
 
-    def family(self) -> Family[Self]:
+    def _growth(self) -> Growth:
         """M/n stays when it is a whole number, else M."""
         if self.M % self.n:
-            return self._growing(f"M = {self.M:,}", self._smallest)
+            return Growth(f"M = {self.M:,}", self._smallest)
         ratio = self.M // self.n
         least = max(self._smallest, -(-self.smallest_modulus // ratio))
-        return self._growing(f"M = {ratio}n", least, M=lambda n: ratio * n)
+        return Growth(f"M = {ratio}n", least, {"M": (ratio, 0)})
 
 
 WORDS_OF_TWOSUM = Words.read("""

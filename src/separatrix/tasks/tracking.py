@@ -19,7 +19,7 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.counts import Exact
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import YES_OR_NO, Layout, TwoRuns
+from separatrix.tasks.base.layout import YES_OR_NO, Growth, Layout, TwoRuns
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Composition, Task, Tokens
 
 MOST_THINGS = 6
@@ -152,7 +152,7 @@ class Parity(Task):
         """Two runs: one bit more is a one."""
         runs = TwoRuns.halves(self.n)
         return Layout(
-            self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs, grows=("bits", 2)
+            self.n, {"bit": 2}, YES_OR_NO, self.n - 1, Exact(2), runs=runs, grows=Growth("bits", 2)
         )
 
     def level(self, probe: str) -> Fraction:
@@ -240,7 +240,7 @@ class Modular(Task):
             self.n - 1,
             Exact(self.m),
             runs=runs,
-            grows=(f"m = {self.m:,}", self.m),
+            grows=Growth(f"m = {self.m:,}", self.m),
         )
 
     @property
@@ -337,7 +337,7 @@ class Product(Composition, Task):
             runs=runs,
             steps=self.n,
             spelling=spelling,
-            grows=(kept, 2),
+            grows=Growth(kept, 2),
         )
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:

@@ -19,9 +19,14 @@ PROMPT = [1, 0, 0, 1, 4, 2, 5, 6, 8, 10]
 """Cells are ids 2..5, swaps 0~1, 0~2, 1~2 are 6, 7, 8, questions 9..11."""
 
 
+def starts(task: StateRecall) -> list[int]:
+    """The first id of the values, cells, swaps and questions."""
+    return [ids.start for ids in task.token_ids.values()]
+
+
 def test_the_table_that_opens_the_module() -> None:
     """?1 was 2 before 1~2, and 2 before 0~1; pointer 2 points to cell 3, which holds 1."""
-    assert (TASK.length, TASK.vocabulary, TASK.swaps, TASK.starts) == (10, 12, 3, (0, 2, 6, 9))
+    assert (TASK.length, TASK.vocabulary, TASK.swaps, starts(TASK)) == (10, 12, 3, [0, 2, 6, 9])
     assert TASK.intermediate(np.array([PROMPT])).tolist() == [[11, 11, 5, 1]]
     assert parse_task("state-recall:n=8,V=2,K=3") == StateRecall(n=8, V=2, K=3, P=5)
 
@@ -60,12 +65,12 @@ def test_what_is_asked_for_began_anywhere(task: StateRecall) -> None:
     """
     total = 40_000
     tokens, _ = task.sample(total, np.random.default_rng(0))
-    first = task.intermediate(tokens)[:, task.K - 1] - task.starts[3]
-    pairs = np.bincount(first * task.P + tokens[:, -1] - task.starts[3], minlength=task.P**2)
+    first = task.intermediate(tokens)[:, task.K - 1] - starts(task)[3]
+    pairs = np.bincount(first * task.P + tokens[:, -1] - starts(task)[3], minlength=task.P**2)
     expected = total / task.P**2
     assert ((pairs - expected) ** 2 / expected).sum() < task.P**2 + 5 * (2 * task.P**2) ** 0.5
     for place in range(task.n + task.P, task.length - 1):
-        seen = np.bincount(tokens[:, place] - task.starts[2], minlength=task.swaps)
+        seen = np.bincount(tokens[:, place] - starts(task)[2], minlength=task.swaps)
         expected = total / task.swaps
         assert ((seen - expected) ** 2 / expected).sum() < task.swaps + 5 * (2 * task.swaps) ** 0.5
 
@@ -155,8 +160,8 @@ def test_no_swap_is_special(K: int, P: int) -> None:
     at = np.concatenate((tokens[:, -1:], chain[:, :K]), axis=1)
     moved = (at[:, 1:] != at[:, :-1]).mean(0)
     assert np.abs(moved - moved.mean()).max() < 5 * (0.25 / total) ** 0.5
-    cells = np.take_along_axis(tokens, P + at[:, 1:2] - task.starts[3], axis=1)
-    seen = np.take_along_axis(tokens, cells - task.starts[1], axis=1)[:, 0]
+    cells = np.take_along_axis(tokens, P + at[:, 1:2] - starts(task)[3], axis=1)
+    seen = np.take_along_axis(tokens, cells - starts(task)[1], axis=1)[:, 0]
     # all values differ: only the right cell has the answer
     right = float(task.level("pointed"))
     assert abs((seen == targets).mean() - right) < 5 * (right * (1 - right) / total + 1e-9) ** 0.5

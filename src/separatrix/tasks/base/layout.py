@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.binomials import Arrangements
@@ -167,6 +167,26 @@ YES_OR_NO: Mapping[str, int] = MappingProxyType({"no or yes": 2})
 """Answers 0 and 1."""
 
 
+class Part(NamedTuple):
+    """Tokens of one meaning at places that are the same in every prompt."""
+
+    meaning: str
+    places: slice | int
+    number: int | None = None
+    """How many of the ids of that meaning; all unless told."""
+    different: str = ""
+    """What is said where two of them are the same; nothing where they may be."""
+
+
+class Growth(NamedTuple):
+    """How a task grows: `described` tells what stays the same, `smallest` is the first n."""
+
+    described: str = ""
+    smallest: int = 1
+    others: Mapping[str, tuple[int, int]] = MappingProxyType({})
+    """Sizes that follow n -> (a, b) of a n + b."""
+
+
 class Layout(NamedTuple):
     """The prompts of a task at a size, as far as they are known before one is drawn."""
 
@@ -188,12 +208,29 @@ class Layout(NamedTuple):
     runs: TwoRuns | None = None
     steps: int = 0
     """Values of the chain that leads to the answer, the answer included."""
-    grows: tuple[str, int] = ("", 1)
-    """What stays the same in tasks like this one at growing n, and the smallest n that has one."""
+    grows: Growth = Growth()
+    """Of tasks like this one."""
+    parts: Mapping[str, Part] = MappingProxyType({})
+    """What stands where, as errors name it, in the order in which prompts are made of it."""
     written: Mapping[str, str] = MappingProxyType({})
     """What ids stand for -> how the j-th of them is written, as "k{}"; the others are written j."""
     spelling: str = ""
     """A sentence on that."""
+
+    @classmethod
+    def listing(
+        cls, table: Table, ids: Mapping[str, int], *, answers: str = "value", **others: Any
+    ) -> Layout:
+        """Of facts, one of which is asked for: V^n prefixes, since two lists that differ in a fact
+        are told apart by asking for it (theory.md, section 3).
+        """
+        told: dict[str, Any] = {
+            "length": table.answered,
+            "prefix": table.asked,
+            "answers": {answers: table.values},
+            "classes": Power(table.values, table.number),
+        }
+        return cls(ids=ids, table=table, **told | others)
 
     @property
     def vocabulary(self) -> int:

@@ -12,7 +12,7 @@ first row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -252,22 +252,39 @@ class Task(Described):
         """
         return None
 
-    def family(self) -> Family[Task]:
-        """The tasks like this one at growing n."""
-        return self._growing(*self._layout.grows)
-
-    def _growing(
-        self, described: str, smallest: int, *, by: str = "n", **others: Callable[[int], int]
-    ) -> Family[Self]:
-        """The tasks like this one at growing `by`, drawn without a shift: other sizes stay, but for
-        `others`, which follow it.
-        """
+    def family(self) -> Family[Self]:
+        """The tasks like this one at growing n, drawn without a shift."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "shift"}
+        described, smallest, others = self._layout.grows
 
         def at(n: int) -> Self:
-            return type(self)(**kept | {by: n} | {name: size(n) for name, size in others.items()})
+            follow = {name: a * n + b for name, (a, b) in others.items()}
+            return type(self)(**kept | {"n": n} | follow)
 
-        return Family(described, at, smallest, by)
+        return Family(described, at, smallest)
+
+    def write(self, *parts: Tokens) -> Tokens:
+        """Prompts of their parts, in the order of the layout, each counted from its first id."""
+        tokens = np.empty((len(parts[0]), self.length), np.int64)
+        ids = self.token_ids
+        for (meaning, places, *_), part in zip(self._layout.parts.values(), parts, strict=True):
+            tokens[:, places] = part + ids[meaning].start
+        return tokens
+
+    def read(self, tokens: Tokens) -> list[Tokens]:
+        """The parts of prompts, counted likewise. Raises SizeError for tokens of another meaning,
+        and for two that must differ and do not.
+        """
+        tokens = self._checked(tokens)
+        found = []
+        for what, (meaning, places, number, different) in self._layout.parts.items():
+            ids = self.token_ids[meaning]
+            part = tokens[:, places]
+            self._within(part, what, ids.start, ids.stop if number is None else ids.start + number)
+            if different:
+                self._differ(part, different)
+            found.append(part - ids.start)
+        return found
 
     def sample(self, batch: int, rng: np.random.Generator) -> Batch:
         """`batch` instances, drawn with `rng` only: the next ones, in however many calls they are
@@ -384,11 +401,6 @@ class Task(Described):
         ordered = np.sort(part, axis=-1)
         if (ordered[..., 1:] == ordered[..., :-1]).any():
             raise SizeError(f"{self.spec}: {told}")
-
-    def _are(self, meaning: str, **parts: Tokens) -> None:
-        ids = self.token_ids[meaning]
-        for what, part in parts.items():
-            self._within(part, what.replace("_", " "), ids.start, ids.stop)
 
 
 def _sampled(task: Task, batch: int, rng: np.random.Generator) -> Batch:

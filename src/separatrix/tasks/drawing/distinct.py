@@ -12,7 +12,7 @@ from flint import fmpq
 
 from separatrix.core.numbers.lazy import Bools, Floats, NDArray, np
 from separatrix.tasks.base.described import require
-from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.base.task import PLAIN, Tokens
 
 _SPARE = 4
 """Standard deviations by which the number of different ids is expected to lie above what is
@@ -320,6 +320,13 @@ def balanced(batch: int, number: int, values: int, rng: np.random.Generator) -> 
     return drawn
 
 
+def evenly(batch: int, number: int, values: int, rng: np.random.Generator, *, shift: str) -> Tokens:
+    """`balanced` values, and under a shift independent uniform ones."""
+    if shift == PLAIN:
+        return balanced(batch, number, values, rng)
+    return rng.integers(values, size=(batch, number))
+
+
 def share(number: int, values: int) -> Fraction:
     """How much of such values the most frequent one is."""
     return Fraction(-(-number // values), number)
@@ -330,6 +337,11 @@ def other(number: int, values: int) -> Fraction:
     most = -(-number // values)
     # of the other entries at most `most` hold any one value
     return max(Fraction(1, values), Fraction(min(most, number - 1), max(1, number - 1)))
+
+
+def shown(hit: Fraction, number: int, values: int) -> Fraction:
+    """What an entry tells that is the one asked for with this probability."""
+    return hit + (1 - hit) * other(number, values)
 
 
 def spread(

@@ -21,7 +21,7 @@ from separatrix.tasks import Task
 from separatrix.tasks.exports import files, harness
 from separatrix.tasks.exports.card import METADATA, metadata, write_json
 from separatrix.tasks.exports.job import SPLITS, Job, Progress
-from separatrix.tasks.exports.source import LabelSource, Source, TextSource, TokenSource
+from separatrix.tasks.exports.source import LabelSource, Source, source_of
 from separatrix.tasks.labels import LABELS
 from separatrix.tasks.text import TextTask
 
@@ -126,10 +126,11 @@ def _source(task: Task | TextTask, format: str, labels: bool) -> Source[Any]:
     if not isinstance(task, Task):
         if labels:
             raise SpecError(f"{task.spec}: a task in words has no token ids; leave {LABELS} out")
-        return TextSource(task)
-    if labels and FORMATS[format].tested:
-        raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
-    return LabelSource(task) if labels else TokenSource(task)
+    elif labels:
+        if FORMATS[format].tested:
+            raise SpecError(f"{format} asks in words; leave {LABELS} out, or export to hf or jsonl")
+        return LabelSource(task)
+    return source_of(task)
 
 
 def rows_of(format: Format, given: Mapping[str, int]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from separatrix.tasks import Task
 from separatrix.tasks.exports.job import Job
 from separatrix.tasks.exports.replies import Shape
-from separatrix.tasks.exports.source import Source, TextSource, TokenSource, manner
+from separatrix.tasks.exports.source import Source, manner, source_of
 from separatrix.tasks.text import TextTask
 
 _SHORT_TOKENS = 32
@@ -66,7 +66,7 @@ def asking(task: Task | TextTask, *, shots: int, number: int, seed: int) -> Aski
     """`number` questions, each behind the same `shots` solved ones. Raises SizeError where there
     are not so many different ones, SpecError for thought=pairs.
     """
-    source: Source[Any] = TokenSource(task) if isinstance(task, Task) else TextSource(task)
+    source = source_of(task)
     splits = {"train": shots, "test": number}
     job = Job(source, {name: rows for name, rows in splits.items() if rows}, seed)
     rows = {name: [row for part in parts for row in _rows(part)] for name, parts in job.drawn()}

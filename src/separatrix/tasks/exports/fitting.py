@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from separatrix.core.errors import MissingExtraError, SizeError, SpecError
 from separatrix.core.numbers.first_size import first_size
+from separatrix.core.numbers.lazy import np
 from separatrix.tasks import PLAIN, Task
 from separatrix.tasks.exports.asking import description, most_written
 from separatrix.tasks.exports.job import Job
-from separatrix.tasks.exports.source import Source, TextSource, TokenSource
+from separatrix.tasks.exports.source import Source, source_of
 from separatrix.tasks.text import TextTask
 
 Counter = Callable[[str], int]
@@ -37,17 +38,38 @@ def counter(name: str) -> Counter:
     return lambda text: len(loaded(text, verbose=False)["input_ids"])
 
 
-def longest(task: Task | TextTask, rows: Mapping[str, int], seed: int, count: Counter) -> int:
+def longest(
+    task: Task | TextTask,
+    rows: Mapping[str, int],
+    seed: int,
+    count: Counter,
+    most: int | None = None,
+) -> int:
     """Tokens of the longest question that an export of these rows asks, with what stands above it,
-    without solved ones, and with room for the answer.
+    without solved ones, and with room for the answer; or of the first that takes more than `most`.
     """
-    source: Source[Any] = TokenSource(task) if isinstance(task, Task) else TextSource(task)
-    above = description(source, steps=source.stepwise)
+    source = source_of(task)
     job = Job(source, {name: some for name, some in rows.items() if some}, seed)
     asked = (prompt for _, parts in job.drawn() for part in parts for prompt in part["prompt"])
-    return max(count(above + prompt) for prompt in asked) + most_written(
-        source, steps=source.stepwise
-    )
+    found = 0
+    for taken in _taken(source, asked, count):
+        found = max(found, taken)
+        if most is not None and found > most:
+            break
+    return found
+
+
+def _taken(source: Source[Any], prompts: Iterable[str], count: Counter) -> Iterator[int]:
+    above = description(source, steps=source.stepwise)
+    room = most_written(source, steps=source.stepwise)
+    return (count(above + prompt) + room for prompt in prompts)
+
+
+def _looked_at(task: Task | TextTask, seed: int, count: Counter) -> int:
+    """The longest of a few questions, whatever an export draws: a look, and fast."""
+    source = source_of(task)
+    few = source.draw(_LOOKED_AT, np.random.default_rng(seed)).render(np.arange(_LOOKED_AT))
+    return max(_taken(source, few["prompt"], count))
 
 
 def fitted(
@@ -59,11 +81,18 @@ def fitted(
     Sizes are looked for by a few questions, then all are counted.
     """
     at, own, least = _sizes(task)
-    few = {"test": min(_LOOKED_AT, max(rows.values()))}
+    known: dict[str, int] = {}
+
+    def all_of(n: int) -> int:
+        member = at(n)
+        # several n may stand for one size
+        if member.spec not in known:
+            known[member.spec] = longest(member, rows, seed, count, tokens)
+        return known[member.spec]
 
     def too_large(n: int) -> bool:
         try:
-            return longest(at(n), few, seed, count) > tokens
+            return _looked_at(at(n), seed, count) > tokens
         except SizeError:
             # too small for the sampler, or too large for the task
             return n > own
@@ -73,14 +102,14 @@ def fitted(
     why = ""
     while n >= least and not why:
         try:
-            taken = longest(at(n), rows, seed, count)
+            taken = all_of(n)
         except SizeError as error:
             why = f" ({error})"
             continue
         if taken <= tokens:
             # a few questions may have found the next size too large
             with suppress(SizeError):
-                while n < _LARGEST and (more := longest(at(n + 1), rows, seed, count)) <= tokens:
+                while n < _LARGEST and (more := all_of(n + 1)) <= tokens:
                     n, taken = n + 1, more
             return at(n), taken
         n -= max(1, n * (taken - tokens) // taken)

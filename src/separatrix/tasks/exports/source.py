@@ -403,3 +403,8 @@ class TextSource(Source[TextTask]):
         if self._choices:
             made["choices"] = [list(item.choices) for item in items]
         return made
+
+
+def source_of(task: Task | TextTask) -> Source[Any]:
+    """What exports ask of a task, in words."""
+    return TokenSource(task) if isinstance(task, Task) else TextSource(task)

@@ -56,27 +56,25 @@ def first_writes(task: Recall, tokens: Tokens) -> Tokens:
     """The values behind the first and behind the second place of the key asked for, behind the
     first where it is the only one; and both as one number.
     """
-    tokens = task.pairs_first(tokens)
-    found = tokens[:, 0:-1:2] == tokens[:, -1:]
+    values, keys, query = task.read(tokens)
+    found = keys == query[:, None]
     rows = np.arange(len(tokens))
     first = found.argmax(axis=1)
     later = found.copy()
     later[rows, first] = False
     second = np.where(later.any(axis=1), later.argmax(axis=1), first)
     met = found.any(axis=1)
-    values = tokens[:, 1::2]
     one, two = (np.where(met, values[rows, place], _NONE) for place in (first, second))
     return np.column_stack((one, two, one * (task.V + 1) + two))
 
 
 @one_by_one
 def pointed(task: StateRecall, tokens: Tokens) -> Tokens:
-    cells = tokens[:, task.n : task.n + task.P] - task.V
-    values = np.take_along_axis(tokens[:, : task.n], cells, axis=1)
-    asked = tokens[:, -1] - (task.vocabulary - task.P)
+    memory, cells, swaps, asked = task.read(tokens)
+    values = np.take_along_axis(memory, cells, axis=1)
     rows = np.arange(len(tokens))
     one, two = np.triu_indices(task.P, 1)
-    swap = tokens[:, -2] - task.V - task.n
+    swap = swaps[:, -1]
     last = np.where(one[swap] == asked, two[swap], np.where(two[swap] == asked, one[swap], asked))
     often = np.stack([(values == value).sum(axis=1) for value in range(task.V)], axis=1)
     return np.column_stack((values[rows, asked], values[rows, last], often.argmax(axis=1)))
