@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -574,13 +575,14 @@ def notebook(script: str) -> str:
             "nbformat_minor": 5,
             "metadata": {"language_info": {"name": "python"}},
             "cells": [
-                {"id": f"cell-{number}", "metadata": {}, "source": body}
+                {"id": f"cell-{number}", "source": body}
+                | {"metadata": {"jupyter": {"source_hidden": True}} if hidden else {}}
                 | (
                     {"cell_type": "markdown"}
                     if text
                     else {"cell_type": "code", "execution_count": None, "outputs": []}
                 )
-                for number, (text, _, body) in enumerate(cells(script))
+                for number, (text, hidden, body) in enumerate(cells(script))
             ],
         },
         indent=1,
@@ -658,7 +660,12 @@ def build(out: Path, katex_from: Path, explorer: Path, evidence: Path, builder: 
     formulas = katex(katex_from, pages / "katex")
     script = (ROOT / LESSON).read_text(encoding="utf-8")
     (pages / "lesson.ipynb").write_text(notebook(script), encoding="utf-8")
-    site = gathered(run(script), evidence)
+    lesson = run(script)
+    for number, data in enumerate(re.findall(r"data:image/svg\+xml;base64,([^\"]+)", lesson), 1):
+        picture = f"images/lesson-{number}.svg"
+        (pages / picture).write_bytes(b64decode(data))
+        lesson = lesson.replace(f"data:image/svg+xml;base64,{data}", picture)
+    site = gathered(lesson, evidence)
     if site.report:
         (pages / "report").mkdir()
         (pages / "report" / "index.html").write_text(site.report, encoding="utf-8")

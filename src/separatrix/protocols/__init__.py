@@ -16,7 +16,7 @@ bits.
 
 from __future__ import annotations
 
-from separatrix.protocols.block_messages import BlockMessages, BlockMessageSizes, cyclic
+from separatrix.protocols.block_messages import BlockMessages, BlockMessageSizes
 from separatrix.protocols.collision import (
     AdversaryFailed,
     Collision,
@@ -25,9 +25,10 @@ from separatrix.protocols.collision import (
 )
 from separatrix.protocols.fixed_query import FixedQuery
 from separatrix.protocols.iii_adversary import adversary_iii
-from separatrix.protocols.one_reading import OneReading, OneReadingSizes, Transcript, prompt
+from separatrix.protocols.one_reading import OneReading, OneReadingSizes, prompt
 from separatrix.protocols.solvers import enough, one_reading_solver
-from separatrix.protocols.tables import Tables, random_tables, skewed_tables, written
+from separatrix.protocols.steps import most_frequent
+from separatrix.protocols.tables import random_tables, written
 
 __all__ = [
     "AdversaryFailed",
@@ -37,16 +38,13 @@ __all__ = [
     "FixedQuery",
     "OneReading",
     "OneReadingSizes",
-    "Tables",
-    "Transcript",
     "adversary_iii",
     "check_collision",
-    "cyclic",
     "enough",
+    "most_frequent",
     "one_reading_solver",
     "prompt",
     "random_tables",
     "side_by_side",
-    "skewed_tables",
     "written",
 ]

@@ -241,7 +241,7 @@ def _needed_and_kept(
     """
     every = [bits for line in (need, *kept.values()) for _, bits in line if bits]
     x = log_axis(title, need[0][0], need[-1][0], said, base=2, most=8)
-    y = log_axis("bits", min(every) / 2, max(every) * 2, _bits, base=2, grid=True)
+    y = log_axis("memory", min(every) / 2, max(every) * 2, _bits, base=2, grid=True)
 
     def ends(line: Points) -> str:
         (first, low), (last, high) = line[0], line[-1]

@@ -46,9 +46,7 @@ def _elements(part: Part, inline: Callable[[str], str]) -> Iterator[str]:
         case Table():
             yield f"<table>{''.join(_rows(part, inline))}</table>"
         case Plot():
-            words = escape(printable(part.words), quote=True)
-            picture = f'<figure role="img" aria-label="{words}">{part.svg}</figure>'
-            yield picture if part.svg else f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
+            yield f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
 
 
 def _rows(table: Table, inline: Callable[[str], str]) -> Iterator[str]:

@@ -53,5 +53,4 @@ def _blocks(part: Part) -> Iterator[str]:
                 yield table(part.columns or [""] * width, rows)
         case Plot():
             yield plain(part.words)
-            if part.drawn:
-                yield "\n".join(["```", *part.drawn, "```"])
+            yield "\n".join(["```", *part.drawn, "```"])

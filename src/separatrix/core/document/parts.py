@@ -50,11 +50,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing: in words, in characters for a terminal, and as SVG where there is one."""
+    """A drawing: in words, and in characters."""
 
     words: str
-    drawn: Sequence[str] = ()
-    svg: str = ""
+    drawn: Sequence[str]
 
 
 Part = Heading | Line | Table | Plot

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -37,11 +38,8 @@ COLOURS = {
 }
 """The colours of all pages and pictures: name -> on a light page, on a dark one."""
 PAGE, INK, MUTED, LINE, SOLVES, FAILS, VIOLET, GREEN, OCHRE, PINK = (
-    f"var(--{name})"
-    for name in (
-        *("page", "ink", "muted", "line", "solves", "fails"),
-        *("violet", "green", "ochre", "pink"),
-    )
+    f"var(--{n})"
+    for n in ("page", "ink", "muted", "line", "solves", "fails", "violet", "green", "ochre", "pink")
 )
 DASHED, DOTTED = "5 4", "2 3"
 SUFFIXES = (".html", ".svg", ".png")
@@ -198,7 +196,8 @@ class Drawing:
     def words(self) -> str:
         """What its lines tell, for those who do not see them."""
         told = [mark.told for mark in self.marks if isinstance(mark, Stroke) and mark.told]
-        return f"{self.y.title} over {self.x.title}. {'; '.join(told)}"
+        axes = [axis.title for axis in (self.y, self.x) if axis.title]
+        return ". ".join(filter(None, (self.title, " over ".join(axes), "; ".join(told))))
 
     @property
     def svg(self) -> str:
@@ -218,15 +217,21 @@ class Drawing:
             f' height="{tall}" font-family="{_FONT}" font-size="12">{"".join(parts)}</svg>'
         )
 
+    def _alone(self, style: str = "") -> str:
+        """The drawing with colours of its own and the page behind it."""
+        drawn = re.sub(r"var\(--(\w+)\)", lambda match: COLOURS[match[1]][0], self.svg)
+        behind = f'<rect width="100%" height="100%" fill="{COLOURS["page"][0]}"/>'
+        return drawn.replace(">", f">{style}{behind}", 1)
+
+    def _repr_html_(self) -> str:
+        """In a notebook, and in the lesson: light or dark as what stands around it."""
+        source = f"data:image/svg+xml;base64,{b64encode(self._alone(_DARK).encode()).decode()}"
+        return f'<figure class="drawn"><img src="{source}" alt="{escape(self.words)}"></figure>'
+
     def write(self, path: Path, title: str = "") -> None:
         """Writes it to a file, whole or not at all. Raises as `check_plot` does."""
         check_plot(path)
-        drawn = re.sub(r"var\(--(\w+)\)", lambda match: COLOURS[match[1]][0], self.svg)
-        light = COLOURS["page"][0]
-        # a picture of its own has the page behind it
-        png = path.suffix.lower() == ".png"
-        behind = f'{"" if png else _DARK}<rect width="100%" height="100%" fill="{light}"/>'
-        drawn = drawn.replace(">", f">{behind}", 1)
+        drawn = self._alone("" if path.suffix.lower() == ".png" else _DARK)
         match path.suffix.lower():
             case ".png":
                 write_atomic(path, _converter().svg_to_png(drawn, scale=2))

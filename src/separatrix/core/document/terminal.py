@@ -46,7 +46,7 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
                     said = f"A wider terminal also shows: {', '.join(gone)}"
                     yield from map(Shown, ["", *wrap(said, most)])
             case Plot():
-                yield from map(Shown, [*map(printable, part.drawn)] or wrap(part.words, most))
+                yield from map(Shown, map(printable, part.drawn))
 
 
 def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:

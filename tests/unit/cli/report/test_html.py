@@ -391,7 +391,7 @@ def test_every_chart_is_told_in_words(page: Page, html: str) -> None:
     for attrs in drawn:
         words = attrs["aria-label"] or ""
         assert attrs["role"] == "img"
-        assert words.startswith(("accuracy over n. ", "bits over "))
+        assert words.startswith(("accuracy over n. ", "memory over "))
     told = [attrs["aria-label"] or "" for attrs in drawn]
     assert any("from n = 58 on" in words for words in told)
     assert all("median " in words or "needed: " in words for words in told)

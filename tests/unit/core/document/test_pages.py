@@ -52,10 +52,3 @@ def test_markdown_shows_texts_as_they_stand() -> None:
 def test_documents_are_joined() -> None:
     one, other = Document(Line("a")), Document(Line("b"))
     assert (one + other).parts == (Line("a"), Line("b"))
-
-
-def test_a_picture_is_told_in_words() -> None:
-    html = Document(Plot('said "so"', svg="<svg></svg>")).html()
-    read = Elements()
-    read.feed(html)
-    assert ("figure", {"role": "img", "aria-label": 'said "so"'}) in read.seen

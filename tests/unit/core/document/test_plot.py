@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 
-from separatrix.core.document.plot import Axis, Drawing, Words
+from separatrix.core.document.plot import COLOURS, Axis, Drawing, Stroke, Words
 
 
 def test_words_stand_beside_their_point() -> None:
@@ -16,3 +17,17 @@ def test_words_stand_beside_their_point() -> None:
     found = re.search(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>here<', drawn.svg)
     assert found is not None
     assert [float(number) for number in found.groups()] == [left + 20 + 3, top + 10 + 5]
+
+
+def test_a_picture_in_a_notebook_has_its_colours_and_words() -> None:
+    line = Stroke([(0, 0), (1, 1)], told='rises "so" <fast>')
+    axes = [Axis(title, 0, 1, (), log=False) for title in ("", "y")]
+    html = Drawing(x=axes[0], y=axes[1], marks=[line], title="T")._repr_html_()
+    assert 'alt="T. y. rises &quot;so&quot; &lt;fast&gt;"' in html
+    found = re.search(r"data:image/svg\+xml;base64,([^\"]+)", html)
+    assert found is not None
+    drawn = base64.b64decode(found[1]).decode()
+    light, dark = COLOURS["ink"]
+    assert f'stroke="{light}"' in drawn
+    assert f'[stroke="{light}"]{{stroke:{dark}}}' in drawn
+    assert "var(" not in drawn

@@ -113,5 +113,5 @@ def test_nothing_that_moves_a_cursor_is_printed() -> None:
 
 
 def test_empty_tables_and_plots_without_a_drawing() -> None:
-    assert text(Table([]), Plot("rises from 1 to 2"), width=80) == ["rises from 1 to 2"]
+    assert text(Table([]), Plot("words", ["1"]), width=80) == ["1"]
     assert text(Plot("words", ["1 |  *", "0 |*"]), width=80) == ["1 |  *", "0 |*"]
