@@ -5,6 +5,7 @@ where it cannot be evaluated.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +18,13 @@ from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Block
 from separatrix.proofs.arithmetic import FP32
-from separatrix.proofs.derivations.parts.arriving import Written, arrived
+from separatrix.proofs.derivations.parts.arriving import Arrival, Written, arrived
 from separatrix.proofs.derivations.parts.gates import unit
 from separatrix.proofs.derivations.parts.live_parts import live_parts
+from separatrix.proofs.derivations.parts.matrix_states import features
 from separatrix.proofs.derivations.parts.recurrent import arrival as arrives_at
 from separatrix.proofs.derivations.parts.recurrent import carry
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.parts.sums import Sums, features
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.machine import Enclosure
 from separatrix.stacks.architecture import Architecture
@@ -268,14 +269,25 @@ def test_a_normaliser_without_a_bound_is_refused() -> None:
         arrival(built)
 
 
+SUMS = "linear(feature=identity)"
+
+
 @pytest.mark.parametrize(
-    ("queries", "keys", "what"), [(2.0**-80, 2.0**80, "state"), (2.0**60, 2.0**10, "output")]
+    ("options", "queries", "keys", "what"),
+    [
+        (SUMS, 2.0**60, 2.0**10, "overflow"),
+        *((options, 2.0**-80, 2.0**80, "state") for options in (SUMS, "gla", "retnet(head_dim=4)")),
+        *((options, 2.0**-80, 2.0**80, "state") for options in ("lightning", "mamba2")),
+        ("loglinear(feature=identity)", 2.0**-80, 2.0**80, "state"),
+    ],
 )
-def test_sums_that_overflow_are_refused(queries: float, keys: float, what: str) -> None:
+def test_sums_that_overflow_are_refused(
+    options: str, queries: float, keys: float, what: str
+) -> None:
     """With values of 2^60 the state is 2^140, or what is read of it 2^130; the weights of the
     places, and what is left after the division, are numbers.
     """
-    built = carried("linear(feature=identity)")
+    built = carried(options)
     scales = {"q": queries, "k": keys, "v": 2.0**60, "o": 2.0**-60}
     for name, scale in scales.items():
         built.model.get_parameter(f"blocks.0.mixers.0.{name}.weight").mul_(scale)
@@ -290,29 +302,57 @@ def test_sums_that_overflow_are_refused(queries: float, keys: float, what: str) 
         arrival(built)
 
 
+def read(written: Written, values: Enclosure) -> Arrival:
+    """What the first of two places brings, of values as they are."""
+    one = values.like(np.ones((1, 1)), np.zeros((1, 1)))
+    stream: Any = SimpleNamespace(
+        by_place=SimpleNamespace(hull=lambda: values), at_last=lambda: one
+    )
+    maps: Any = SimpleNamespace(where="layer 1", values=lambda x: x, out=lambda y, x: y)
+    return arrived(stream, maps, 0, written, values)
+
+
+def summed(query: float, *keys: float) -> Written:
+    """Plain sums over tokens."""
+    asked = Enclosure.point(np.array([[query]]))
+    return Written(
+        keys=Enclosure.point(np.array(keys)[:, None]),
+        last=asked,
+        anyone=asked,
+        log_decay=Enclosure.point(np.zeros((len(keys), 1))),
+        strength=Enclosure.point(np.ones((1, 1))),
+        decays=False,
+    )
+
+
 def test_sums_by_hand() -> None:
     """Weights 1 and 1/4, values of at most 2: the other token moves the value by 1/2, and an
     average by 2 (1/4) 2 / (1 - 1/4) at the most.
     """
-    keys = Enclosure.point(np.array([[1.0], [0.25]]))
-    sums = Sums(Enclosure.point(np.array([[1.0]])), keys, np.array([2.0]), 0, "layer 1")
     values = Enclosure.point(np.array([[2.0]]))
-    assert sums.mass == pytest.approx(0.25, rel=1e-6)
-    # 2 tokens, 1 dimension and 8 more: 11 roundings of (1 + 1/4) 2
-    plain = sums.arrived(values, normaliser=False)
-    assert plain.rad[0, 0] == pytest.approx(0.5 + 11 * float(FP32.summed) * 2.5, rel=1e-9)
-    divided = sums.arrived(values, normaliser=True)
+    found = read(summed(1.0, 1.0, 0.25), values)
+    assert found.mass == pytest.approx(0.25, rel=1e-6)
+    # 1 other token, 1 dimension and 8 more: 10 roundings of (1 + 1/4) 2
+    assert found.last.rad[0, 0] == pytest.approx(0.5 + 10 * float(FP32.summed) * 2.5, rel=1e-9)
+    divided = read(replace(summed(1.0, 1.0, 0.25), averages="positive"), values).last
     assert divided.rad[0, 0] == pytest.approx(4 / 3, rel=1e-4)
-    assert divided.rad[0, 0] > 4 / 3 + 11 * float(FP32.summed)
+    assert divided.rad[0, 0] > 4 / 3 + 10 * float(FP32.summed)
 
 
 def test_what_sums_flush_to_zero_is_multiplied_with_the_query() -> None:
     """A product of 2^-130 may be lost; a query of 2^20 makes 2^-106 of it."""
-    keys = Enclosure.point(np.array([[2.0**-100]]))
-    query = Enclosure.point(np.array([[2.0**20]]))
     values = Enclosure.point(np.array([[2.0**-30]]))
-    sums = Sums(query, keys, np.array([2.0**-30]), 0, "layer 1")
-    assert sums.arrived(values, normaliser=False).rad[0, 0] >= 2.0**-106
+    assert read(summed(2.0**20, 2.0**-100), values).last.rad[0, 0] >= 2.0**-106
+
+
+def test_averages_whose_roundings_may_take_the_denominator_are_refused() -> None:
+    """Each weight is 1/2 or more, but is made of terms of 2^24, rounded to multiples of 1 or 2."""
+    values = Enclosure.point(np.array([[2.0]]))
+    read(replace(summed(1.0, 1.0, 0.25), averages="half"), values)
+    every = replace(summed(1.0, 1.0, 0.25), averages="half")
+    large = every.anyone.like(np.array([[2.0**24]]), np.zeros((1, 1)))
+    with pytest.raises(CheckFailed, match="close to 0"):
+        read(replace(every, anyone=large), values)
 
 
 def test_elu_is_within_8_u() -> None:

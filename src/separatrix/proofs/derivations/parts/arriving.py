@@ -10,12 +10,16 @@ exactly 0 at every place but one, the state is exactly 0 up to it and only decay
 in the recurrence as in the parallel forms, whose sums over other tokens add exact zeros. Without a
 part of rank one the other keys need not be 0: what they weigh together is bounded.
 
+Linear attention is the same with A_i = 1 and keys and queries behind a feature map; with a
+normaliser, y is divided by F and what the others weigh.
+
 A parallel form may take the difference of two sums of log a within a chunk of at most 64 tokens.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -58,6 +62,14 @@ class Written:
     """Whether sums of log a run over the tokens in between, and are no differences."""
     early: bool = False
     """Whether a token reads what the token before it left."""
+    averages: Literal["", "any", "positive", "half"] = ""
+    """Whether the output is divided by the weight of all tokens, of which each is anything, none
+    is negative, or each is 1/2 or more.
+    """
+    entering: float = 0.0
+    """The most by which a token enters the state, where that is not g alone."""
+    decays: bool = True
+    """Whether what is rounded on the way of a product is more than a sum over tokens."""
     more: int = 0
     """Further roundings of each product."""
     assumes: tuple[str, ...] = ()
@@ -93,8 +105,13 @@ def arrived(stream: Stream, maps: Maps, place: int, found: Written, at_place: En
     strongest = float(found.strength.size.max())
     weighing = (others @ found.last.size[0]).sum() * strongest * (1 + slack(tokens * dims))
     nonzero = int(others.any(1).sum())
-    count = nonzero + dims + 4 * (tokens - place) + found.more + 512
+    count = nonzero + dims + found.more + 8
+    count += found.decays * (4 * (tokens - place) + 504)
     arithmetic = keys.arithmetic
+    # products first or sums first
+    entering = max(strongest, found.entering)
+    state = keys.size.sum(0) * entering * max(1.0, _rise(found)) * (1 + slack(tokens))
+    limited(state * max(1.0, float(largest.max(initial=0.0))), f"{where}, its state", arithmetic)
     rounding = float(roundings(count, arithmetic)) + slack(count)
     size = float((keys.size[place] @ found.last.size[0]) * strongest * max(1.0, float(most.max())))
     total = (size + weighing) * (1 + slack(4))
@@ -106,21 +123,35 @@ def arrived(stream: Stream, maps: Maps, place: int, found: Written, at_place: En
     mass = float(weighing / near) * _OURS if near > 0 else np.inf
     if not np.isfinite(mass):
         raise CheckFailed(f"{where}: the weight of the place that must arrive may be 0")
+    noise = rounding * total + flushed
     mid = factor.mid * values.mid
     off = (
         np.abs(factor.mid) * values.rad
         + factor.rad * values.size
         + (weighing + rounding * total) * largest
         + flushed * (1 + largest)
-        + slack(4) * np.abs(mid)
+        + slack(2) * np.abs(mid)
     )
     if found.capped:
-        mid, off = _capped(low, high, weighing + rounding * total + flushed, mid, off, values)
+        mid, off = _capped(low, high, weighing + noise, mid, off, values)
+    if found.averages:
+        # numerator - v denominator: of the place nothing is left but roundings
+        beside = weighing + noise + flushed
+        off = 2 * beside * largest + flushed
+        mid, off = values.mid, _divided(values, near - beside, off, where)
     y = values.like(mid, np.where(largest == 0, 0.0, off * _OURS))
-    reach = np.maximum(found.anyone.size, found.last.size)[0]
-    every = (keys.size @ reach).sum() * strongest * max(1.0, _rise(found)) * (1 + rounding)
-    limited(np.array([every]) * (1 + largest.max(initial=0.0)), where, arithmetic)
-    height = (every * (1 + slack(tokens)) + flushed * (1 + float(reach.sum()))) * (1 + largest)
+    # what is divided is known at the last token
+    asking = found.anyone.size[0]
+    if not found.averages:
+        asking = np.maximum(asking, found.last.size[0])
+    every = (keys.size @ asking).sum() * strongest * max(1.0, _rise(found))
+    every = float(every) * (1 + slack(tokens * dims))
+    limited(every * (1 + rounding) * (1 + largest), where, arithmetic)
+    flushed *= 1 + float(asking.sum())
+    if found.averages:
+        height = _any_quotient(found, largest, every, rounding, flushed, where)
+    else:
+        height = every * (1 + rounding) * largest + flushed * (1 + largest)
     height = np.where(largest == 0, 0.0, np.maximum(height * _OURS, y.size.max(0, keepdims=True)))
     anywhere = values.like(np.zeros_like(height), height)
     return Arrival(
@@ -128,6 +159,40 @@ def arrived(stream: Stream, maps: Maps, place: int, found: Written, at_place: En
         maps.out(anywhere, stream.by_place.hull()),
         mass,
         found.assumes,
+    )
+
+
+def _divided(values: Enclosure, least: float, off: Array, where: str) -> Array:
+    """How far a quotient may be from a value, where numerators less as many values are off by so
+    much, and denominators are at least so large.
+    """
+    arithmetic = values.arithmetic
+    if not least > arithmetic.summed_tiny:
+        raise CheckFailed(f"{where}: the denominator may be 0")
+    quotient = off / least
+    # the division's own rounding, of a quotient of at most this size
+    last = 2 * float(arithmetic.summed) * (values.size + quotient) + arithmetic.summed_tiny
+    return values.rad + quotient + last
+
+
+def _any_quotient(
+    found: Written, largest: Array, every: float, rounding: float, flushed: float, where: str
+) -> Array:
+    """The largest output, by dimension, at any token, where it is divided by the weight of all."""
+    u = float(found.keys.arithmetic.summed)
+    if not found.anyone.size.any():
+        # every product is exactly 0, and so is the quotient 0/0
+        return np.zeros_like(largest)
+    if found.averages == "half" and (noise := rounding * every + 2 * flushed) <= 0.25:
+        # an average, up to its roundings: (1 + x) / (1 - x) <= 1 + 4 x where x <= 1/2
+        return largest * (1 + 8 * noise) * (1 + 4 * u) + 8 * flushed
+    if found.averages == "positive" and float(found.anyone.low.min()) >= 0.5 and rounding < 0.25:
+        # phi(k) = elu + 1 is 0 or at least u, the distance of numbers below 1: so the denominator
+        # is 0, and the quotient too, or above u / 4, and the quotient is an average
+        over = (1 + rounding) / (1 - rounding) * (1 + 4 * u)
+        return largest * over + flushed * (1 + largest) * 8 / u
+    raise CheckFailed(
+        f"{where}: the denominator at some position may be close to 0: its output has no bound"
     )
 
 
@@ -147,7 +212,8 @@ def _factor(found: Written, place: int, least: Array, most: Array) -> tuple[floa
     strength = found.strength
     weakest, strongest = float(strength.low[0, 0]), float(strength.high[0, 0])
     ends = np.outer([low - blur, high + blur], [weakest, strongest])
-    off = slack(2) * size * strongest
+    # times 1 nothing is rounded
+    off = 0.0 if weakest == strongest == 1.0 else slack(2) * size * strongest
     return float(ends.min()) - off, float(ends.max()) + off
 
 
@@ -182,7 +248,8 @@ def _rise(found: Written) -> float:
 
 def _exp(x: Array, end: int) -> Array:
     clipped = np.maximum(x, -_STEEPEST)
-    found = np.array([exp_bounds(y, y)[end] for y in clipped.ravel().tolist()]).reshape(x.shape)
+    found = np.array([exp_bounds(y, y)[end] if y else 1.0 for y in clipped.ravel().tolist()])
+    found = found.reshape(x.shape)
     return found if end else np.where(x < -_STEEPEST, 0.0, found)
 
 

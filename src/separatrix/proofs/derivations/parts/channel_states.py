@@ -26,7 +26,16 @@ from separatrix.proofs.derivations.parts.gates import exponential, sigmoid, silu
 from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.derivations.parts.recurrent_maps import normed, not_narrowed
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.machine import Array, Enclosure, add, linear, roundings, slack, times
+from separatrix.proofs.machine import (
+    Array,
+    Enclosure,
+    add,
+    limited,
+    linear,
+    roundings,
+    slack,
+    times,
+)
 
 _OURS = 1 + 2.0**-40
 
@@ -154,6 +163,7 @@ def _written(y: Enclosure, most: Array, o: Array, where: str) -> Arrival:
 
 
 def _within(size: Array, like: Enclosure) -> Enclosure:
+    limited(size, "a state", like.arithmetic)
     return like.like(np.zeros_like(size), size)
 
 

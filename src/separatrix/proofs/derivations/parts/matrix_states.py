@@ -12,6 +12,7 @@
     mlstm               log sigmoid(F x + c)               exp(G x + c)          as mapped
     rwkv, version 7     -e^(-1/2) sigmoid(W_2 tanh + w_0)  1                     as mapped
     rwkv, version 6     -exp(W_2 tanh + w_0)               1                     as mapped
+    linear              0                                  1                     behind features
     loglinear           that of its base                   times lambda          as in its base
 
 b = sigmoid(B x), times 2 with negative eigenvalues. Of RWKV-7 nothing is erased, of RWKV-6 a token
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,7 @@ from separatrix.mixers.decayed import (
     RetNetMixer,
 )
 from separatrix.mixers.delta import DeltaNetMixer, DeltaProductMixer, GDNMixer, KDAMixer
+from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.loglinear import (
     LEVELS,
     LogLinearGDNMixer,
@@ -47,6 +50,8 @@ from separatrix.mixers.loglinear import (
 )
 from separatrix.mixers.mlstm import MLSTMMixer
 from separatrix.mixers.rwkv import DECAY, RWKV6Mixer, RWKVMixer
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.balls import exp_bounds
 from separatrix.proofs.derivations.parts.arriving import Written
 from separatrix.proofs.derivations.parts.gates import (
     exponential,
@@ -60,7 +65,6 @@ from separatrix.proofs.derivations.parts.live_parts import Live, array
 from separatrix.proofs.derivations.parts.recurrent_maps import Maps, not_narrowed
 from separatrix.proofs.derivations.parts.steps import Rotated, Rows, own_group
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.parts.sums import features
 from separatrix.proofs.machine import Array, Enclosure, linear, times
 
 
@@ -266,13 +270,30 @@ def _levels(head: _Head, found: Written) -> Written:
     rows = softplus(given, what)
     level = rows.spanning(rows.low.min(1, keepdims=True), rows.high.max(1, keepdims=True))
     strength = times(found.strength, level, what)
-    return replace(found, strength=strength, more=found.more + 2 * LEVELS)
+    entering = float(found.strength.size.max())
+    return replace(found, strength=strength, entering=entering, more=found.more + 2 * LEVELS)
 
 
 def _log_linear(head: _Head) -> Written:
     feature = head.maps.mixer.mechanism.sizes()["feature"]
     found = head.written(head.constant(0.0))
     return _levels(head, head.through(found, *[lambda x, what: features(feature, x)] * 2))
+
+
+def _linear(head: _Head) -> Written:
+    mixer, stream = head.maps.mixer, head.stream
+    assert isinstance(mixer, LinearMixer)
+    found = head.written(head.constant(0.0))
+    # the last token's queries are known apart; here those of the others
+    others = stream.by_place.rows(slice(0, len(stream.by_place.mid) - 1)).hull()
+    found = replace(found, anyone=head.maps.queries(others), decays=False)
+    if mixer.normaliser:
+        found = replace(found, averages=_AVERAGES.get(mixer.feature, "any"))
+    return head.through(found, *[lambda x, what: features(mixer.feature, x)] * 2)
+
+
+_AVERAGES: dict[str, Literal["positive", "half"]] = {"elu": "positive", "taylor": "half"}
+"""Feature map -> what is known of all weights: taylor's 1 + s + s^2 / 2 is at least 1/2."""
 
 
 _LOW = ("down.weight", "up.weight", "up.bias")
@@ -296,6 +317,7 @@ MATRIX_STATES: dict[type[Mixer], tuple[Callable[[_Head], Written], tuple[str, ..
     MLSTMMixer: (_mlstm, ("f.weight", "f.bias", "i.weight", "i.bias")),
     RWKVMixer: (_rwkv7, (*_RWKV, *(f"a.{name}" for name in _LOW), "mu", "erased", "written")),
     RWKV6Mixer: (_rwkv6, (*_RWKV, "mus", "up", "mu", "down.weight")),
+    LinearMixer: (_linear, ()),
     LogLinearMixer: (_log_linear, ("level.weight",)),
     LogLinearGDNMixer: (
         lambda head: _levels(head, _gated_delta(head)),
@@ -314,3 +336,54 @@ def matrix_state(stream: Stream, part: Live) -> tuple[Maps, Written]:
     reader, parameters = MATRIX_STATES[type(part.mixer)]
     maps = Maps.of(part, stream, *parameters)
     return maps, reader(_Head(maps, stream))
+
+
+def features(name: str, x: Enclosure) -> Enclosure:
+    """phi(x) as computed."""
+    if name == "identity":
+        return x
+    if name == "relu":
+        return x.spanning(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0))
+    if name == "taylor":
+        return _taylor(x)
+    low = _elu(x.low, x.arithmetic)[0]
+    high = _elu(x.high, x.arithmetic)[1]
+    return x.spanning(np.maximum(low, 0.0), high)
+
+
+def _taylor(x: Enclosure) -> Enclosure:
+    """(1, x, x (x) x / sqrt 2), or the products that a kernel forms of them."""
+    rows, dims = x.mid.shape
+    ends = [
+        (a[:, :, None] * b[:, None, :]).reshape(rows, dims * dims) * 0.5**0.5
+        for a in (x.low, x.high)
+        for b in (x.low, x.high)
+    ]
+    squares = x.spanning(np.min(ends, 0), np.max(ends, 0))
+    # the root of 1/2 and the two products
+    off = 8 * float(x.arithmetic.summed) * squares.size + x.arithmetic.summed_tiny
+    rad = np.where(squares.size == 0, 0.0, (squares.rad + off) * (1 + 2.0**-40))
+    ones = np.ones((rows, 1))
+    return x.like(
+        np.concatenate([ones, x.mid, squares.mid], 1),
+        np.concatenate([0 * ones, x.rad, rad], 1),
+    )
+
+
+def _elu(x: Array, arithmetic: Arithmetic) -> tuple[Array, Array]:
+    """At or below, and at or above, elu(x) + 1 as computed."""
+    # elu, and the rounding of the sum
+    off = (arithmetic.gate_units + 2) * float(arithmetic.summed)
+    found, inverse = np.unique(x, return_inverse=True)
+    low = np.empty_like(found)
+    high = np.empty_like(found)
+    for place, number in enumerate(found.tolist()):
+        if number >= 0:
+            low[place] = (number + 1) * (1 - off)
+            high[place] = (number + 1) * (1 + off)
+        else:
+            # e^x falls to nothing: what is below -500 is bounded by that of -500
+            below, over = exp_bounds(max(number, -500.0), max(number, -500.0))
+            low[place] = (0.0 if number < -500 else below) - off
+            high[place] = over + off
+    return low[inverse].reshape(x.shape), high[inverse].reshape(x.shape)

@@ -9,7 +9,6 @@ import numpy as np
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers import Mixer
 from separatrix.mixers.channels import MambaMixer, RGLRUMixer, ShortConvolutionMixer
-from separatrix.mixers.linear import LinearMixer
 from separatrix.mixers.window import WindowMixer
 from separatrix.proofs.derivations.parts.arriving import Arrival, arrived
 from separatrix.proofs.derivations.parts.chain import Fetched
@@ -20,7 +19,6 @@ from separatrix.proofs.derivations.parts.matrix_states import MATRIX_STATES, mat
 from separatrix.proofs.derivations.parts.queries import Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import Reading, any_scores
 from separatrix.proofs.derivations.parts.stream import Stream
-from separatrix.proofs.derivations.parts.sums import linear_attention
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import Enclosure, above
 
@@ -48,7 +46,6 @@ def windowed(stream: Stream, part: Live, place: int, at_place: Enclosure) -> Arr
 
 
 _ARRIVALS: dict[type[Mixer], Callable[[Stream, Live, int, Enclosure], Arrival]] = {
-    LinearMixer: linear_attention,
     ShortConvolutionMixer: short_convolution,
     MambaMixer: mamba,
     RGLRUMixer: rglru,
