@@ -12,7 +12,7 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_083, 2_600),
+    "core": (4_124, 2_600),
     "stacks": (10_124, 5_600),
     "tasks": (15_463, 8_600),
     "theory": (8_763, 6_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_326, 2_600),
     "training": (7_236, 3_800),
     "findings": (2_153, 1_800),
-    "cli": (9_170, 4_000),
+    "cli": (9_168, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,7 @@ from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.notation import formula, label, number
 from separatrix.cli.report.statuses import FACES, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
-from separatrix.core.document import Document, Heading, Line, Part, Table
+from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.canonical import package_version
@@ -65,19 +66,23 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_L
     Raises EvidenceError for a bundle that is damaged or incomplete.
     """
     seen = view(bundle_body)
+    show = partial(_shown, _names(links))
     back = f"<nav>{_linked('site', 'Site', links)}</nav>" if "site" in links else ""
     parts = [
         f"<header>{back}<h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
-        _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen)),
-        *(_panel(seen, cell, links) for cell in seen.cells.values()),
+        _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen, show)),
+        *(_panel(cell, show) for cell in seen.cells.values()),
     ]
     if seen.models:
-        parts.append(_section("models", "Real models", *_models(seen.models, links)))
+        parts.append(_section("models", "Real models", show(*_models(seen.models))))
     settings = [(label(key), number(value)) for key, value in seen.settings.items()]
     rows = [*_CHECK, *settings, ("records", number(len(seen.records)))]
-    said = "One command derives every claim again without the code that found it:"
-    check = _html(Line(said)), "<pre>separatrix verify evidence.json</pre>"
-    parts.append(_section("check", "How to check this", *check, _html(Table(rows, labels=True))))
+    checked = show(
+        Line("One command derives every claim again without the code that found it:"),
+        Plot("the command", ["separatrix verify evidence.json"]),
+        Table(rows, labels=True),
+    )
+    parts.append(_section("check", "How to check this", checked))
     foot = (
         f"<footer>Written by Separatrix {package_version()} with <code>{escape(command(seen))}"
         "</code>. This file holds everything it shows and loads nothing.</footer>"
@@ -125,8 +130,23 @@ def _text(text: str) -> str:
     return escape(formula(text))
 
 
-def _html(*parts: Part) -> str:
-    return Document(*parts).html(formula)
+Show = Callable[..., str]
+"""Makes parts HTML."""
+
+
+def _shown(names: Mapping[str, str], *parts: Part) -> str:
+    return Document(*parts).html(formula, names)
+
+
+def _names(links: Mapping[str, str]) -> dict[str, str]:
+    """What the text calls a theorem or a construction -> where it is explained."""
+    called = {"theorems": theorem_name, "constructions": _weights}
+    parted = ((name.partition("/"), target) for name, target in links.items())
+    return {called[kind](key): target for (kind, _, key), target in parted if kind in called}
+
+
+def _weights(construction: str) -> str:
+    return f"weights of {construction}"
 
 
 def _linked(name: str, text: str, links: Mapping[str, str]) -> str:
@@ -178,7 +198,7 @@ def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
     yield "</tbody>\n</table>"
 
 
-def _columns(seen: View) -> Iterator[str]:
+def _columns(seen: View, show: Show) -> Iterator[str]:
     """Under each column what training reached: over n, and at the largest n at which every stack
     was trained.
     """
@@ -191,17 +211,14 @@ def _columns(seen: View) -> Iterator[str]:
         )
         if drawn is None:
             continue
-        size, n = _text(column["size_class"]), seen.shared[column["key"]]
-        said = f"{_text(column['title'])}, trained alike: {size}."
-        said += " Dashed: the n at which no weights do it."
-        yield f"<div>{_figure(drawn, said)}"
-        if n is not None:
-            at = {cell.key: cell.trained_at(n) for cell in cells}
-            rows = [(cell.row["title"], at[cell.key]) for cell in cells]
-            yield f'<div class="scroll">{_html(evidence.trained_table(rows, n))}</div>'
-        yield "</div>"
+        said = f"{column['title']}, trained alike: {column['size_class']}."
+        parts: list[Part] = [_figure(drawn, f"{said} Dashed: the n at which no weights do it.")]
+        if (n := seen.shared[column["key"]]) is not None:
+            rows = [(cell.row["title"], cell.trained_at(n)) for cell in cells]
+            parts.append(evidence.trained_table(rows, n))
+        yield f"<div>{show(*parts)}</div>"
     yield "</div>"
-    yield _html(
+    yield show(
         Line(
             f"Solved: seeds right on at least {float(SOLVED):.0%} of fresh prompts. Highest: no"
             " weights answer more of random questions (Theorem A). Dotted: the same over n."
@@ -215,36 +232,15 @@ def _fails(cell: Cell) -> tuple[int, str] | None:
     return (shown.n, where(shown.n, shown.theorem)) if shown and shown.n else None
 
 
-def _figure(drawn: Drawing, said: str) -> str:
-    """A chart, what its lines tell in words, and what stands above it (as HTML)."""
-    label = escape(drawn.words, quote=True)
-    drawing = f'<div class="drawn" role="img" aria-label="{label}">{drawn.svg}</div>'
-    return f"<figure><figcaption>{said}</figcaption>{drawing}</figure>"
+def _figure(drawn: Drawing, caption: str) -> Plot:
+    return Plot(drawn.words, svg=drawn.svg, caption=caption)
 
 
-def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
+def _panel(cell: Cell, show: Show) -> str:
     """All evidence of a cell; shown while its address is open."""
     face = FACES[cell.status]
-    column = cell.column
-    title = f"{_text(cell.row['title'])} on {_text(column['title'])}"
-    about = (
-        f"The stack is {cell.stack}: {column['size_class']}, as every stack of this column;"
-        f" {column['training']}. {cell.training[:1].upper()}{cell.training[1:]}. {cell.reach}"
-    )
+    title = f"{_text(cell.row['title'])} on {_text(cell.column['title'])}"
     paper = f" Paper: {_text(cell.paper)}." if cell.paper else ""
-    kinds: dict[str, Sequence[Verdict | Construction | Certificate]] = {
-        "Theorems": cell.verdicts,
-        "Constructions": cell.of(Construction),
-        "Witnesses": cell.of(Certificate),
-    }
-    told = [
-        f"<h3>{kind}</h3>\n{''.join(_record(one, cell, links, one is found[0]) for one in found)}"
-        for kind, found in kinds.items()
-        if found
-    ]
-    if cell.measurements:
-        measured = _scrolled(evidence.measurement_parts(cell.measurements))
-        told.append(f"<h3>Measurements</h3>\n{measured}")
     return "\n".join(
         [
             f'<section class="panel {face.css}" id="cell-{cell.key}" tabindex="-1"'
@@ -253,20 +249,40 @@ def _panel(seen: View, cell: Cell, links: Mapping[str, str]) -> str:
             f'<p class="chips"><b class="{face.css}">{face.sign} {cell.status}</b>'
             f" <b>{_text(cell.number)}</b> {_marks(cell)}{paper}</p>",
             f'<p class="headline">{_text(cell.headline)}</p>',
-            _html(Line(cell.story), Line(about)),
-            f'<div class="charts">{"".join(_charts(cell))}</div>',
-            *told,
+            show(*_evidence(cell)),
             "</section>",
         ]
     )
 
 
-def _charts(cell: Cell) -> Iterator[str]:
+def _evidence(cell: Cell) -> Iterator[Part]:
+    column = cell.column
+    yield Line(cell.story)
+    yield Line(
+        f"The stack is {cell.stack}: {column['size_class']}, as every stack of this column;"
+        f" {column['training']}. {cell.training[:1].upper()}{cell.training[1:]}. {cell.reach}"
+    )
+    yield from _charts(cell)
+    kinds: dict[str, Sequence[Verdict | Construction | Certificate]] = {
+        "Theorems": cell.verdicts,
+        "Constructions": cell.of(Construction),
+        "Witnesses": cell.of(Certificate),
+    }
+    for kind, found in kinds.items():
+        if found:
+            yield Heading(kind)
+            yield from (_record(one, cell, opened=one is found[0]) for one in found)
+    if cell.measurements:
+        yield Heading("Measurements")
+        yield from evidence.measurement_parts(cell.measurements)
+
+
+def _charts(cell: Cell) -> Iterator[Plot]:
     bound = cell.bound
     drawn = charts.bound_chart(bound, bites=cell.bites) if bound else None
     if bound and drawn is not None:
         said = f"{bound['need_title']}. Shaded: more is needed than there is."
-        yield _figure(drawn, f"<b>Bits needed and bits there are</b> {_text(said)}")
+        yield _figure(drawn, f"Bits needed and bits there are\n{said}")
     title, fails = cell.row["title"], _fails(cell)
     bites = {title: fails} if fails else {}
     drawn = charts.accuracy_chart({title: cell.own}, bites, intervals=True)
@@ -276,66 +292,47 @@ def _charts(cell: Cell) -> Iterator[str]:
             " medians; grey: the best constant guess. Dotted: no weights exceed it (Theorem A)."
             " Dashed upright: the n at which no weights do it."
         )
-        yield _figure(drawn, f"<b>Accuracy after training</b> {said}")
+        yield _figure(drawn, f"Accuracy after training\n{said}")
 
 
-def _record(
-    record: Verdict | Construction | Certificate, cell: Cell, links: Mapping[str, str], first: bool
-) -> str:
-    """A record: what it says in a line, and the rest behind it, open where it is the first."""
-    head = ""
+def _record(record: Verdict | Construction | Certificate, cell: Cell, *, opened: bool) -> Fold:
+    """What a record says in a line, and the rest behind it."""
     match record:
-        case Verdict(theorem=key, status=status):
-            parts, said = evidence.verdict_parts(record), record.statement
-            named = _linked(f"theorems/{key}", _text(theorem_name(key)), links)
-            head = f'<b class="{FACES[status].css}">{status}</b> {f"{named}. " if named else ""}'
-        case Construction(name=name):
-            parts, said = evidence.construction_parts(record), record.statement
-            if f"constructions/{name}" in links:
-                head = f"{_linked(f'constructions/{name}', _text(name), links)}. "
+        case Verdict():
+            named = theorem_name(record.theorem)
+            said = f"{record.status} {f'{named}. ' if named else ''}{record.statement}"
+            parts = evidence.verdict_parts(record)
+        case Construction():
+            said = f"{record.statement} ({_weights(record.name)})"
+            parts = evidence.construction_parts(record)
         case Certificate():
-            parts, said = evidence.certificate_parts(record), evidence.FORMS.get(record.form, "")
+            said, parts = evidence.FORMS.get(record.form, ""), evidence.certificate_parts(record)
     other = f" Another stack: {record.architecture}." if record.architecture != cell.stack else ""
-    opened = " open" if first else ""
-    summary = f"<summary>{head}{_text(said + other)}</summary>"
-    return f"<details{opened}>{summary}{_scrolled(parts)}</details>"
+    return Fold(f"{said}{other}", parts, opened)
 
 
-def _scrolled(parts: Iterable[Part]) -> str:
-    return f'<div class="scroll">{_html(*parts)}</div>'
-
-
-def _models(models: Sequence[Mapping[str, Any]], links: Mapping[str, str]) -> Iterator[str]:
-    """What a context needs and what their states hold, and a card for each."""
+def _models(models: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+    """What a context needs and what their states hold; for each what it carries, what is asked of
+    it, and the numbers behind answers.
+    """
     stacks = {model["name"]: model["stack"] for model in models}
-    said = (
-        "<b>Bits a context needs, bits each model keeps of it.</b> The context holds facts of one"
-        " token; where it needs more than a model keeps, no weights recall every one of them."
+    yield _figure(
+        charts.states(stacks),
+        "Bits a context needs, bits each model keeps of it.\nThe context holds facts of one token;"
+        " where it needs more than a model keeps, no weights recall every one of them.",
     )
-    yield _figure(charts.states(stacks), said)
     for model in models:
-        yield _model(model, links)
-
-
-def _model(model: Mapping[str, Any], links: Mapping[str, str]) -> str:
-    """A released model: what it carries, what is asked of it, and the numbers behind answers."""
-    memory = Table(model["memory"], labels=True)
-    asked = Table(
-        [(line["question"], line["status"], line["text"]) for line in model["lines"]], labels=True
-    )
-    more = []
-    for line in model["lines"]:
-        for record in line["evidence"]:
-            if isinstance(record, Verdict):
-                by = _linked(f"theorems/{record.theorem}", theorem_name(record.theorem), links)
-                more.append(f"<h4>{_text(line['question'])} <small>{by}</small></h4>")
-                more.append(_html(*evidence.verdict_parts(record)))
-    granted = _html(Heading("Assumptions"), *map(Line, model["assumptions"]))
-    head = Heading(model["name"], f"{model['context']:,} tokens")
-    drawn = Line(fold(model["pattern"].split()))
-    card = f'<div class="scroll">{_html(head, drawn, memory, asked)}</div>'
-    opened = f'<div class="scroll">{"".join(more)}{granted}</div>'
-    return (
-        f'<article class="model">{card}<details><summary>exact numbers, assumptions</summary>'
-        f"{opened}</details></article>"
-    )
+        yield Heading(model["name"], f"{model['context']:,} tokens")
+        yield Line(fold(model["pattern"].split()))
+        yield Table(model["memory"], labels=True)
+        lines = model["lines"]
+        asked = [(line["question"], line["status"], line["text"]) for line in lines]
+        yield Table(asked, labels=True)
+        exact: list[Part] = []
+        for line in lines:
+            for record in line["evidence"]:
+                if isinstance(record, Verdict):
+                    exact.append(Heading(line["question"], theorem_name(record.theorem)))
+                    exact += evidence.verdict_parts(record)
+        granted = (Heading("Assumptions"), *map(Line, model["assumptions"]))
+        yield Fold("exact numbers, assumptions", [*exact, *granted])

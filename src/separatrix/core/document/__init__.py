@@ -24,16 +24,16 @@ stand. Widths, wrapping, bold and colours are the printers' own; a layout says n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from separatrix.core.document import html, markdown, terminal
-from separatrix.core.document.parts import Cells, Heading, Line, Part, Plot, Table
+from separatrix.core.document.parts import Cells, Fold, Heading, Line, Part, Plot, Table
 
-__all__ = ["Cells", "Document", "Heading", "Line", "Part", "Plot", "Table"]
+__all__ = ["Cells", "Document", "Fold", "Heading", "Line", "Part", "Plot", "Table"]
 
 
 class Document:
-    """Headings, lines, tables and plots."""
+    """Headings, lines, tables, plots, and what folds others up."""
 
     def __init__(self, *parts: Part) -> None:
         self.parts = parts
@@ -53,11 +53,12 @@ class Document:
         """For a file of Markdown."""
         return markdown.document(self.parts)
 
-    def html(self, said: Callable[[str], str] = str) -> str:
-        """For a page that has a style for statuses (classes solves, fails, open); `said` is what
-        becomes of each text before it is escaped.
+    def html(self, said: html.Said = str, links: Mapping[str, str] = html.NO_LINKS) -> str:
+        """For a page that has a style for statuses (classes solves, fails, open) and wide tables
+        (scroll); `said` is what becomes of each text before it is escaped, `links` where names in
+        it lead.
         """
-        return html.document(self.parts, said)
+        return html.document(self.parts, said, links)
 
     def page(self) -> str:
         """For a notebook: with a style of its own."""

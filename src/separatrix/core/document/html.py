@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 
-from separatrix.core.document.parts import Heading, Line, Part, Plot, Table
+from separatrix.core.document.parts import Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.errors import printable
 
 STATUSES = {"SOLVABLE": "solves", "FAILS": "fails", "OPEN": "open"}
@@ -14,42 +14,61 @@ STATUSES = {"SOLVABLE": "solves", "FAILS": "fails", "OPEN": "open"}
 STYLE = (
     ".separatrix table{border-collapse:collapse;margin:0 0 .6em}"
     ".separatrix th,.separatrix td{text-align:left;vertical-align:top;padding:.1em 1.2em .1em 0}"
-    ".separatrix p{margin:.2em 0}.separatrix h4{margin:.8em 0 .3em}"
+    ".separatrix p{margin:.2em 0}.separatrix h3{margin:.8em 0 .3em;font-size:1em}"
     ".separatrix .solves{color:#1a73b8}.separatrix .fails{color:#d5560f}"
-    ".separatrix .open{color:#8a6d00}"
+    ".separatrix .open{color:#8a6d00}.separatrix .scroll{overflow-x:auto}"
 )
+NO_LINKS: Mapping[str, str] = {}
+Said = Callable[[str], str]
 _ARXIV = re.compile(r"arXiv[: ]+(\d{4}\.\d{4,5})")
 _STATUS = re.compile(rf"\b({'|'.join(STATUSES)})\b")
 
 
-def document(parts: Iterable[Part], said: Callable[[str], str] = str) -> str:
+def document(parts: Iterable[Part], said: Said, links: Mapping[str, str]) -> str:
     """The elements of parts, one below the other, their texts as `said`."""
+    names = "|".join(re.escape(escape(name)) for name in sorted(links, key=len, reverse=True))
+    found = re.compile(rf"(?<!\w)(?:{names})(?!\w|&#x27;)")
+    targets = {escape(name): escape(target) for name, target in links.items()}
 
     def inline(text: str) -> str:
-        return marked("\n".join(map(said, text.split("\n"))))
+        shown = marked("\n".join(map(said, text.split("\n"))))
+        if links:
+            shown = found.sub(lambda m: f'<a href="{targets[m[0]]}">{m[0]}</a>', shown)
+        return shown
 
-    return "\n".join(element for part in parts for element in _elements(part, inline))
+    def elements(part: Part) -> Iterator[str]:
+        match part:
+            case Heading():
+                if part.text:
+                    beside = f" <small>{inline(part.beside)}</small>" if part.beside else ""
+                    yield f"<h3>{inline(part.text)}{beside}</h3>"
+                elif part.beside:
+                    yield f"<p>{inline(part.beside)}</p>"
+            case Line():
+                blanks = len(part.text) - len(part.text.lstrip())
+                moved = f' style="margin-left:{blanks / 2:g}em"' if blanks else ""
+                yield f"<p{moved}>{inline(part.text)}</p>"
+            case Table():
+                yield f'<div class="scroll"><table>{"".join(_rows(part, inline))}</table></div>'
+            case Fold():
+                opened = " open" if part.opened else ""
+                yield f"<details{opened}><summary>{inline(part.line)}</summary>"
+                yield from (element for one in part.parts for element in elements(one))
+                yield "</details>"
+            case Plot(svg=""):
+                yield f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
+            case Plot():
+                title, several, more = part.caption.partition("\n")
+                above = f"<b>{inline(title)}</b> {inline(more)}" if several else inline(title)
+                caption = f"<figcaption>{above}</figcaption>" if above else ""
+                words = escape(printable(part.words), quote=True)
+                drawing = f'<div role="img" aria-label="{words}">{part.svg}</div>'
+                yield f"<figure>{caption}{drawing}</figure>"
+
+    return "\n".join(element for part in parts for element in elements(part))
 
 
-def _elements(part: Part, inline: Callable[[str], str]) -> Iterator[str]:
-    match part:
-        case Heading():
-            if part.text:
-                beside = f" <small>{inline(part.beside)}</small>" if part.beside else ""
-                yield f"<h4>{inline(part.text)}{beside}</h4>"
-            elif part.beside:
-                yield f"<p>{inline(part.beside)}</p>"
-        case Line():
-            blanks = len(part.text) - len(part.text.lstrip())
-            moved = f' style="margin-left:{blanks / 2:g}em"' if blanks else ""
-            yield f"<p{moved}>{inline(part.text)}</p>"
-        case Table():
-            yield f"<table>{''.join(_rows(part, inline))}</table>"
-        case Plot():
-            yield f"<pre>{escape(chr(10).join(part.drawn))}</pre>"
-
-
-def _rows(table: Table, inline: Callable[[str], str]) -> Iterator[str]:
+def _rows(table: Table, inline: Said) -> Iterator[str]:
     if table.columns:
         cells = "".join(f'<th scope="col">{inline(cell)}</th>' for cell in table.columns)
         yield f"<thead><tr>{cells}</tr></thead>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from separatrix.core.document.parts import Heading, Line, Part, Plot, Table
+from separatrix.core.document.parts import Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.errors import printable
 
 
@@ -51,6 +51,11 @@ def _blocks(part: Part) -> Iterator[str]:
             rows = [(row, *empty) if isinstance(row, str) else row for row in part.rows]
             if rows:
                 yield table(part.columns or [""] * width, rows)
+        case Fold():
+            yield plain(part.line)
+            for one in part.parts:
+                yield from _blocks(one)
         case Plot():
-            yield plain(part.words)
-            yield "\n".join(["```", *part.drawn, "```"])
+            yield from map(plain, filter(None, (part.caption, part.words)))
+            if part.drawn:
+                yield "\n".join(["```", *part.drawn, "```"])

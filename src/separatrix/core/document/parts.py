@@ -50,10 +50,22 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing: in words, and in characters."""
+    """A drawing: in words, in characters for a terminal, and as SVG where there is one."""
 
     words: str
-    drawn: Sequence[str]
+    drawn: Sequence[str] = ()
+    svg: str = ""
+    caption: str = ""
+    """What stands above it; of several lines the first is its title."""
 
 
-Part = Heading | Line | Table | Plot
+@dataclass(frozen=True)
+class Fold:
+    """Parts behind a line: in a page they open below it, elsewhere they stand there."""
+
+    line: str
+    parts: Sequence[Part]
+    opened: bool = False
+
+
+Part = Heading | Line | Table | Plot | Fold

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from separatrix.core.document.parts import Cells, Heading, Line, Part, Plot, Table
+from separatrix.core.document.parts import Cells, Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.errors import printable
 
 GAP = 2
@@ -46,7 +46,11 @@ def shown(parts: Iterable[Part], most: int) -> Iterator[Shown]:
                     said = f"A wider terminal also shows: {', '.join(gone)}"
                     yield from map(Shown, ["", *wrap(said, most)])
             case Plot():
-                yield from map(Shown, map(printable, part.drawn))
+                if part.caption:
+                    yield from shown([Line(part.caption)], most)
+                yield from map(Shown, [*map(printable, part.drawn)] or wrap(part.words, most))
+            case Fold():
+                yield from shown([Line(part.line), *part.parts], most)
 
 
 def _heading(heading: Heading, most: int, *, first: bool) -> Iterator[Shown]:

@@ -94,6 +94,16 @@ def test_every_cell_stands_in_the_table_and_opens_its_evidence(html: str, page: 
     assert {href[1:] for href in page.values("href") if href.startswith("#")} <= set(ids)
 
 
+def test_what_a_site_explains_is_linked(html: str) -> None:
+    kinds = {"theorems": "I", "constructions": "retrieval", "tasks": "eva", "mechanisms": "full"}
+    links = {f"{kind}/{name}": f"../{kind}/{name}.html" for kind, name in kinds.items()}
+    page = Page(render_html(fake_bundle(), links | {"site": "../index.html"}))
+    targets = Counter(page.values("href"))
+    assert all(targets[target] for target in (*links.values(), "../index.html"))
+    assert [targets[links[f"{kind}/{kinds[kind]}"]] for kind in ("tasks", "mechanisms")] == [1, 1]
+    assert "../" not in html
+
+
 def test_a_cell_shows_number_paper_entry_and_marks(html: str) -> None:
     cell = re.search(r'<a class="cell fails" href="#cell-eva-linear">.*?</a>', html, re.S)
     assert cell is not None
@@ -386,7 +396,7 @@ def test_no_token_and_no_difference_is_lost(length: int, places: set[int]) -> No
 
 
 def test_every_chart_is_told_in_words(page: Page, html: str) -> None:
-    drawn = [attrs for tag, attrs in page.tags if tag == "div" and attrs.get("class") == "drawn"]
+    drawn = [attrs for tag, attrs in page.tags if tag == "div" and attrs.get("role") == "img"]
     assert len(drawn) == html.count("<figure>")
     for attrs in drawn:
         words = attrs["aria-label"] or ""

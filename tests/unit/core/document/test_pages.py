@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from separatrix.core.document import Document, Heading, Line, Plot, Table
+from separatrix.core.document import Document, Fold, Heading, Line, Plot, Table
 
 DOCUMENT = Document(
     Heading("a < b", "4 layers & more"),
@@ -52,3 +52,35 @@ def test_markdown_shows_texts_as_they_stand() -> None:
 def test_documents_are_joined() -> None:
     one, other = Document(Line("a")), Document(Line("b"))
     assert (one + other).parts == (Line("a"), Line("b"))
+
+
+def test_a_picture_is_told_in_words() -> None:
+    html = Document(Plot('said "so"', svg="<svg></svg>")).html()
+    read = Elements()
+    read.feed(html)
+    assert ("div", {"role": "img", "aria-label": 'said "so"'}) in read.seen
+    assert "figcaption" not in html
+    told = Document(Plot("words", svg="<svg></svg>", caption="A < B\nin bits")).html()
+    assert "<figcaption><b>A &lt; B</b> in bits</figcaption>" in told
+    assert Document(Plot("rises", caption="Bits")).text(80) == "Bits\nrises"
+
+
+def test_what_is_folded_opens_in_a_page_and_stands_below_its_line_elsewhere() -> None:
+    folded = Document(Fold("FAILS by I <", [Heading("Why"), Line("b|c")], opened=True))
+    assert folded.html() == (
+        '<details open><summary><b class="fails">FAILS</b> by I &lt;</summary>\n'
+        "<h3>Why</h3>\n<p>b|c</p>\n</details>"
+    )
+    assert folded.text(80).split("\n") == ["FAILS by I <", "", "Why", "b|c"]
+    assert folded.markdown() == "FAILS by I \\<\n\n### Why\n\nb\\|c\n"
+
+
+def test_names_lead_where_they_are_explained() -> None:
+    links = {"Theorem I": "i.html", "Theorem I'": "i-prime.html?a&b", "[A24, Theorem 1]": "a.html"}
+    said = "Theorem I, Theorem I', Theorem III, aTheorem I; [A24, Theorem 1]"
+    assert Document(Line(said)).html(links=links) == (
+        '<p><a href="i.html">Theorem I</a>, <a href="i-prime.html?a&amp;b">Theorem I&#x27;</a>,'
+        ' Theorem III, aTheorem I; <a href="a.html">[A24, Theorem 1]</a></p>'
+    )
+    only = Document(Line("Theorem I'")).html(links={"Theorem I": "i.html"})
+    assert only == "<p>Theorem I&#x27;</p>"
