@@ -1,12 +1,13 @@
 """Shapes are checked while testing: jaxtyping with beartype on every module that holds tensors. The
 command line is built once in a process: typer builds it anew at every call, a tenth of a second.
 Of drawn inputs a test tries fifty, unless it says otherwise: the same ones every time, so that a
-change is judged by what it changes; `--anew` draws others.
+change is judged by what it changes; `--anew` draws others. One thread each: tests run side by side.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator
 from zlib import crc32
 
@@ -19,6 +20,7 @@ pytest_plugins = (
     "support.printed_audits",
 )  # from here, since conftest files of folders are not read where tests run in several processes
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 jaxtyping.install_import_hook(
     [
         "separatrix.mixers.laws",
