@@ -19,7 +19,7 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.retrieval import ids
 from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import Columns, Digits, linear
+from separatrix.proofs.exact import Columns, Digits, leads, linear
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Eva, Task
 from separatrix.tasks.base.task import Tokens
@@ -55,7 +55,7 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
     for place, count in enumerate(ids):
         scores = (embed[:count] + position[place]) @ weight.T + bias
         rule = scores.argmax(1)
-        lead = min(lead, _lead(scores, rule))
+        lead = min(lead, float(leads(scores, rule).min(initial=np.inf)))
         # a row for each prefix, a column for each token that may follow
         states = table[rule].astype(np.int64).T[states].reshape(-1)
         most = max(most, len(np.unique(states)))
@@ -72,13 +72,6 @@ def derive_machine(task: Task, model: Model, ids: list[int], arithmetic: Arithme
 
     layer = Layer(said, "carriers", int(weight.any(0).sum()), mixer.bits)
     return derived(arithmetic, [layer], Fraction(margin))
-
-
-def _lead(scores: Array, rule: Tokens) -> float:
-    """By how much the rules chosen score above all others."""
-    rest = scores.copy()
-    rest[np.arange(len(rest)), rule] = -np.inf
-    return float((scores.max(1) - rest.max(1, initial=-np.inf)).min(initial=np.inf))
 
 
 def _read(
@@ -99,14 +92,11 @@ def _read(
     whole.through(head, bias, digits, "the head")
     of_state, of_token = written @ head.T, last @ head.T + bias
     logits = of_state[states] + np.tile(of_token, (len(states) // len(last), 1))
-    row = np.arange(len(states))
-    right = logits[row, answers]
-    logits[row, answers] = -np.inf
-    leads = right - logits.max(1, initial=-np.inf)
-    worst = int(leads.argmin())
-    if leads[worst] <= 0:
+    found = leads(logits, answers)
+    worst = int(found.argmin())
+    if found[worst] <= 0:
         raise CheckFailed(f"the answer of input {worst} has not the largest logit")
-    return float(leads[worst])
+    return float(found[worst])
 
 
 DERIVATIONS = (Derivation(name="automaton", task=Eva, derive=derive, ids=ids),)

@@ -22,7 +22,7 @@ from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, 
 from separatrix.proofs.derivations.parts.flagged import Partners, fetch_partners, left_in
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
 from separatrix.proofs.derivations.parts.queries import Lead
-from separatrix.proofs.derivations.parts.reading import Reading, grouped, lead_of, numbers
+from separatrix.proofs.derivations.parts.reading import Reading, lead_of, numbers
 from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
@@ -54,8 +54,7 @@ def derive(task: Neighbour, model: Model, arithmetic: Arithmetic = FP32) -> Deri
         second, head, lead, seen, queries=task.strings, keys=task.length, key_numbers=terms
     )
     # several may be nearest, with one label
-    read = grouped(values, seen, task.length, reading.mass, where)
-    written = head.written(read, tokens.last, where)
+    written = head.written(reading.grouped(values), tokens.last, where)
     every = stacked(tokens.labels, tokens.strings)
     second.after(every, reading.anywhere(every.hull()))
     before = add(tokens.last, written, RESIDUAL)

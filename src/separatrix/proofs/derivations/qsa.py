@@ -17,8 +17,8 @@ from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, live_of
 from separatrix.proofs.derivations.parts.queries import Lead, lead_of_rows, must_tie
-from separatrix.proofs.derivations.parts.reading import any_scores
-from separatrix.proofs.derivations.parts.stream import Embedded, Stream
+from separatrix.proofs.derivations.parts.reading import CHUNK, any_scores
+from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.entries import entry
 from separatrix.proofs.machine import (
     Enclosure,
@@ -32,9 +32,6 @@ from separatrix.proofs.softmax import exact_share, growth
 from separatrix.tasks import QSA
 from separatrix.tasks.base.task import Tokens
 
-_ONCE = 1 << 20
-"""Numbers of one intermediate table."""
-
 
 def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
@@ -43,7 +40,10 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     first.full_head()
     head = second.full_head()
     hop = Wanted("z_p", task.V, np.arange(task.n), lambda p, before: p, first=task.V)
-    fetched = full_fetch(_before(task, model, arithmetic), first, hop)
+    # any token of any set asks
+    of_sets = slice(task.n, None)
+    before = Stream.of(model, task.length, slice(task.V, None), arithmetic, places=of_sets)
+    fetched = full_fetch(before, first, hop)
     stream = fetched.stream
     lead = _same_set(task, stream, head, second)
     share = exact_share(task.length, Fraction(lead.least), arithmetic)
@@ -64,13 +64,6 @@ def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     used = int(((head.q != 0.0).any(1) & (head.k != 0.0).any(1)).sum())
     layer = Layer(averages, "layers", used, 1, ("exp(0) = 1",))
     return derived(arithmetic, [fetched.layer, layer], margin)
-
-
-def _before(task: QSA, model: Model, arithmetic: Arithmetic) -> Stream:
-    """The stream before the first layer, whose last token is any token of any set."""
-    some = Stream.of(model, task.length, 1, arithmetic)
-    at = Embedded.of(model, task.length, arithmetic)
-    return replace(some, last=at.tokens(slice(task.V, None), slice(task.n, None)))
 
 
 def _same_set(task: QSA, stream: Stream, head: Head, part: Live) -> Lead:
@@ -141,7 +134,7 @@ def _readout(model: Model, stream: Stream, task: QSA) -> Fraction:
     each = float(roundings(terms, arithmetic)) + slack(terms)
     each += 2 * float(arithmetic.stored) if arithmetic.narrowed else 0.0
     least = np.inf
-    rows = max(1, _ONCE // (weight.size + 1))
+    rows = max(1, CHUNK // (weight.size + 1))
     for start in range(0, len(x.mid), rows):
         some = x.rows(slice(start, start + rows))
         size = some.size @ np.abs(weight).T + np.abs(bias)

@@ -8,7 +8,7 @@ names the token that is due.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +20,7 @@ from separatrix.proofs.derivations.parts.chain import Wanted, full_fetch
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.live_parts import array, live_of
 from separatrix.proofs.derivations.parts.reading import readout
-from separatrix.proofs.derivations.parts.stream import Embedded, Stream
+from separatrix.proofs.derivations.parts.stream import Stream
 from separatrix.proofs.derivations.seqcomp import hops
 from separatrix.proofs.derivations.seqcomp import ids as ids_of_composition
 from separatrix.tasks import SeqComp, Thought
@@ -61,18 +61,11 @@ def derive(task: Thought, model: Model, arithmetic: Arithmetic = FP32) -> Derive
     done: list[Layer] = []
     leads: list[Fraction] = []
     for number, step in enumerate(steps(task, inner)):
-        before = _before(model, step, inner.length + number, arithmetic)
+        before = Stream.of(model, inner.length + number, step.tokens, arithmetic)
         layer, stream = full_fetch(before, part, step.hop)
         done.append(layer)
         leads.append(_named(model, step, stream))
     return derived(arithmetic, done, min(leads), layers=1, written=inner.L)
-
-
-def _before(model: Model, step: Step, length: int, arithmetic: Arithmetic) -> Stream:
-    """The stream of so many tokens, the last of them one of the step's."""
-    some = Stream.of(model, length, 1, arithmetic)
-    last = Embedded.of(model, length, arithmetic).tokens(step.tokens, slice(length - 1, None))
-    return replace(some, last=last)
 
 
 def _named(model: Model, step: Step, stream: Stream) -> Fraction:

@@ -31,7 +31,7 @@ from separatrix.proofs.derivations.parts.reflections import (
     used_numbers,
 )
 from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
+from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, leads, linear
 from separatrix.proofs.machine import Array
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
@@ -189,11 +189,7 @@ def _read_out(
             after = columns.plus(Columns.of(added), digits, "the residual stream")
             x = x + added
         after.through(weight, bias, digits, "the head")
-        logits = x @ weight.T + bias
-        row = np.arange(len(x))
-        right = logits[row, answers]
-        logits[row, answers] = -np.inf
-        lead = right - logits.max(1)
+        lead = leads(x @ weight.T + bias, answers)
         if float(lead.min()) < smallest:
             smallest, worst = float(lead.min()), int(answers[lead.argmin()])
     if smallest <= 0:

@@ -60,7 +60,8 @@ def derive_chain(
     """
     # whatever finds places, the score of the right key leads by it
     live = live_of(model, len(hops), placed=False)
-    stream = Stream.of(model, task.length, len(hops[0].part), arithmetic, first=hops[0].first)
+    asking = slice(hops[0].first, hops[0].first + len(hops[0].part))
+    stream = Stream.of(model, task.length, asking, arithmetic)
     done: list[Layer] = []
     for number, (part, hop, fetch) in enumerate(zip(live, hops, by, strict=True)):
         if number + 1 < len(hops):

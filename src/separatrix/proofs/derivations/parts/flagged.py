@@ -19,19 +19,17 @@ from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Live
-from separatrix.proofs.derivations.parts.queries import Queries, Wanted
+from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted
 from separatrix.proofs.derivations.parts.reading import (
     Reading,
     any_average,
-    grouped,
     lead_of,
     numbers,
     with_sinks,
 )
 from separatrix.proofs.derivations.parts.stream import Stream, cleaned
 from separatrix.proofs.entries import Left, entry
-from separatrix.proofs.machine import Enclosure, Scores, stacked
-from separatrix.proofs.softmax import off_target
+from separatrix.proofs.machine import Enclosure, Scores, hull, stacked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,25 +66,32 @@ def look(
     both = stacked(plain, flagged)
     scores = Scores(both, queries.used, f"{where}, scores")
     table = scores.centres(queries)
-    # a sink is one plain key more, of a value of 0
-    rival = max(head.rivals, default=-np.inf)
-    keys += len(head.rivals)
-    lead = table[:, len(plain.mid) :].min(1)
-    lead = lead - np.maximum(table[:, : len(plain.mid)].max(1), rival)
+    right = table[:, len(plain.mid) :].min(1)
+    gaps = right - table[:, : len(plain.mid)].max(1)
     error = scores.errors(queries)
-    least = float((lead - 2 * error * (1 + 2.0**-40)).min()) * (1 - 2.0**-40)
-    if least <= 0:
+    least = float((gaps - 2 * error * (1 + 2.0**-40)).min()) * (1 - 2.0**-40)
+    if not least > 0:
         raise CheckFailed(f"{where}: a flagged token may score no more than one that is not")
     # the other tokens' scores and outputs are numbers, whatever they are
     numbers(head, both, where, tokens.every())
-    mass = off_target(keys - 1, Fraction(least), queries.arithmetic)
-    of_plain = with_sinks(head, head.values(tokens.plain, where).hull())
-    of_flagged = head.values(tokens.flagged, where).hull()
-    seen = stacked(of_plain, of_flagged).hull()
+    of_plain, of_flagged = (
+        head.values(rows, where).hull() for rows in (tokens.plain, tokens.flagged)
+    )
+    reading = Reading.of(
+        part,
+        head,
+        Lead(float(gaps.min()), float(error.max()), least),
+        hull(of_plain, of_flagged),
+        queries=len(table),
+        keys=keys,
+        key_numbers=scores.terms,
+        lowest=lambda: float((right - error * (1 + 2.0**-40)).min()),
+    )
     outputs = (
-        any_average(of_plain, keys, where),
-        grouped(of_flagged, seen, keys, mass, where),
-        any_average(seen, keys, where),
+        # a sink is one plain key more, of a value of 0
+        any_average(with_sinks(head, of_plain), reading.count, where),
+        reading.grouped(of_flagged),
+        reading.anything(),
     )
     every = tokens.every().hull()
     none, some, any_ = (head.written(output, every, where) for output in outputs)
@@ -100,10 +105,10 @@ def look(
     said = entry(
         part.place,
         looks_for="a flagged token",
-        keys=keys,
-        score_gap=float(lead.min()),
-        score_error=float(error.max()),
-        off_target_mass=mass,
+        keys=reading.count,
+        score_gap=reading.lead.gap,
+        score_error=reading.lead.error,
+        off_target_mass=reading.mass,
         output_without_flag=float(none.high[0, tells]),
         output_with_flag=float(some.low[0, tells]),
     )

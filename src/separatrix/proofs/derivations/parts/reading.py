@@ -127,6 +127,16 @@ class Reading:
         """The average where the key asked for has one of these values, a row for each."""
         return averaged(values, self.seen, self.count, self.mass, self.part.where)
 
+    def grouped(self, values: Enclosure) -> Enclosure:
+        """The average where any number of keys, all of values within a row of these, win alike.
+
+        Sums of many that are alike are rounded as any average is (softmax.py); the others move it
+        by twice their mass at most.
+        """
+        moved = 2 * above(self.mass) * self.seen.size * (1 + 2.0**-40)
+        where = self.part.where
+        return averaged(values.wider(moved), self.seen, self.count, Fraction(0), where)
+
     def anything(self) -> Enclosure:
         """The average whatever is asked for, one row."""
         return any_average(self.seen, self.count, self.part.where)
@@ -207,17 +217,6 @@ def averaged(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where
 def any_average(seen: Enclosure, keys: int, where: str) -> Enclosure:
     """Any average of values within `seen`, as computed."""
     return averaged(seen, seen, keys, Fraction(0), where)
-
-
-def grouped(value: Enclosure, seen: Enclosure, keys: int, mass: Fraction, where: str) -> Enclosure:
-    """What a softmax computes where any number of keys, of values within `value`, outweigh all
-    others, whose values are within `seen`: these weigh `mass` relative to any one of them.
-
-    Sums of many that are alike are rounded as any average is (softmax.py); the others move it by
-    twice their mass at most.
-    """
-    moved = 2 * above(mass) * seen.size * (1 + 2.0**-40)
-    return averaged(value.wider(moved), seen, keys, Fraction(0), where)
 
 
 def weighed(value: Enclosure, least: Array, most: Array, keys: int, where: str) -> Enclosure:

@@ -74,16 +74,17 @@ class Stream:
         cls,
         model: Model,
         length: int,
-        last_tokens: int,
+        asking: int | Some,
         arithmetic: Arithmetic = FP32,
         *,
-        first: int = 0,
+        places: Some | None = None,
     ) -> Stream:
-        """Embeddings of `length` positions; the last token is one of `last_tokens` from `first`
-        on. All is computed in the arithmetic.
+        """Embeddings of `length` positions; the last token is one of so many, or of these ids, at
+        the last position, or any of `places`. All is computed in the arithmetic.
         """
         at = Embedded.of(model, length, arithmetic)
-        last = at.tokens(slice(first, first + last_tokens), slice(length - 1, length))
+        ids = slice(0, asking) if isinstance(asking, int) else asking
+        last = at.tokens(ids, slice(length - 1, length) if places is None else places)
         any_token, any_place = at.embed.hull(), at.position.hull()
         return cls.before(
             # these are copies of the weights that nobody needs any more
