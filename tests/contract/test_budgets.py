@@ -14,18 +14,18 @@ from contract.test_floors import FLOOR, ROOT
 BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_124, 2_600),
     "stacks": (10_124, 5_600),
-    "tasks": (15_463, 8_600),
+    "tasks": (15_458, 8_600),
     "theory": (8_763, 6_000),
     "protocols": (921, 921),
     "cards": (5_033, 3_600),
     "mixers": (9_462, 7_200),
-    "models": (2_930, 2_000),
+    "models": (2_943, 2_000),
     "constructions": (4_861, 4_000),
     "proofs": (9_657, 6_200),
     "checks": (3_326, 2_600),
     "training": (7_236, 3_800),
     "findings": (2_153, 1_800),
-    "cli": (9_168, 4_000),
+    "cli": (9_223, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -9,9 +9,11 @@ module that the user imports.
 from __future__ import annotations
 
 import inspect
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,13 +22,15 @@ from torch import Tensor
 
 from separatrix.core.errors import ConfigError, MissingExtraError, SizeError
 from separatrix.tasks.exports.asking import Asking, Question
-from separatrix.tasks.exports.replies import partly, share
+from separatrix.tasks.exports.replies import share
 from separatrix.tasks.labels import Labelled
 
 _BATCH_TOKENS = 1 << 15
 """Tokens of a batch at first; halved where memory does not suffice."""
 _HELD = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length")
 _WORDS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_PLAIN = re.compile("[a-z]{5,9}")
+"""Words that may be written instead of values."""
 Ids = tuple[int, ...]
 Of = TypeVar("Of")
 Got = TypeVar("Got")
@@ -142,6 +146,15 @@ class Released:
         empty = len(self.ids("a")) - around
         return [word for word in words if len(self.ids(f"a {word}")) - empty != 1 + around]
 
+    def whole_words(self, number: int, but: Collection[str]) -> list[str]:
+        """The first words of the vocabulary that are one token each behind a blank, none of `but`:
+        so many, or all there are.
+        """
+        ids = sorted(self.tokenizer.get_vocab().values())
+        words = dict.fromkeys(self.tokenizer.decode([one]).strip() for one in ids)
+        plain = (word for word in words if _PLAIN.fullmatch(word) and word not in but)
+        return list(islice((word for word in plain if not self.split_values([word])), number))
+
     @torch.inference_mode()
     def answered(self, asking: Asking, numbers: Sequence[int]) -> Iterator[tuple[int, Reply]]:
         """Asks the questions of these numbers; what came of each, batch by batch."""
@@ -155,7 +168,7 @@ class Released:
             written = self._written([prompts[number] for number in some], asking)
             found: list[Reply] = []
             for one, said, (score,) in zip(questions, written, self._scored(pairs), strict=True):
-                answer = partly(said, asking.shape, one.known) or ""
+                answer = asking.read(said, one)
                 part = share(one.answer, answer, asking.shape)
                 found.append(Reply(answer == one.answer, said, score, part))
             return found

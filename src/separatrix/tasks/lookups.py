@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 from separatrix.core.numbers.counts import Count, Exact, Power, Product
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
-from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns
+from separatrix.tasks.base.layout import Facts, Growth, Layout, Part, Table, TwoRuns, ranges
 from separatrix.tasks.base.levels import lookup_level
 from separatrix.tasks.base.task import LARGEST_SIZE, PLAIN, Batch, Task, Tokens
 from separatrix.tasks.drawing.distinct import (
     LOOKUP_SHIFTS,
     check_zipf,
-    lookup,
+    independent,
     lookup_chance,
     near,
     occurring,
@@ -34,19 +34,15 @@ class Lookup(Task):
     V: int
     shift: str = PLAIN
 
-    @property
-    def first_place(self) -> int:
-        """The id of place 0."""
-        return 0
-
     def _laid(self, ids: dict[str, int], **others: Any) -> Layout:
         """The layout; what is asked for is the place at which two runs meet."""
         value, place = next(iter(ids)), next(reversed(ids))
+        middle = ranges(ids)[place].start + self.n // 2
         return Layout.listing(
             Table(self.n, self.V),
             ids,
             answers=value,
-            runs=TwoRuns.halves(self.n, (((self.first_place + self.n // 2,), 1),)),
+            runs=TwoRuns.halves(self.n, (((middle,), 1),)),
             parts={
                 "the sequence": Part(value, slice(self.n), self.V),
                 "the last token": Part(place, -1, self.n),
@@ -72,7 +68,9 @@ class Lookup(Task):
         return Facts(near(self.n, self.shift), occurring(self.V, self.shift))
 
     def draw(self, batch: int, rng: np.random.Generator) -> Batch:
-        entries, place = lookup(batch, self.n, self.V, self.shift, rng)
+        entries = independent(batch, self.n, self.V, self.shift, rng)
+        last = near(self.n, self.shift)
+        place = self.n - last + rng.integers(last, size=batch)
         return Batch(self.write(entries, place), entries[np.arange(batch), place])
 
     def answer(self, tokens: Tokens) -> Tokens:
@@ -175,10 +173,6 @@ class Index(Lookup):
     def __post_init__(self) -> None:
         self._require(n=1, V=2)
         check_zipf(self.name, "V with shift=zipf", self.V, self.shift)
-
-    @property
-    def first_place(self) -> int:
-        return self.V
 
     def layout(self) -> Layout:
         ids = {"value": self.V, "position": self.n}

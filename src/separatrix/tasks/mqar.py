@@ -16,10 +16,10 @@ from separatrix.tasks.drawing.distinct import (
     FEW,
     check_zipf,
     distinct,
-    independent,
     lookup_chance,
     occurring,
     shuffled,
+    spread,
 )
 from separatrix.tasks.drawing.zoology import Sieve, find, weighted
 
@@ -210,7 +210,7 @@ class MQAR(Task):
         k = self.num_kv_pairs
         targets[:] = NO_ANSWER
         keys = 1 + distinct(batch, k, self.first_value - 1, rng)
-        values = self._values(batch, rng)
+        values = spread(batch, k, self.answers, rng, shift=self.shift)
         if sieve is None:
             tokens[:] = 0
         else:
@@ -229,12 +229,6 @@ class MQAR(Task):
 
     def word(self, token: int) -> str:
         return f"k{token}" if token < self.first_value else str(token - self.first_value)
-
-    def _values(self, batch: int, rng: np.random.Generator) -> Tokens:
-        size = (batch, self.num_kv_pairs, self.answers)
-        if self.shift == PLAIN:
-            return distinct(*size, rng)
-        return independent(*size, self.shift, rng)
 
     def answer(self, tokens: Tokens) -> Tokens:
         tokens = self._checked(tokens)

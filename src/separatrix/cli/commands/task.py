@@ -26,7 +26,7 @@ OWN = {
     "sample": ("number", "seed"),
     "audit": ("number", "seed", "all", "out"),
     "export": ("n", "seed", "out", "format", "rows", "tokens"),
-    "evaluate": ("n", "number", "seed", "rows", "out"),
+    "evaluate": ("n", "number", "seed", "rows", "out", "tokens"),
     "results": ("out",),
 }
 """Action -> the options that it takes."""
@@ -338,14 +338,17 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
             shots=_shots(asked.rows),
             out=asked.out,
             shown=not asked.as_json,
+            whole=_whole(asked.tokens),
         )
     if not holds_model(folder):
         raise SpecError(
             f"'{folder[:200]}' is no folder of a causal language model (config.json and weights),"
             " nor one that `separatrix train` or `construct` has written"
         )
-    if asked.rows or asked.out is not None:
-        raise SpecError("--rows and --out are for checkpoints of transformers; leave them out")
+    if asked.rows or asked.out is not None or asked.tokens is not None:
+        raise SpecError(
+            "--rows, --out and --tokens are for checkpoints of transformers; leave them out"
+        )
     tested = ASKED if asked.number is None else asked.number
     with bar("evaluating", shown=not asked.as_json, unit=" sizes") as advance:
         from separatrix.core.numbers.wilson import wilson, wilson_of_answers
@@ -423,6 +426,16 @@ def _growing(name: str) -> str:
 
 def _listed(sizes: str | None) -> list[str]:
     return [] if sizes is None else [size.strip() for size in sizes.split(",")]
+
+
+def _whole(tokens: str | None) -> bool:
+    """Whether values of several tokens are written as words of one: --tokens one."""
+    if tokens not in (None, "one"):
+        raise SpecError(
+            f"--tokens {tokens[:40]}: evaluate takes --tokens one, which writes values of several"
+            " tokens as words of one"
+        )
+    return tokens is not None
 
 
 def _shots(texts: Sequence[str] | None) -> int | None:

@@ -273,16 +273,6 @@ def check_zipf(task: str, name: str, values: int, shift: str) -> None:
         require(task, name, values, 1, MOST_ZIPF)
 
 
-def lookup(
-    batch: int, n: int, V: int, shift: str, rng: np.random.Generator
-) -> tuple[Tokens, Tokens]:
-    """Entries (batch, n) in [V] and places (batch,) in [n], all independent and uniform but for
-    what the shift says.
-    """
-    last = near(n, shift)
-    return independent(batch, n, V, shift, rng), n - last + rng.integers(last, size=batch)
-
-
 def near(n: int, shift: str) -> int:
     """How many entries of a table may be asked for: the last ceil(sqrt(n)) under "local"."""
     return min(n, 1 + isqrt(n - 1)) if shift == "local" else n

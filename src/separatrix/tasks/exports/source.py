@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from separatrix.core.numbers.lazy import Ints, np
@@ -25,6 +26,8 @@ CUE = "Answer:"
 CUE_STEPS = "Answer step by step:"
 """The last line of a question, in words as in numbers."""
 _MOST_WORDS = 1 << 17
+AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
+"""Words of a task -> what is written instead: nothing."""
 
 
 def definition(task: Task | TextTask) -> str:
@@ -83,18 +86,25 @@ def at_length(task: Task | TextTask) -> str:
     return f"Think as long as you like, and end with one line: {CUE} {noun(task).upper()}"
 
 
-class Worder:
-    """Tokens as words, separated by spaces."""
+def legend(instead: Mapping[str, str]) -> str:
+    """One sentence: what words stand for that are written instead of others."""
+    told = ", ".join(f"{word} for {meant}" for meant, word in instead.items())
+    return f"Words stand for what is more than one token: {told}."
 
-    def __init__(self, task: Task) -> None:
+
+class Worder:
+    """Tokens as words, separated by spaces; some of them written as others `instead`."""
+
+    def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
         self._task = task.asked
+        self._instead = instead
         self._instruction = instruction(self._task)
         self._cue = CUE_STEPS if task.stepwise else CUE
         self._heading = "Input" if self._task.spelling or _brackets(self._task) else "Numbers"
         self._known: dict[int, str] = {}
         small = self._task.vocabulary <= _MOST_WORDS
         self._words = (
-            np.array(list(map(self._task.word, range(self._task.vocabulary))), dtype=object)
+            np.array(list(map(self._spelt, range(self._task.vocabulary))), dtype=object)
             if small
             else None
         )
@@ -110,16 +120,21 @@ class Worder:
 
     def _word(self, token: int) -> str:
         if token not in self._known:
-            self._known[token] = self._task.word(token)
+            self._known[token] = self._spelt(token)
         return self._known[token]
 
+    def _spelt(self, token: int) -> str:
+        word = self._task.word(token)
+        return self._instead.get(word, word)
+
     def answer(self, answer: int) -> str:
-        return self._task.answer_word(answer)
+        word = self._task.answer_word(answer)
+        return self._instead.get(word, word)
 
     def chain(self, values: list[int]) -> list[str]:
         """The steps to an answer, the answer last."""
         *before, answer = values
-        return [*map(self._task.word, before), self._task.answer_word(answer)]
+        return [*map(self._spelt, before), self.answer(answer)]
 
     def written(self, chain: list[str]) -> str:
         """A chain of values and the answer, the last of them."""
@@ -246,23 +261,25 @@ class TokenSource(Source[Task]):
     guess = "the best constant guess"
     stop = "."
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, instead: Mapping[str, str] = AS_THEY_ARE) -> None:
         super().__init__(task)
         asked = self.asked = task.asked
+        self._worder = Worder(task, instead)
         self.length = task.length
         self.stepwise = task.stepwise
         self.worded = task.worded.spec
-        self.lead = f"{definition(asked)}\n\n"
+        self.lead = "".join(
+            f"{part}\n\n" for part in (definition(asked), *([legend(instead)] if instead else []))
+        )
         self.shape = Shape(*asked.reply)
         self.largest = max(task.vocabulary, task.answers, task.length)
         few = asked.answers <= MOST_CHOICES
-        self.choices = list(map(asked.answer_word, range(asked.answers))) if few else None
+        self.choices = list(map(self._worder.answer, range(asked.answers))) if few else None
         self.balanced = asked.answers <= MOST_BALANCED
         self.chance = asked.chance
         self.share = self.chance if self.balanced else Fraction(1)
         self.words = 4 + asked.steps
         self._places = task.several and not self.stepwise
-        self._worder = Worder(task)
         after_each = f"the answer due after each token, or {NO_ANSWER} where none is due"
         place = "index of the token after which the question asks for the answer"
         self.columns = (
@@ -405,6 +422,6 @@ class TextSource(Source[TextTask]):
         return made
 
 
-def source_of(task: Task | TextTask) -> Source[Any]:
-    """What exports ask of a task, in words."""
-    return TokenSource(task) if isinstance(task, Task) else TextSource(task)
+def source_of(task: Task | TextTask, instead: Mapping[str, str] = AS_THEY_ARE) -> Source[Any]:
+    """What exports ask of a task, in words, some of its tokens written as others `instead`."""
+    return TokenSource(task, instead) if isinstance(task, Task) else TextSource(task)

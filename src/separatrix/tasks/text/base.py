@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Described
+from separatrix.tasks.text.names import PATTERN
 
 
 class TextItem(NamedTuple):
@@ -37,7 +38,7 @@ class TextTask(Described):
     made_of = ("sentences", 24)
     grows = "n"
     """The size that grows the prompt, all others kept."""
-    pattern = ""
+    pattern = PATTERN
     """A regular expression, without groups, of what an answer looks like: all answers match,
     other words of a text hardly ever.
     """
@@ -81,9 +82,13 @@ class TextTask(Described):
     def numbers(self) -> dict[str, int]:
         """What an instance holds, and how much of it."""
 
-    @abstractmethod
     def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
         """`batch` instances, drawn with `rng` only."""
+        return [self._item(rng) for _ in range(self._batch(batch))]
+
+    @abstractmethod
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        """One instance."""
 
     @abstractmethod
     def answer(self, prompt: str) -> str:
@@ -97,9 +102,9 @@ class TextTask(Described):
         needed. Raises as `answer` does.
         """
 
-    @abstractmethod
     def target(self, item: TextItem) -> str:
         """What is to be written after the prompt: the answer, or the steps and then the answer."""
+        return item.answer
 
     @property
     def extent(self) -> tuple[str, ...]:

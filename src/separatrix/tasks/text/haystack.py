@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from separatrix.core.errors import SizeError, SpecError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import require
-from separatrix.tasks.text.base import TextItem, TextTask
+from separatrix.tasks.text.base import TextTask
 from separatrix.tasks.text.names import PATTERN, names
 from separatrix.tasks.text.reader import QUESTION, short
 
@@ -116,6 +117,18 @@ TOLD: Final = 7
 """Words of a needle."""
 
 
+NAME: Final = re.compile(PATTERN)
+
+
+class Needle(NamedTuple):
+    """A sentence about two names: the form that it has, they, and itself."""
+
+    form: str
+    one: str
+    other: str
+    sentence: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Haystack(TextTask):
     """Sentences about names, the needles, in a text of `length` words that is filler otherwise."""
@@ -123,7 +136,6 @@ class Haystack(TextTask):
     source = "arXiv 2404.06654"
     due = "due after the prompt"
     grows = "length"
-    pattern = PATTERN
 
     length: int
 
@@ -131,10 +143,6 @@ class Haystack(TextTask):
     @abstractmethod
     def needles(self) -> int:
         """How many there are."""
-
-    @abstractmethod
-    def _item(self, rng: np.random.Generator) -> TextItem:
-        """One instance."""
 
     def _check_length(self) -> None:
         """Raises SizeError for a text without room for its needles, and for more names than there
@@ -153,44 +161,45 @@ class Haystack(TextTask):
         """At most: the shortest filler throughout."""
         return self.needles + (self.length - TOLD * self.needles) // SHORTEST
 
-    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
-        return [self._item(rng) for _ in range(self._batch(batch))]
+    def _prompt(self, needles: list[str], question: str, rng: np.random.Generator) -> str:
+        return f"{among(needles, self.length, rng)}{QUESTION}{question}\n{CUE}"
 
-    def target(self, item: TextItem) -> str:
-        return item.answer
+    def _taken_apart(
+        self, prompt: str, forms: dict[str, re.Pattern[str]]
+    ) -> tuple[list[Needle], str]:
+        """The needles of a prompt, in their order, and its question. Raises SizeError for a text of
+        another length, SpecError for a sentence that is neither a needle nor filler.
+        """
+        if not isinstance(prompt, str):
+            raise SpecError(f"{self.spec}: a prompt is text, but this is a {type(prompt).__name__}")
+        told, parted, rest = prompt.partition(QUESTION)
+        question, newline, cue = rest.partition("\n")
+        if not parted or not newline or cue != CUE:
+            raise SpecError(
+                f"{self.spec}: '{short(prompt)}' is no prompt: a text, an empty line, a line"
+                f" 'Question: ...' and a line '{CUE}'"
+            )
+        if (words := told.count(" ") + 1) != self.length:
+            raise SizeError(
+                f"{self.spec}: the text has {words:,} words; an instance has {self.length:,}"
+            )
+        found: list[Needle] = []
+        for part in told.removesuffix(".").split(". "):
+            sentence = f"{part}."
+            for form, pattern in forms.items():
+                if match := pattern.fullmatch(sentence):
+                    found.append(Needle(form, match[1], match[2], sentence))
+                    break
+            else:
+                if not FILLER.fullmatch(sentence):
+                    raise SpecError(f"{self.spec}: '{short(sentence)}' is no sentence of this task")
+        return found, question
 
-
-def taken_apart(spec: str, prompt: str, length: int) -> tuple[list[str], str]:
-    """(sentences, question) of a prompt whose text has `length` words. Raises SpecError or
-    SizeError.
-    """
-    if not isinstance(prompt, str):
-        raise SpecError(f"{spec}: a prompt is text, but this is a {type(prompt).__name__}")
-    told, parted, rest = prompt.partition(QUESTION)
-    question, newline, cue = rest.partition("\n")
-    if not parted or not newline or cue != CUE:
-        raise SpecError(
-            f"{spec}: '{short(prompt)}' is no prompt: a text, an empty line, a line 'Question: ...'"
-            f" and a line '{CUE}'"
-        )
-    if (words := told.count(" ") + 1) != length:
-        raise SizeError(f"{spec}: the text has {words:,} words; an instance has {length:,}")
-    return [f"{part}." for part in told.removesuffix(".").split(". ")], question
-
-
-def facts(
-    spec: str, sentences: list[str], forms: dict[str, re.Pattern[str]]
-) -> list[tuple[str, str, str, str]]:
-    """The needles, in their order: (form, first name, second name, sentence). Raises SpecError for
-    a sentence that is neither a needle nor filler.
-    """
-    found = []
-    for sentence in sentences:
-        for form, pattern in forms.items():
-            if match := pattern.fullmatch(sentence):
-                found.append((form, match[1], match[2], sentence))
-                break
-        else:
-            if not FILLER.fullmatch(sentence):
-                raise SpecError(f"{spec}: '{short(sentence)}' is no sentence of this task")
-    return found
+    def _asked(self, question: str, number: int, wording: Callable[[list[str]], str]) -> list[str]:
+        """The names that a question asks for, as many different ones as there are. Raises SpecError
+        for one of another wording.
+        """
+        asked = NAME.findall(question)
+        if len(set(asked)) != number or question != wording(asked):
+            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
+        return asked

@@ -12,15 +12,16 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, require
 from separatrix.tasks.text.base import TextItem, TextTask
-from separatrix.tasks.text.names import PATTERN, names
+from separatrix.tasks.text.names import names, some_names
 from separatrix.tasks.text.reader import (
     QUESTION,
     Fact,
     Reading,
-    Told,
+    Table,
     facts_per_chain,
     most_facts,
     names_needed,
+    objects,
     read,
     short,
 )
@@ -109,7 +110,6 @@ class MultiHop(TextTask):
         f" them), facts={'|'.join(_ORDERS)} (their order), decoys=1|0 (default 1)"
     )
     source = "[Peng24], [CPW], told as text"
-    pattern = PATTERN
     shortcuts = ("ends", "most ways")
     grid = ("k=2,n=25", "k=2,n=40", "k=3,n=56", "k=2,n=80", "k=4,n=144", "k=4,n=576", "k=8,n=1088")
 
@@ -183,8 +183,8 @@ class MultiHop(TextTask):
             return self.chance + (1 - self.chance) * (away if self.decoys else 1)
         return Fraction(1) if probe == "nearest key" and self.k == 1 else self.chance
 
-    def sample(self, batch: int, rng: np.random.Generator) -> list[TextItem]:
-        return [self.write(self.draw(rng)) for _ in range(self._batch(batch))]
+    def _item(self, rng: np.random.Generator) -> TextItem:
+        return self.write(self.draw(rng))
 
     def draw(self, rng: np.random.Generator) -> Story:
         """What one instance tells."""
@@ -193,9 +193,7 @@ class MultiHop(TextTask):
         asked = [
             stage[which] for stage, which in zip(stages, rng.integers(2, size=9), strict=False)
         ]
-        every = names()
-        needed = names_needed(self.k, self.n, self.decoys)
-        drawn = iter([every[at] for at in rng.choice(len(every), needed, replace=False)])
+        drawn = iter(some_names(names_needed(self.k, self.n, self.decoys), rng))
         whole = self.candidates
         rest = self.n - whole * self._per_chain
         chains = [[next(drawn) for _ in range(len(asked) + 1)] for _ in range(whole)]
@@ -264,7 +262,7 @@ class MultiHop(TextTask):
                 f"{self.spec}: the question has {len(reading.hops)} hops; an instance has"
                 f" k={self.k}"
             )
-        tables = self._told(reading).tables(reading)
+        tables = self._tables(reading)
         chain = []
         at = reading.subject
         for table in tables:
@@ -277,22 +275,107 @@ class MultiHop(TextTask):
             at = table[at].object
         return chain
 
-    def _told(self, reading: Reading) -> Told:
-        stages = [stage for name in self._templates for stage in TEMPLATES[name].stages]
-        return Told(
-            spec=self.spec,
-            k=self.k,
-            n=self.n,
-            decoys=tuple(partner(hop, stages) for hop in reading.hops) if self.decoys else (),
-            onward=tuple(
-                relation
-                for name in self._templates
-                for relation in TEMPLATES[name].relations
-                if self.decoys and TEMPLATES[name].has((*reading.hops, relation))
-            ),
-            way=_ORDERS[self.facts],
-            order=self.facts,
-        )
+    def _tables(self, reading: Reading) -> list[Table]:
+        """For every hop its facts by subject, or SizeError where they are ambiguous or not those
+        of an instance.
+        """
+        known = [TEMPLATES[name] for name in self._templates]
+        stages = [stage for template in known for stage in template.stages]
+        hop_of = {hop.sentence: place for place, hop in enumerate(reading.hops)}
+        decoy_of: dict[str, int] = {}
+        further: set[str] = set()
+        if self.decoys:
+            beside = (partner(hop, stages) for hop in reading.hops)
+            decoy_of = {decoy.sentence: place for place, decoy in enumerate(beside)}
+            further = {
+                relation.sentence
+                for template in known
+                for relation in template.relations
+                if template.has((*reading.hops, relation))
+            }
+        tables: list[Table] = [{} for _ in reading.hops]
+        decoys: list[Table] = [{} for _ in reading.hops]
+        onward: Table = {}
+        order: list[int] = []
+        for fact in reading.facts:
+            if fact.sentence in hop_of:
+                order.append(hop_of[fact.sentence])
+                table = tables[order[-1]]
+            elif fact.sentence in decoy_of:
+                order.append(decoy_of[fact.sentence])
+                table = decoys[order[-1]]
+            elif fact.sentence in further:
+                order.append(self.k)
+                table = onward
+            else:
+                raise SizeError(
+                    f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question"
+                )
+            other = table.setdefault(fact.subject, fact)
+            if other is not fact:
+                what = (
+                    "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
+                )
+                raise SizeError(f"{self.spec}: '{fact.text}' {what}")
+        if len(order) != self.n:
+            raise SizeError(
+                f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}"
+            )
+        self._check_chains(tables)
+        if self.decoys:
+            for hop, (table, others) in enumerate(zip(tables, decoys, strict=True)):
+                self._check_decoys(hop, table, others)
+            self._check_onward(tables[-1], onward)
+        self._check_names([*tables, onward])
+        way = _ORDERS[self.facts]
+        if way and order != sorted(order, key=lambda hop: way * hop):
+            raise SizeError(
+                f"{self.spec}: the facts do not stand in the order of facts={self.facts}"
+            )
+        return tables
+
+    def _check_chains(self, tables: list[Table]) -> None:
+        """Raises SizeError unless the facts form whole chains, and without decoys one of the
+        rest.
+        """
+        for hop, table in enumerate(tables):
+            due = self.candidates + (not self.decoys and hop < self.n % self.k)
+            if len(table) != due:
+                raise SizeError(
+                    f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}"
+                )
+            reached = objects(tables[hop - 1]) if hop else table.keys()
+            if not table.keys() <= reached:
+                raise SizeError(
+                    f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its"
+                    " chain is broken"
+                )
+
+    def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
+        if decoys.keys() != table.keys() or objects(decoys) != objects(table):
+            raise SizeError(
+                f"{self.spec}: the decoys of hop {hop + 1} do not join its subjects to its objects"
+            )
+        for subject, fact in decoys.items():
+            if fact.object == table[subject].object:
+                raise SizeError(
+                    f"{self.spec}: '{fact.text}' leads where '{table[subject].text}' does; a decoy"
+                    " leads to another chain"
+                )
+
+    def _check_onward(self, last: Table, onward: Table) -> None:
+        if len({fact.sentence for fact in onward.values()}) != 1:
+            raise SizeError(f"{self.spec}: the ends of chains do not lead on by one relation")
+        if left := objects(last) - onward.keys():
+            raise SizeError(f"{self.spec}: no fact leads on from {min(left)}, the end of a chain")
+
+    def _check_names(self, tables: list[Table]) -> None:
+        things = {name for table in tables for name in (*table, *objects(table))}
+        if len(things) != names_needed(self.k, self.n, self.decoys):
+            raise SizeError(
+                f"{self.spec}: two things bear one name, or two chains meet; the names of an"
+                " instance are distinct"
+            )
 
 
 def _decoys(

@@ -9,13 +9,12 @@ from fractions import Fraction
 from math import comb, perm
 from typing import Final
 
-from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.text.base import TextItem
-from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
-from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.reader import QUESTION, short
+from separatrix.tasks.text.haystack import Haystack, Needle
+from separatrix.tasks.text.names import PATTERN, names, some_names
 
 WORDS = Words.read("""
     Needles in a haystack: words kept under names, told between sentences of filler.
@@ -54,7 +53,6 @@ WORDS = Words.read("""
 """)
 
 _NEEDLE: Final = re.compile(rf"The code word of ({PATTERN}) is ({PATTERN})\.")
-_NAME: Final = re.compile(PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,17 +123,14 @@ class Needles(Haystack):
         return Fraction(1, self.candidates)
 
     def _item(self, rng: np.random.Generator) -> TextItem:
-        every = names()
-        number = self.keys + self.needles
-        drawn = [every[i] for i in rng.choice(len(every), number, replace=False).tolist()]
+        drawn = some_names(self.keys + self.needles, rng)
         keys, words = drawn[: self.keys], drawn[self.keys :]
         told = [(keys[i % self.keys], word) for i, word in enumerate(words)]
         told = [told[i] for i in rng.permutation(self.needles).tolist()]
         asked = [keys[i] for i in rng.choice(self.keys, self.queries, replace=False).tolist()]
-        text = among([_tell(*pair) for pair in told], self.length, rng)
         found = [pair for key in asked for pair in told if pair[0] == key]
         return TextItem(
-            f"{text}{QUESTION}{self._question(asked)}\n{CUE}",
+            self._prompt([_tell(*pair) for pair in told], self._question(asked), rng),
             self._answer([word for _, word in found]),
             tuple(_tell(*pair) for pair in found),
             tuple(sorted(words)),
@@ -157,27 +152,24 @@ class Needles(Haystack):
         return min(item.answer.split(", "))
 
     def answer(self, prompt: str) -> str:
-        return self._answer([word for _, _, word, _ in self._found(prompt)])
+        return self._answer([fact.other for fact in self._found(prompt)])
 
     def steps(self, prompt: str) -> list[str]:
-        return [sentence for *_, sentence in self._found(prompt)]
+        return [fact.sentence for fact in self._found(prompt)]
 
-    def _found(self, prompt: str) -> list[tuple[str, str, str, str]]:
-        sentences, question = taken_apart(self.spec, prompt, self.length)
-        told = facts(self.spec, sentences, {"needle": _NEEDLE})
-        of: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    def _found(self, prompt: str) -> list[Needle]:
+        told, question = self._taken_apart(prompt, {"needle": _NEEDLE})
+        of: dict[str, list[Needle]] = defaultdict(list)
         for fact in told:
-            of[fact[1]].append(fact)
-        known = {name for fact in told for name in fact[1:3]}
+            of[fact.one].append(fact)
+        known = {name for fact in told for name in (fact.one, fact.other)}
         if {len(each) for each in of.values()} != {self.values} or len(of) != self.keys:
             raise SizeError(
                 f"{self.spec}: an instance has {self.keys} keys with {self.values} code words each"
             )
         if len(known) != self.keys + self.needles:
             raise SizeError(f"{self.spec}: two things bear one name; all names differ")
-        asked = _NAME.findall(question)
-        if len(set(asked)) != self.queries or question != self._question(asked):
-            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
+        asked = self._asked(question, self.queries, self._question)
         if unknown := set(asked) - of.keys():
             raise SizeError(f"{self.spec}: nothing is told of {min(unknown)}")
         return [fact for key in asked for fact in of[key]]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.errors import SpecError
 from separatrix.tasks.text.names import names
 from separatrix.tasks.text.templates import HOLE, TEMPLATES, Relation, Template
 
@@ -200,114 +200,5 @@ def most_facts(k: int, decoys: int) -> int:
     return n
 
 
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """What an instance of n facts and k hops has to tell: `decoys` are the other relations of the
-    hops, none where there are none, and `onward` those that may follow.
-    """
-
-    spec: str
-    k: int
-    n: int
-    decoys: tuple[Relation, ...]
-    onward: tuple[Relation, ...]
-    way: int
-    order: str
-
-    @property
-    def _chains(self) -> int:
-        return self.n // facts_per_chain(self.k, bool(self.decoys))
-
-    def tables(self, reading: Reading) -> list[Table]:
-        """For every hop its facts by subject, or SizeError where they are ambiguous or not those
-        of an instance.
-        """
-        hop_of = {hop.sentence: place for place, hop in enumerate(reading.hops)}
-        decoy_of = {decoy.sentence: place for place, decoy in enumerate(self.decoys)}
-        further = {relation.sentence for relation in self.onward}
-        tables: list[Table] = [{} for _ in reading.hops]
-        decoys: list[Table] = [{} for _ in reading.hops]
-        onward: Table = {}
-        order: list[int] = []
-        for fact in reading.facts:
-            if fact.sentence in hop_of:
-                order.append(hop_of[fact.sentence])
-                table = tables[order[-1]]
-            elif fact.sentence in decoy_of:
-                order.append(decoy_of[fact.sentence])
-                table = decoys[order[-1]]
-            elif fact.sentence in further:
-                order.append(self.k)
-                table = onward
-            else:
-                raise SizeError(
-                    f"{self.spec}: '{fact.text}' tells of a relation that is no hop of the question"
-                )
-            other = table.setdefault(fact.subject, fact)
-            if other is not fact:
-                what = (
-                    "stands twice" if other.object == fact.object else f"contradicts '{other.text}'"
-                )
-                raise SizeError(f"{self.spec}: '{fact.text}' {what}")
-        if len(order) != self.n:
-            raise SizeError(
-                f"{self.spec}: the prompt has {len(order)} facts; an instance has n={self.n}"
-            )
-        self._check_chains(tables)
-        if self.decoys:
-            for hop, (table, beside) in enumerate(zip(tables, decoys, strict=True)):
-                self._check_decoys(hop, table, beside)
-            self._check_onward(tables[-1], onward)
-        self._check_names([*tables, onward])
-        if self.way and order != sorted(order, key=lambda hop: self.way * hop):
-            raise SizeError(
-                f"{self.spec}: the facts do not stand in the order of facts={self.order}"
-            )
-        return tables
-
-    def _check_chains(self, tables: list[Table]) -> None:
-        """Raises SizeError unless the facts form whole chains, and without decoys one of the
-        rest.
-        """
-        for hop, table in enumerate(tables):
-            due = self._chains + (not self.decoys and hop < self.n % self.k)
-            if len(table) != due:
-                raise SizeError(
-                    f"{self.spec}: {len(table)} facts are of hop {hop + 1}; an instance has {due}"
-                )
-            reached = _objects(tables[hop - 1]) if hop else table.keys()
-            if not table.keys() <= reached:
-                raise SizeError(
-                    f"{self.spec}: no fact of hop {hop} leads to {min(table.keys() - reached)}; its"
-                    " chain is broken"
-                )
-
-    def _check_decoys(self, hop: int, table: Table, decoys: Table) -> None:
-        if decoys.keys() != table.keys() or _objects(decoys) != _objects(table):
-            raise SizeError(
-                f"{self.spec}: the decoys of hop {hop + 1} do not join its subjects to its objects"
-            )
-        for subject, fact in decoys.items():
-            if fact.object == table[subject].object:
-                raise SizeError(
-                    f"{self.spec}: '{fact.text}' leads where '{table[subject].text}' does; a decoy"
-                    " leads to another chain"
-                )
-
-    def _check_onward(self, last: Table, onward: Table) -> None:
-        if len({fact.sentence for fact in onward.values()}) != 1:
-            raise SizeError(f"{self.spec}: the ends of chains do not lead on by one relation")
-        if left := _objects(last) - onward.keys():
-            raise SizeError(f"{self.spec}: no fact leads on from {min(left)}, the end of a chain")
-
-    def _check_names(self, tables: list[Table]) -> None:
-        things = {name for table in tables for name in (*table, *_objects(table))}
-        if len(things) != names_needed(self.k, self.n, bool(self.decoys)):
-            raise SizeError(
-                f"{self.spec}: two things bear one name, or two chains meet; the names of an"
-                " instance are distinct"
-            )
-
-
-def _objects(table: Table) -> set[str]:
+def objects(table: Table) -> set[str]:
     return {fact.object for fact in table.values()}

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from separatrix.core.errors import SizeError, SpecError
+from separatrix.core.errors import SizeError
 from separatrix.core.numbers.lazy import np
 from separatrix.tasks.base.described import Words, ladder, require
 from separatrix.tasks.text.base import TextItem
-from separatrix.tasks.text.haystack import CUE, Haystack, among, facts, taken_apart
-from separatrix.tasks.text.names import PATTERN, names
-from separatrix.tasks.text.reader import QUESTION, short
+from separatrix.tasks.text.haystack import NAME, Haystack
+from separatrix.tasks.text.names import PATTERN, names, some_names
 
 WORDS = Words.read("""
     Variable tracking in words: which variables hold a word, at first or as copies of copies?
@@ -50,7 +49,6 @@ WORDS = Words.read("""
 
 _FIRST: Final = re.compile(rf"The variable ({PATTERN}) holds the word ({PATTERN})\.")
 _COPY: Final = re.compile(rf"The variable ({PATTERN}) copies the variable ({PATTERN})\.")
-_NAME: Final = re.compile(PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +99,8 @@ class Variables(Haystack):
         return Fraction(1, self.chains)
 
     def _item(self, rng: np.random.Generator) -> TextItem:
-        every = names()
         size = self.hops + 2
-        drawn = [every[i] for i in rng.choice(len(every), self.chains * size, replace=False)]
+        drawn = some_names(self.chains * size, rng)
         told = []
         for start in range(0, len(drawn), size):
             word, first, *copies = drawn[start : start + size]
@@ -119,29 +116,27 @@ class Variables(Haystack):
             )
         sentences = [sentence for chain in told for sentence in chain]
         order = rng.permutation(len(sentences)).tolist()
-        text = among([sentences[place] for place in order], self.length, rng)
         word, *variables = drawn[:size]
         return TextItem(
-            f"{text}{QUESTION}{self._question(word)}\n{CUE}",
+            self._prompt([sentences[at] for at in order], self._question([word]), rng),
             ", ".join(sorted(variables)),
             tuple(told[0]),
             # the last variable of every chain, which takes all hops to find
             tuple(sorted(drawn[size - 1 :: size])),
         )
 
-    def _question(self, word: str) -> str:
-        return f"Which {self.hops + 1} variables hold the word {word}, by alphabet?"
+    def _question(self, asked: list[str]) -> str:
+        return f"Which {self.hops + 1} variables hold the word {asked[0]}, by alphabet?"
 
     def audited(self, item: TextItem) -> str:
         """The last variable of the chain."""
-        return _NAME.findall(item.steps[-1])[0]
+        return NAME.findall(item.steps[-1])[0]
 
     def answer(self, prompt: str) -> str:
-        return ", ".join(sorted(_NAME.findall(step)[0] for step in self.steps(prompt)))
+        return ", ".join(sorted(NAME.findall(step)[0] for step in self.steps(prompt)))
 
     def steps(self, prompt: str) -> list[str]:
-        sentences, question = taken_apart(self.spec, prompt, self.length)
-        told = facts(self.spec, sentences, {"first": _FIRST, "copy": _COPY})
+        told, question = self._taken_apart(prompt, {"first": _FIRST, "copy": _COPY})
         # who copies a variable, and which one holds a word: name -> (variable, sentence)
         next_of: dict[str, tuple[str, str]] = {}
         met: set[str] = set()
@@ -158,12 +153,10 @@ class Variables(Haystack):
                 f"{self.spec}: an instance has {self.chains} chains of {self.hops + 1} variables,"
                 " and names that all differ"
             )
-        asked = _NAME.findall(question)
-        if len(asked) != 1 or question != self._question(asked[0]):
-            raise SpecError(f"{self.spec}: '{short(question)}' is no question of this task")
-        if asked[0] not in words:
-            raise SizeError(f"{self.spec}: no variable holds the word {asked[0]} at first")
-        return chains[words.index(asked[0])]
+        (asked,) = self._asked(question, 1, self._question)
+        if asked not in words:
+            raise SizeError(f"{self.spec}: no variable holds the word {asked} at first")
+        return chains[words.index(asked)]
 
     @staticmethod
     def _chain(word: str, next_of: dict[str, tuple[str, str]]) -> list[str]:
