@@ -97,13 +97,10 @@ def former_option(command: str, option: str) -> str:
 def now(name: str, words: Sequence[str]) -> str:
     """The line to type today for a command of an earlier version; "" for one that never was."""
     words = list(words)
-    shown = words[1:] if words[:1] == ["show"] else words
-    if name in ("theorems", "mechanisms", "presets", "constructions"):
-        return _line("list", ["list", name, *shown])
     if name == "tasks" and words[:1] in (["sample"], ["export"]):
         return _line("task", ["task", *(words[1:2] or ["NAME"]), words[0], *words[2:]])
-    if name == "tasks":
-        return _line("list", ["list", "tasks", *shown])
+    if name in ("theorems", "mechanisms", "presets", "constructions", "tasks"):
+        return _line("list", ["list", name, *(words[1:] if words[:1] == ["show"] else words)])
     if name == "audit":
         return _line("task", ["task", *(words[:1] or ["NAME"]), "audit", *words[1:]])
     if name == "evaluate":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -18,7 +18,7 @@ from separatrix.cli.complete import completing
 from separatrix.cli.groups import COMMANDS, TABLE
 from separatrix.cli.printing import Answer, Told, show
 from separatrix.core.document import Document, Line, Table
-from separatrix.core.errors import SpecError, Stopped
+from separatrix.core.errors import SpecError, Stopped, UnknownNameError
 
 if TYPE_CHECKING:
     from separatrix.stacks.architecture import Architecture
@@ -230,6 +230,31 @@ def _read_input() -> str:
     if not text:
         raise SpecError("standard input is empty; `-` reads a config.json or a spec from it")
     return text
+
+
+def pairs(
+    option: str,
+    texts: Iterable[str] | None,
+    known: Collection[str],
+    kind: str,
+    example: str,
+    several: Collection[str] = (),
+) -> Iterator[tuple[str, str]]:
+    """Names and values of NAME=VALUE texts. Raises UnknownNameError for a name that is not `known`
+    (where any are), SpecError for no value, and for a name given twice, unless it may be `several`.
+    """
+    seen: set[str] = set()
+    for text in texts or ():
+        name, _, value = (part.strip() for part in text.partition("="))
+        if known and name not in known:
+            raise UnknownNameError.of(kind, name[:60], known)
+        if not name or not value:
+            wanted = f"write {name[:60] or 'NAME'}=VALUE, such as {option} {example}"
+            raise SpecError(f"{option} {text[:60]}: {wanted}")
+        if name in seen and name not in several:
+            raise SpecError(f"{option} {name} is given twice; keep one, such as {example}")
+        seen.add(name)
+        yield name, value
 
 
 PROVED = ("fp64", "fp32", "bf16", "fp16")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.options import Asked, chosen_sizes, command, named, stack, tokens
+from separatrix.cli.options import Asked, chosen_sizes, command, named, pairs, stack, tokens
 from separatrix.cli.printing import Answer, Told
 from separatrix.core.document import Document, Line
-from separatrix.core.errors import OutputError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import OutputError, SizeError, SpecError
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -193,20 +193,15 @@ def design(asked: Asked) -> Told:
 def _sizes(texts: list[str]) -> dict[str, Any]:
     """Fields of `Choices` from texts such as "state=64,128". Raises UnknownNameError, SpecError."""
     found: dict[str, Any] = {}
-    for name, _, text in (one.partition("=") for one in texts):
-        name = name.strip()
-        if name not in (*VARIED, *CHOSEN, *FORMATS):
-            raise UnknownNameError.of("size", name[:60], (*VARIED, *CHOSEN, *FORMATS))
-        field = VARIED.get(name, name)
-        if field in found:
-            raise SpecError(f"--set {name} is given twice; write --set {name}=4,8")
+    known = (*VARIED, *CHOSEN, *FORMATS)
+    for name, text in pairs("--set", texts, known, "size", "state=64,128"):
         if name in FORMATS:
-            found[field] = text.strip()
+            found[name] = text
             continue
         values = _integers(f"--set {name}", text)
         if name in CHOSEN and len(values) != 1:
             raise SpecError(f"--set {name}={text[:40]}: one number of {name}, such as {name}=16")
-        found[field] = values[0] if name in CHOSEN else values
+        found[VARIED.get(name, name)] = values[0] if name in CHOSEN else values
     return found
 
 

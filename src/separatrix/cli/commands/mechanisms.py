@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.options import Asked, command
+from separatrix.cli.options import Asked, command, pairs
 from separatrix.cli.printing import Answer, Told
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
@@ -136,16 +136,8 @@ def _formats(text: str) -> list[str]:
 def _sizes(texts: list[str]) -> dict[str, Any]:
     """Sizes from texts such as "state=32", "negative=true", "bf16". Raises SpecError."""
     found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            name, value = "format", name
-        if not name or not value:
-            raise SpecError(
-                f"--set {text[:60]!r} is no setting; write SIZE=VALUE, such as --set state=32"
-            )
-        if name in found:
-            raise SpecError(f"--set {name} is given twice; keep one")
+    named = [text if "=" in text else f"format={text}" for text in texts]
+    for name, value in pairs("--set", named, (), "", "state=32"):
         number = value.replace("_", "")
         if number.isascii() and number.isdecimal() and len(number) < 14:
             found[name] = int(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.cli.options import Asked, command, only
+from separatrix.cli.options import Asked, command, only, pairs
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Line, Plot
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
@@ -309,16 +309,11 @@ def _rows(texts: Sequence[str]) -> dict[str, int]:
     """Rows by split from texts such as "train=10000". Raises SpecError, UnknownNameError and
     SizeError.
     """
-    found: dict[str, int] = {}
-    for name, equals, count in (text.partition("=") for text in texts):
-        if name not in SPLITS:
-            raise UnknownNameError.of("split", name[:60], SPLITS)
-        if not equals or not count.isdecimal() or len(count) > 12:
+    found = dict(pairs("--rows", texts, SPLITS, "split", "train=1000"))
+    for name, count in found.items():
+        if not count.isdecimal() or len(count) > 12:
             raise SizeError(f"--rows {name}={count[:20]}: write SPLIT=ROWS, such as {name}=1000")
-        if name in found:
-            raise SpecError(f"--rows {name} is given twice; keep one")
-        found[name] = int(count)
-    return found
+    return {name: int(count) for name, count in found.items()}
 
 
 def _evaluate(name: str, folder: str, asked: Asked) -> Answer:

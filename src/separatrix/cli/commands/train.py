@@ -17,13 +17,14 @@ from separatrix.cli.options import (
     Where,
     command,
     only,
+    pairs,
     planned,
     stack,
     stopped,
 )
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
-from separatrix.core.errors import OutputError, SpecError, Stopped, UnknownNameError
+from separatrix.core.errors import OutputError, SpecError, Stopped
 from separatrix.core.progress import bar, clock, told
 
 if TYPE_CHECKING:
@@ -142,21 +143,14 @@ def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
 
     lists = {field.name for field in fields(Run) if field.type.startswith("tuple")}
     known = [f.name for f in fields(Run) if f.name not in ("architecture", "task")]
-    found: dict[str, Any] = {} if steps is None else {"steps": steps}
-    for name, equals, text in (one.partition("=") for one in texts):
-        if name not in known:
-            raise UnknownNameError.of("setting of a training", name[:60], known)
-        if not equals or not text:
-            raise SpecError(f"--set {name}: write {name}=VALUE, such as --set learning_rate=0.003")
-        if name in lists:
-            found[name] = (*found.get(name, ()), text)
-        elif name in found:
-            raise SpecError(f"{name} is given twice; keep one")
-        else:
-            try:
-                found[name] = safe_load(text)
-            except YAMLError:
-                raise SpecError(f"--set {name}={text[:60]}: this is no value") from None
+    found: dict[str, Any] = {}
+    what, example = "setting of a training", "learning_rate=0.003"
+    given = [*texts, *([] if steps is None else [f"steps={steps}"])]
+    for name, text in pairs("--set", given, known, what, example, several=lists):
+        try:
+            found[name] = (*found.get(name, ()), text) if name in lists else safe_load(text)
+        except YAMLError:
+            raise SpecError(f"--set {name}={text[:60]}: this is no value") from None
     return found
 
 

@@ -44,7 +44,9 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
         ("cache read to decode", lambda cost: _bytes(cost.fetched)),
     ]
     if costs.known is not None:
-        rows[:2] = _with_maps(costs.known)
+        decode, prefill = costs.known.operations(head=True), costs.known.operations(head=False)
+        rows.insert(1, ("decode, whole token", lambda cost: format_count(cost.decode + decode)))
+        rows.insert(3, ("prefill, whole token", lambda cost: _mean(cost.prefill_each, prefill)))
     if costs.serving.weights is not None:
         together = _batch(costs.serving)
         rows.append((f"weights read{together}", lambda cost: _bytes(cost.weights)))
@@ -55,17 +57,6 @@ def cost_rows(costs: Costs) -> list[tuple[str, Callable[[CostAt], str]]]:
             (f"sequences in {within}", lambda cost: UNKNOWN if room is None else _sequences(cost))
         )
     return rows
-
-
-def _with_maps(known: Weights) -> list[tuple[str, Callable[[CostAt], str]]]:
-    """Operations of mixing, and of a whole token."""
-    decoding, prompts = known.operations(head=True), known.operations(head=False)
-    return [
-        ("decode, mixing", lambda cost: format_count(cost.decode)),
-        ("decode, whole token", lambda cost: format_count(cost.decode + decoding)),
-        ("prefill, mixing", lambda cost: _mean(cost.prefill_each)),
-        ("prefill, whole token", lambda cost: _mean(cost.prefill_each, prompts)),
-    ]
 
 
 def costs_notes(costs: Costs) -> list[str]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from separatrix.core.errors import UnknownNameError
+from separatrix.theory import THEOREMS, Theorem
+from separatrix.theory.base import SOLVABLE
+from separatrix.theory.fits import BUILT, EXACT
+from separatrix.theory.words import COUNTS, KNOWN
 
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""
@@ -11,9 +15,6 @@ SPARED = ("source",)
 
 def rows() -> list[dict[str, str]]:
     """Key, title and source of every theorem, statement and count."""
-    from separatrix.theory import THEOREMS
-    from separatrix.theory.words import COUNTS, KNOWN
-
     found = [
         (key, theorem.title, theorem.source) for key, theorem in (*THEOREMS.items(), *KNOWN.items())
     ]
@@ -24,10 +25,6 @@ def rows() -> list[dict[str, str]]:
 
 def describe(key: str) -> list[tuple[str, str]]:
     """(heading, text) pairs of a theorem, a statement or a count. Raises UnknownNameError."""
-    from separatrix.theory import THEOREMS, Theorem
-    from separatrix.theory.base import SOLVABLE
-    from separatrix.theory.words import COUNTS, KNOWN
-
     if key.startswith(COUNT) and key.removeprefix(COUNT) in COUNTS:
         count = COUNTS[key.removeprefix(COUNT)]
         classes = f"{count.statement} classes of prefixes, at sizes {count.counted_by}"
@@ -53,8 +50,6 @@ def describe(key: str) -> list[tuple[str, str]]:
 
 def _weights(key: str) -> str:
     """Whether `construct` writes a construction down."""
-    from separatrix.theory.fits import BUILT, EXACT
-
     if key == "lookup":
         return (
             "`separatrix construct` builds them where a short convolution brings the tokens before"

@@ -15,7 +15,9 @@ from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Construction, Evidence, Measurement, from_envelope
+from separatrix.training.record import measurement
 
 
 def reproduce_table(
@@ -119,9 +121,6 @@ def _records(
 
 
 def _measurement(job: Job, result: dict[str, Any]) -> Measurement:
-    from separatrix.core.evidence.outcome import Outcome
-    from separatrix.training.record import measurement
-
     return measurement(
         runs_of(job)[0], [Outcome.from_json(outcome) for outcome in result["outcomes"]]
     )

@@ -10,17 +10,22 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from separatrix.checks.refute import refute
+from separatrix.constructions import construct
 from separatrix.core.errors import EngineError, SeparatrixError
 from separatrix.core.evidence.canonical import canonical, code_digest, sha256
 from separatrix.core.evidence.folder import write_atomic
+from separatrix.core.evidence.records import Certificate
 from separatrix.core.progress import told
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import parse_task
+from separatrix.training.alone import saved
+from separatrix.training.packs import Pack
+from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Lost
 from separatrix.training.sweeps.engines.pool import Processes
-
-if TYPE_CHECKING:
-    from separatrix.training.run import Run
 
 SEARCH_SECONDS = 120.0
 _HINT = "Ctrl-C saves and stops; the same command resumes"
@@ -89,10 +94,6 @@ Work = tuple[dict[str, Any], list[str]]
 
 
 def _construct(job: Job, store: Path) -> Work:
-    from separatrix.constructions import construct
-    from separatrix.stacks.architecture import Architecture
-    from separatrix.tasks import parse_task
-
     stack = None if job.architecture is None else Architecture.parse(job.architecture)
     built = construct(parse_task(job.task), stack)
     built.save_weights(store)
@@ -100,21 +101,12 @@ def _construct(job: Job, store: Path) -> Work:
 
 
 def _refute(job: Job, store: Path) -> Work:
-    from separatrix.checks.refute import refute
-    from separatrix.stacks.architecture import Architecture
-    from separatrix.tasks import parse_task
-
     assert job.architecture is not None
     stack, task = Architecture.parse(job.architecture), parse_task(job.task)
     return _found(refute(stack, task, budget=SEARCH_SECONDS, seed=job.seed)), []
 
 
 def _train(job: Job, store: Path) -> Work:
-    from separatrix.checks.refute import refute
-    from separatrix.tasks import parse_task
-    from separatrix.training.alone import saved
-    from separatrix.training.packs import Pack
-
     pack = Pack(runs_of(job))
     trainer = saved(pack, checkpoint(job, store))
     # a clock would make two equal results differ
@@ -128,8 +120,6 @@ def _train(job: Job, store: Path) -> Work:
 
 
 def _found(found: Any) -> dict[str, Any]:
-    from separatrix.core.evidence.records import Certificate
-
     if isinstance(found, Certificate):
         return {"records": [found.envelope()]}
     return {"records": [], "not_found": str(found)}
@@ -137,8 +127,6 @@ def _found(found: Any) -> dict[str, Any]:
 
 def runs_of(job: Job) -> tuple[Run, ...]:
     """The runs of a job that trains, a seed each."""
-    from separatrix.training.run import Run
-
     assert job.architecture is not None
     return tuple(
         Run(architecture=job.architecture, task=job.task, seed=seed, **dict(job.training))

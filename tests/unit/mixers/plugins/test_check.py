@@ -449,7 +449,7 @@ _PICKY = LAWFUL.replace(
             ["mine:MyMixer", "--set", "width=8"],
             "is given with --set model_width",
         ),
-        (LAWFUL, ["mine:MyMixer", "--set", "averages="], "is no setting"),
+        (LAWFUL, ["mine:MyMixer", "--set", "averages="], "write averages=VALUE"),
         (LAWFUL, ["mine:MyMixer", "--set", "fp7"], "unknown number format 'fp7'"),
         (LAWFUL, ["mine:MyMixer", "--set", "formats=fp23"], "unknown format 'fp23'"),
         (LAWFUL, ["mine:MyMixer", "--set", "model_width=0"], "model_width"),
