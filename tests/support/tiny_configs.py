@@ -195,6 +195,7 @@ OWN: dict[str, dict[str, Any]] = {
     "qwen2_5_omni_text": {"rope_parameters": _rope(2, 3, 3)},
     "glm4v_moe_text": {"rope_parameters": _rope(2, 1, 1, partial_rotary_factor=0.5)},
     "chameleon": {"vocabulary_map": {"<image>": 3}},
+    "fun_asr_nano": {"adaptor_config": {"intermediate_size": 16}},
     "granite4_vision": {"text_config": {"model_type": "granite"}},
 }
 """What single families need beside the rules."""

@@ -107,7 +107,9 @@ def from_config(
     _, row = _row(fields)
     if row is not None and row.refused and pattern is None:
         said = " ".join(row.refused.split())
-        raise fields.error(f"'model_type' is '{row.family}', whose layers {said}")
+        kind = fields.data.get("model_type")
+        named = kind if kind in ROWS else row.family
+        raise fields.error(f"'model_type' is '{named}', whose layers {said}")
     refuse_not_causal(fields, [*outer, fields.data])
     way, norm = (Way(rule=RULES["said"]), None) if row is None else (row.way, row.norm)
     fields, assumed = _with_defaults(fields, row)

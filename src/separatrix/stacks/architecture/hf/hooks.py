@@ -86,6 +86,14 @@ def _only(fields: Fields, names: Sequence[str], *usual: Any) -> Fields:
     return fields
 
 
+def _each(fields: Fields, name: str, word: str) -> Fields:
+    """Raises ConfigError where a list names another kind of layer, or not every layer."""
+    value = fields.value(name)
+    if value is not None and value != [word] * fields.layers():
+        raise fields.wrong(name, f"give each of the {fields.layers()} layers {word}")
+    return fields
+
+
 def _window_spelled(fields: Fields) -> Fields:
     name = fields.find("sliding_window_size", "sliding_window")
     return fields if name is None else fields.replaced(sliding_window=fields.data[name])
@@ -155,6 +163,7 @@ def _two_dimensional(fields: Fields) -> Fields:
 BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
+    "each": _each,
     "window_spelled": _window_spelled,
     "as_long_as_listed": _as_long_as_listed,
     "one_stack": _one_stack,
@@ -171,7 +180,7 @@ Layers = tuple[tuple[Draft, ...], ...]
 _REUSED: dict[type[Mechanism], type[Mechanism]] = {Full: Reused, Window: ReusedWindow}
 
 
-def reusing(
+def _reusing(
     fields: Fields, kinds: Sequence[str], layers: Layers, shared: int
 ) -> tuple[Layers, list[str]]:
     """The layers, of which the last `shared` read keys and values of the last layer of their kind
@@ -231,8 +240,11 @@ AFTER: dict[str, After] = {
         fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)"
     ),
     # Gemma 3n; transformers takes 15 where that is absent
-    "last_layers_reuse": lambda fields, kinds, layers: reusing(
+    "last_layers_reuse": lambda fields, kinds, layers: _reusing(
         fields, kinds, layers, fields.needed("num_kv_shared_layers", low=0)
+    ),
+    "last_layers_reuse_if_said": lambda fields, kinds, layers: _reusing(
+        fields, kinds, layers, fields.optional_size("num_kv_shared_layers", low=0) or 0
     ),
     "no_values": _no_values,
 }
@@ -266,6 +278,8 @@ def state_said(said: str, fields: Fields) -> str:
 
 
 NOTES = {
+    "softplus": "a softplus of a map of the token multiplies the outputs of each head: it is not"
+    " counted",
     "image": "layers in 'cross_attention_layers' read the image and no text: they are counted as"
     " layers without token mixing, and the image's keys and values, the same for every token, are"
     " not counted",

@@ -11,12 +11,12 @@ from typing import Any
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import FIELDS, LARGEST, Draft, Fields, Reading, shown
-from separatrix.stacks.architecture.hf.hooks import BEFORE, NOTES, STATES, reusing
+from separatrix.stacks.architecture.hf.hooks import BEFORE, NOTES, STATES
 from separatrix.stacks.architecture.hf.kinds import indices, numbered
-from separatrix.stacks.architecture.hf.layers import OVERRIDES, finished, kinds_of, per_layer
+from separatrix.stacks.architecture.hf.layers import finished, kinds_of
 from separatrix.stacks.architecture.hf.notes import ACCUMULATORS, cache_note, convolution_note
 from separatrix.stacks.architecture.hf.sizes import mimo_ported
-from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN, Maker, Row, makers, softmax
+from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN, Row, makers, softmax
 from separatrix.stacks.mechanisms import ShortConvolution
 
 
@@ -35,37 +35,6 @@ def read(row: Row, fields: Fields) -> Reading:
 # ---- softmax attention, layer by layer
 
 
-def _gemma4(row: Row, fields: Fields) -> Reading:
-    """The last layer is full; sizes of full layers may stand in `per_layer_config`, as
-    transformers saves them; the last `num_kv_shared_layers` layers reuse keys and values of an
-    earlier one.
-    """
-    kinds, said = kinds_of(row, fields)
-    if kinds[-1] != "full":
-        kinds[-1] = "full"
-        said.append(
-            "the last layer is full attention, whatever the file says: the model class makes it so"
-        )
-    shared = fields.optional_size("num_kv_shared_layers", low=0) or 0
-    names = kinds
-    if fields.has(OVERRIDES):
-        own = per_layer(fields)
-        names = [f"{kind} of {id(each)}" for kind, each in zip(kinds, own, strict=True)]
-        makers = {
-            name: (_of_its_own(softmax()[kind][0], each),)
-            for name, kind, each in zip(names, kinds, own, strict=True)
-        }
-        row = replace(row, mixers=makers)
-    reading = finished(row, fields, (names, []))
-    layers, more = reusing(fields, kinds, reading.layers, shared)
-    return Reading(layers, (*said, *more, *reading.notes))
-
-
-def _of_its_own(maker: Maker, own: Fields) -> Maker:
-    """A layer by fields of its own, whatever those of the whole file say."""
-    return lambda fields: maker(own)
-
-
 def _mimo(row: Row, fields: Fields) -> Reading:
     """MiMo-V2, with what is assumed of its sliding layers."""
     kinds, said = kinds_of(row, fields)
@@ -80,23 +49,6 @@ def _mimo(row: Row, fields: Fields) -> Reading:
             " model type see one token more"
         )
     return finished(row, fields, (kinds, said))
-
-
-def _deci(row: Row, fields: Fields) -> Reading:
-    """DeciLM: `num_key_value_heads_per_layer`, a number for every layer."""
-    name = "num_key_value_heads_per_layer"
-    numbers = json_list(fields.value(name))
-    layers = fields.layers()
-    if numbers is None or len(numbers) != layers:
-        raise fields.wrong(name, f"give each of the {layers} layers a number")
-    heads = fields.size("num_attention_heads")
-    fields.check_entries(
-        name,
-        numbers,
-        lambda own: _is_size(own) and (not isinstance(heads, int) or heads % own == 0),
-        "divide 'num_attention_heads'",
-    )
-    return _by_sizes(row, fields, {str(kv): kv for kv in numbers}, list(map(str, numbers)))
 
 
 def _is_size(value: Any) -> bool:
@@ -282,9 +234,7 @@ def _rwkv_widths(row: Row, fields: Fields) -> Reading:
 
 
 _READERS: dict[str, Callable[[Row, Fields], Reading]] = {
-    "gemma4": _gemma4,
     "mimo": _mimo,
-    "deci": _deci,
     "block_configs": _block_configs,
     "native": _native,
     "by_attn": _by_attn,

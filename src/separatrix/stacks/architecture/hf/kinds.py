@@ -51,6 +51,8 @@ def listed(fields: Fields, field: str, how: str) -> list[str] | None:
             return _kimi(fields)
         case ["numbers", kind, others]:
             return numbered(fields, field, kind, others)
+        case ["each", kind]:
+            return [kind] * fields.layers() if fields.has(field) else None
         case ["tiled", words]:
             return _entries(fields, field, WORDS[words], tiled=True)
         case [words, *flag]:

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from separatrix.core.evidence.canonical import json_object
+from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import Draft, Fields, Reading, Unknown, Value, shown
 from separatrix.stacks.architecture.hf.hooks import AFTER, NOTES, Layers, state_said
 from separatrix.stacks.architecture.hf.kinds import Found, listed, told
@@ -25,13 +25,14 @@ from separatrix.stacks.architecture.spec import parse_sizes
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
 from separatrix.stacks.mechanisms.base import ATTENTION
 
-OVERRIDES = "per_layer_config"
+_OVERRIDES = "per_layer_config"
+_LISTED = {
+    f"{name}_per_layer": name for name in ("num_attention_heads", "num_key_value_heads", "head_dim")
+}
+"""Fields with a number for every layer -> the size that it is."""
 _OWN = (
-    OVERRIDES,
-    "block_configs",
-    "num_attention_heads_per_layer",
-    "kv_source_layers",
-    "cross_attention_layers",
+    *(_OVERRIDES, *_LISTED, "block_configs", "kv_source_layers", "cross_attention_layers"),
+    "rope_scaling_layers",
 )
 """Fields that give layers sizes of their own."""
 _SIZES = (
@@ -60,13 +61,13 @@ def kinds_of(row: Row, fields: Fields) -> Found:
                 "'use_sliding_window' is false, but layers are listed as sliding; correct one of"
                 " them"
             )
-        return list(kinds), []
+        return _ended(row, list(kinds), [])
     if not row.stateful:
         fields.refuse_recurrent_looks()
     for rule in row.otherwise:
         kinds_told = told(fields, rule)
         if kinds_told is not None:
-            return kinds_told
+            return _ended(row, *kinds_told)
     looked_for = [*row.lists, *row.told_by]
     if row.stateful:
         raise fields.no_pattern(looked_for)
@@ -76,15 +77,33 @@ def kinds_of(row: Row, fields: Fields) -> Found:
     )
 
 
+def _ended(row: Row, kinds: list[str], said: list[str]) -> Found:
+    if row.last and kinds[-1] != row.last:
+        kinds[-1] = row.last
+        why = "whatever the file says: the model class makes it so"
+        said.append(f"the last layer is {row.last} attention, {why}")
+    return kinds, said
+
+
 def finished(row: Row, fields: Fields, found: Found) -> Reading:
     """The reading of layers whose kinds are known."""
     kinds, said = found
-    # fields of recurrences are read of each: a file may say sizes of layers that it lacks
-    makers = {kind: row.mixers[kind] for kind in row.mixers if row.stateful or kind in kinds}
-    # one draft for all layers that share a mixer
-    made = {id(maker): maker(fields) for several in makers.values() for maker in several}
-    layers: Layers = tuple(tuple(made[id(maker)] for maker in makers[kind]) for kind in kinds)
-    refuse_own(fields, but=row.own)
+    own = per_layer(fields, row.own, len(kinds))
+    used = {(kind, id(each)): each for kind, each in zip(kinds, own, strict=True)}
+    if row.stateful:
+        # fields of recurrences are read of each: a file may say sizes of layers that it lacks
+        used = {(kind, id(fields)): fields for kind in row.mixers} | used
+    # one draft for all layers that share a mixer and its fields
+    made = {
+        (id(maker), place): maker(each)
+        for (kind, place), each in used.items()
+        for maker in row.mixers[kind]
+    }
+    layers: Layers = tuple(
+        tuple(made[id(maker), id(each)] for maker in row.mixers[kind])
+        for kind, each in zip(kinds, own, strict=True)
+    )
+    refuse_own(fields, len(kinds), but=row.own)
     if row.after:
         layers, more = AFTER[row.after](fields, kinds, layers)
         said = [*said, *more]
@@ -104,45 +123,66 @@ def _usual_notes(row: Row, fields: Fields, drafts: Sequence[Draft]) -> list[str]
     return notes + ([cache_note(dtype), ACCUMULATORS] if softmax else [])
 
 
-def per_layer(fields: Fields) -> list[Fields]:
-    """The fields of every layer: those of the model, and over them what `per_layer_config` gives
-    that layer, as transformers saves it. Layers without fields of their own share one object.
+def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
+    """The fields of every layer: those of the model, and over them what the file gives that layer
+    in fields of the row's `own`. Layers without fields of their own share one object.
 
     Raises ConfigError for a layer that is not there, and for a field that is not read.
     """
-    found = [fields] * fields.layers()
-    whole = fields.value(OVERRIDES)
-    given = {} if whole is None else json_object(whole)
+    found: list[dict[str, Any]] = [{} for _ in range(layers)]
+    for name in filter(own.__contains__, _LISTED):
+        numbers = json_list(fields.value(name))
+        if fields.has(name) and (numbers is None or len(numbers) != layers):
+            raise fields.wrong(name, f"give each of the {layers} layers a number")
+        fields.check_entries(name, numbers or [], lambda own: type(own) is int, "be an integer")
+        for each, number in zip(found, numbers or [], strict=False):
+            each[_LISTED[name]] = number
+    if _OVERRIDES in own and fields.has(_OVERRIDES):
+        for number, each in _overrides(fields, layers):
+            found[number] |= each
+    made = {repr([]): fields}
+    for number, each in enumerate(found):
+        layer = replace(fields.replaced(**each), where=f"{fields.where}, layer {number}")
+        made.setdefault(_alike(each), layer)
+    return [made[_alike(each)] for each in found]
+
+
+def _alike(own: dict[str, Any]) -> str:
+    return repr(sorted(own.items(), key=str))
+
+
+def _overrides(fields: Fields, layers: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What `per_layer_config` gives single layers, as transformers saves it."""
+    given = json_object(fields.value(_OVERRIDES))
     if given is None:
         rule = "be an object that gives layers by their numbers fields of their own"
-        raise fields.wrong(OVERRIDES, rule)
-    made: dict[str, Fields] = {}
+        raise fields.wrong(_OVERRIDES, rule)
     for key, value in given.items():
         own = json_object(value)
-        number = int(key) if key.isascii() and key.isdecimal() else len(found)
-        if own is None or number >= len(found):
+        number = int(key) if key.isascii() and key.isdecimal() else layers
+        if own is None or number >= layers:
             raise fields.error(
-                f"'{OVERRIDES}' has the entry {shown(key)}: {shown(value)}; it must give one of the"
-                f" layers 0 to {len(found) - 1} an object of fields"
+                f"'{_OVERRIDES}' has the entry {shown(key)}: {shown(value)}; it must give one of"
+                f" the layers 0 to {layers - 1} an object of fields"
             )
         for name in own:
-            fields.harmless(f"{OVERRIDES}.{key}.{name}")
+            fields.harmless(f"{_OVERRIDES}.{key}.{name}")
             if name not in _SIZES:
                 raise fields.error(
-                    f"'{OVERRIDES}.{key}.{name[:60]}' is no field that is read of a single layer"
+                    f"'{_OVERRIDES}.{key}.{name[:60]}' is no field that is read of a single layer"
                     f" ({', '.join(_SIZES)}); pass the stack as a spec"
                 )
-        alike = repr(sorted(own.items(), key=str))
-        found[number] = made.setdefault(alike, fields.replaced(**own))
-    return found
+        yield number, own
 
 
-def refuse_own(fields: Fields, *, but: Sequence[str] = ()) -> None:
+def refuse_own(fields: Fields, layers: int, *, but: Sequence[str] = ()) -> None:
     """Raises ConfigError for fields that give layers sizes of their own, or share keys and values
     between them, except those in `but`.
     """
     for name in _OWN:
-        if name not in but and fields.has(name) and fields.data[name] not in ([], {}):
+        # a list of all layers tells none apart
+        alike: tuple[Any, ...] = ([], {}, [*range(layers)])
+        if name not in but and fields.has(name) and fields.data[name] not in alike:
             raise fields.error(
                 f"'{name}' gives single layers sizes or sources of their own, which is not"
                 " supported; pass the stack as a spec"

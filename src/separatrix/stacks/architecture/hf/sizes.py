@@ -133,6 +133,8 @@ def _reckoned(
     one, other = _size(left, fields), _size(right, fields)
     if isinstance(op, ast.Div):
         return fields.quotient(one, other, _text(node, fields))
+    if isinstance(op, ast.Add):
+        return one + other
     if not isinstance(op, ast.Mod):
         return one * other
     if isinstance(one, int) and isinstance(other, int) and other % one:
@@ -149,7 +151,7 @@ def _text(node: ast.expr, fields: Fields) -> str:
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _text(right if _optional(left, fields) is None else left, fields)
         case ast.BinOp(left=left, op=op, right=right):
-            sign = "/" if isinstance(op, ast.Div) else "x"
+            sign = "/" if isinstance(op, ast.Div) else "+" if isinstance(op, ast.Add) else "x"
             return f"{_text(left, fields)} {sign} {_text(right, fields)}"
         case ast.BoolOp():
             return fields.find(*_names(node)) or _names(node)[0]

@@ -141,6 +141,8 @@ class Row:
     defaults: Mapping[str, int] = field(default_factory=dict[str, int])
     """What the model class takes where released files leave a field out."""
     own: Sequence[str] = ()
+    last: str = ""
+    """The kind of the last layer, where the model class makes it so."""
     after: str = ""
     """What is done to the layers, such as copies and shared keys; and what is said of it."""
     state: str = ""

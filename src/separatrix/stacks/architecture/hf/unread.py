@@ -65,7 +65,8 @@ def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str,
     for level in outer:
         for name, value in _unknown(level, unasked, ""):
             # some files repeat the language model's fields around it
-            own = value == fields.data.get(name) or name.partition(".")[0] in _NAMES["around"]
+            of_encoder = {name.partition(".")[0], f"{level.get('model_type')}.{name}"}
+            own = value == fields.data.get(name) or not of_encoder.isdisjoint(_NAMES["around"])
             if not own and not _confirmed(name, value, reading):
                 raise _error(fields, name, value)
 

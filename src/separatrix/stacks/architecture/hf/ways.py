@@ -480,7 +480,8 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str
 
 def _around(file: Fields, draft: Draft, way: Way, norm: str) -> dict[str, Value]:
     """Sizes that say what stands around a softmax: QK-norm and output gate."""
-    gate = "none" if file.flag("attn_output_gate") is False else way.gate
+    off = any(file.flag(name) is False for name in ("attn_output_gate", "use_attention_gate"))
+    gate = "none" if off else way.gate
     said = {"qk_norm": norm, "gate": gate}
     return {name: what for name, what in said.items() if what != "none" and _has(draft.cls, name)}
 

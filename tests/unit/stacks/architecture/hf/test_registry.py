@@ -16,9 +16,12 @@ ELSEWHERE = (
     *("ouro", "hrm_text", "longcat_flash", "jetmoe", "mpt", "deci", "mellum", "hgrn", "gsa"),
     *("comba", "transformer", "forgetting_transformer", "mla", "moba", "nsa"),
     *("bailing_moe_linear", "cohere2_moe", "modernbert-decoder", "nemotron-nas"),
-    "kosmos_2_text_model",
+    *("kosmos_2_text_model", "laguna", "lfm3", "lara_mini", "bailing_hybrid", "molmo2_text"),
+    "mistral_large4_text",
 )
-"""Model types whose small files stand in test_unusual_counts.py or are real caches."""
+"""Model types whose small files stand in test_unusual_counts.py or test_newer_families.py, or are
+real caches.
+"""
 REFUSED = ("phi4flash", "phi3small", "doge", "reformer", "blt", "zaya", "inkling_text")
 
 

@@ -157,7 +157,10 @@ def test_passes_are_noted() -> None:
         (OURO | {"total_ut_steps": 0}, "total_ut_steps"),
         (OURO | {"sliding_window": 8}, "sliding_window"),
         (DECI | {"num_key_value_heads_per_layer": [3, 3, 1, 2, 1]}, "per_layer"),
-        (DECI | {"num_key_value_heads_per_layer": [3, 3, 1, 4, 1, 1]}, "entry 4"),
+        (
+            DECI | {"num_key_value_heads_per_layer": [3, 3, 1, 4, 1, 1]},
+            "layer 3: 'num_key_value_heads' is 4",
+        ),
         (DECI | {"num_key_value_heads_per_layer": None}, "per_layer"),
         (MPT | {"attn_config": {"kv_n_heads": 2}}, "kv_n_heads"),
         (MPT | {"attn_config": {"attn_type": "sparse"}}, "attn_type"),
@@ -192,7 +195,7 @@ def test_sparse_layers_that_are_not_read_are_refused_with_the_reason() -> None:
     assert "without the query" in refusal(doge)
     of_bytes = {"model_type": "blt", "encoder_config": {}, "decoder_config": {}}
     assert "patches" in refusal(BASE | of_bytes)
-    for kind in ("zaya", "inkling_text", "qwen4_exp_text"):
+    for kind in ("zaya", "inkling_text", "inkling2_text", "qwen4_exp_text", "glm5_next_text"):
         listed = {"model_type": kind, "layer_types": ["hybrid"] * 6}
         assert f"'{kind}'" in refusal(BASE | HEADS | listed)
         # the stack itself is read all the same

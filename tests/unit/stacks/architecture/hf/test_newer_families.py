@@ -1,0 +1,150 @@
+"""Families that are newer than the transformers of these tests: what their files say against the
+numbers in the caches of its release 5.24, where tiny models of random weights read 96 tokens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.each import each
+
+from separatrix.core.errors import ConfigError
+from separatrix.stacks.architecture.hf import from_config
+
+T = 96
+SIZES: dict[str, Any] = {
+    **{"num_hidden_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 64},
+    **{"num_key_value_heads": 2, "head_dim": 24, "sliding_window": 32, "dtype": "float32"},
+}
+LATENT = {
+    **{"kv_lora_rank": 20, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 14},
+    **{"num_key_value_heads": 4, "head_dim": 8, "q_lora_rank": 24, "sliding_window": None},
+}
+INDEXER = {"index_head_dim": 16, "index_n_heads": 2, "index_topk": 8}
+GATED_DELTA = {
+    **{"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_conv_kernel_dim": 4},
+    **{"linear_key_head_dim": 12, "linear_value_head_dim": 10},
+}
+
+
+def kinds(letters: str) -> list[str]:
+    words = {"f": "full", "s": "sliding", "i": "indexed", "l": "linear"}
+    return [f"{words[letter]}_attention" if letter in words else "conv" for letter in letters]
+
+
+LAGUNA = {
+    **{"model_type": "laguna", "layer_types": kinds("sssfsssf"), "gating": True},
+    "num_attention_heads_per_layer": [6, 6, 6, 4, 6, 6, 6, 4],
+    "rope_parameters": {
+        "full_attention": {"rope_theta": 500_000.0, "partial_rotary_factor": 0.5},
+        "sliding_attention": {"rope_theta": 10_000.0, "partial_rotary_factor": 1.0},
+    },
+}
+LFM3 = {
+    **{"model_type": "lfm3", "layer_types": kinds("ccfcscfc"), "conv_L_cache": 7},
+    **{"use_attention_gate": True, "intermediate_size": 48},
+}
+LARA = {"model_type": "lara_mini", "layer_types": kinds("lslfslsl"), **GATED_DELTA}
+BAILING = {
+    **{"model_type": "bailing_hybrid", "layer_group_size": 6, "short_conv_kernel_size": 4},
+    **LATENT,
+    **{"q_lora_rank": None, "head_dim": 12, "kda_safe_gate": True, "kda_lower_bound": -5.0},
+}
+MISTRAL = {
+    **{"model_type": "mistral_large4_text", "layer_types": kinds("iiiiiiii")},
+    **{"no_rope_layers": [1, 1, 1, 0] * 2, "kv_source_layers": [*range(8)]},
+    **{"indexer_types": ["full"] * 8, **LATENT, **INDEXER},
+}
+HY_V4 = {
+    **{"model_type": "hy_v4", "layer_types": kinds("iiiiiiii"), "learnable_sink_init": 0.0},
+    **{"indexer_types": ["full"] * 8, **LATENT, **INDEXER},
+}
+MOLMO2 = {"model_type": "molmo2_text", "qk_norm_type": "qwen3", "rope_theta": 1_000_000.0}
+# convolutions keep K - 1 columns; transformers holds K, of which one is never read again
+GDN, KDA, CONV = 832 - (2 * 2 * 12 + 4 * 10), 1152 - 3 * 4 * 12, 448 - 64
+CACHED: list[tuple[dict[str, Any], list[int]]] = [
+    (LAGUNA, [2976, 2976, 2976, 9216] * 2),
+    (LFM3, [CONV, CONV, 9216, CONV, 2976, CONV, 9216, CONV]),
+    (LARA, [GDN, 2976, GDN, 9216, 2976, GDN, 2976, GDN]),
+    (BAILING, [KDA] * 5 + [2688] + [KDA] * 2),
+    (MISTRAL, [4224, 4224, 4224, 3456] * 2),
+    # of its layers with an indexer of their own
+    (HY_V4, [4224] * 8),
+]
+
+
+def _kept(part: Any) -> int:
+    """A window drops the token that the next query no longer sees."""
+    full = sum(item.bits.numbers for item in part.cache(T))
+    return full // 32 * 31 if part.name == "window" else full
+
+
+@each("config, cached", CACHED)
+def test_what_is_counted_is_what_is_cached(config: dict[str, Any], cached: list[int]) -> None:
+    read = from_config(SIZES | config)
+    assert [_kept(part) for (part,) in read] == cached
+    # inside a file that sees or hears, nothing changes
+    around = {"model_type": "some_vl", "text_config": SIZES | config, "vision_config": {}}
+    assert from_config(around).layers == read.layers
+
+
+def test_what_stands_around_their_attention() -> None:
+    laguna = [part.sizes() for (part,) in from_config(SIZES | LAGUNA)]
+    assert [own["heads"] for own in laguna] == [6, 6, 6, 4] * 2
+    assert [own["rope_dim"] for own in laguna] == [None, None, None, 12] * 2
+    lara = {part.name: part.sizes() for (part,) in from_config(SIZES | LARA)}
+    assert (lara["window"]["rope"], lara["full"]["rope"]) == (True, False)
+    lfm = {part.name: part.sizes() for (part,) in from_config(SIZES | LFM3)}
+    assert (lfm["full"]["gate"], lfm["full"]["rope_dim"]) == ("head", 12)
+    assert lfm["window"]["rope_base"] == 10_000
+    off = from_config(SIZES | LFM3 | {"use_attention_gate": False})
+    assert {part.sizes().get("gate", "none") for (part,) in off} == {"none"}
+    # the whole of a query and key, of which nothing is rotated
+    mistral = [part.sizes() for (part,) in from_config(SIZES | MISTRAL)]
+    assert [(own["head_dim"], own["rope_dim"]) for own in mistral[2:4]] == [(12, 8), (20, 0)]
+    (molmo, *_) = [part.sizes() for (part,) in from_config(SIZES | MOLMO2)]
+    assert (molmo["qk_norm"], molmo["rope_base"]) == ("head", 1_000_000)
+
+
+@each(
+    "config, word",
+    [
+        (LAGUNA | {"num_attention_heads_per_layer": [6] * 7}, "'num_attention_heads_per_layer'"),
+        (LAGUNA | {"num_attention_heads_per_layer": 6}, "'num_attention_heads_per_layer'"),
+        (LAGUNA | {"num_attention_heads_per_layer": [6, 5] * 4}, "layer 1: 'num_key_value_heads'"),
+        (LAGUNA | {"num_attention_heads_per_layer": ["6"] * 8}, "entry 1 of"),
+        (LAGUNA | {"num_attention_heads_per_layer": [6, None] * 4}, "entry 2 of"),
+        (LFM3 | {"layer_types": None}, "layer_types"),
+        (LFM3 | {"use_attention_gate": "yes"}, "'use_attention_gate'"),
+        (LARA | {"layer_types": kinds("lslf")}, "'layer_types'"),
+        (BAILING | {"layer_group_size": 0}, "'layer_group_size'"),
+        # Lightning attention, as another release of the same type has it
+        (BAILING | {"linear_silu": True, "group_norm_size": 4}, "'linear_silu'"),
+        (MISTRAL | {"kv_source_layers": [0, 0, *range(2, 8)]}, "'kv_source_layers'"),
+        (MISTRAL | {"indexer_types": ["full", "shared"] * 4}, "'indexer_types'"),
+        (MISTRAL | {"layer_types": kinds("iiiiiiif")}, "'layer_types'"),
+        (MISTRAL | {"no_rope_layers": None}, "'no_rope_layers'"),
+        (HY_V4 | {"indexer_types": ["full", "shared"] * 4}, "'indexer_types'"),
+        (MOLMO2 | {"qk_norm_type": "olmo"}, "'qk_norm_type'"),
+        (MOLMO2 | {"rope_scaling_layers": [0, 1]}, "'rope_scaling_layers'"),
+        ({"model_type": "dots3_note_text", **LATENT}, "slide over latents"),
+        ({"model_type": "unlimited_ocr_text"}, "whole prompt"),
+        ({"model_type": "inkling2_loop_text"}, "'inkling2_loop_text'"),
+    ],
+)
+def test_what_is_not_read_of_them(config: dict[str, Any], word: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_config(SIZES | config)
+    assert word in str(caught.value)
+
+
+def test_what_stands_beside_the_language_model() -> None:
+    """Rotations of sound and the maps from images are none of the language model's."""
+    llama = SIZES | {"model_type": "llama"}
+    hears = {"model_type": "musicflamingo", "head_dim": 1280, "text_config": llama}
+    sees = {"model_type": "molmo2", "adapter_config": {"head_dim": 72}, "text_config": llama}
+    for config in (hears, sees):
+        assert from_config(config).layers == from_config(llama).layers
+    with pytest.raises(ConfigError, match="'head_dim'"):
+        from_config(hears | {"model_type": "llava"})
