@@ -9,15 +9,29 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 
 from separatrix.cli.report import mechanisms, tasks
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.tasks import PROBES, SHORTCUTS
+from separatrix.tasks.audits.rows import SPREADS, smallest_leak, standard_error
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WRITTEN = "<!-- written by tools/pages.py; a test compares -->"
-_ABOUT = """\
+_FITTED = 4000
+"""Instances that an audit fits to, and as many that it judges on."""
+
+
+def _gains(answers: int, number: int = _FITTED) -> list[str]:
+    """The gains that an audit finds nine times of ten, told by so many values of a token."""
+    return [f"{smallest_leak(answers, number, number, values):.3f}" for values in SPREADS]
+
+
+_ERRORS = [f"{standard_error(Fraction(1, k), _FITTED):.3f}" for k in (2, 8)]
+_TWO, _MORE, _EIGHT = _gains(2), _gains(2, 10 * _FITTED), _gains(8)
+_SPREADS = f"spread over {SPREADS[1]} values, of {_TWO[2]} over {SPREADS[2]}"
+_ABOUT = f"""\
 A composition task takes `thought=values`, some `thought=pairs`: the
 chain of values (`separatrix list tasks thought`) is written out. Sources in brackets, theory.md and
 its sections are those of [theory.md](theory.md); [here] marks what is derived in this project;
@@ -33,16 +47,17 @@ of Zoology's generator. (In Python: `separatrix.tasks.labels.token_labels(task, 
 
 One call draws what several do: `sample(1000, rng)` are two calls of `sample(500, rng)`.
 
-The audit of a task tries shortcuts on its first three sizes: the accuracy of each on 4,000
-instances (fitted to 4,000 others), and the level p it may reach. A standard error is sqrt(p (1 - p)
-/ 4,000): 0.008 at p = 1/2, 0.005 at p = 1/8. A probe that is more than three of them above its
-level is tried again with four times as many fresh instances, and is a leak only if it is above
-again; none here is. Nine times of ten this finds a gain of 0.035 in a task answered yes or no that
-one value of a token tells, of 0.053 spread over 64 values, of 0.082 over 512; with 40,000 and
-40,000 (`separatrix task TASK audit --number 40000`) 0.011, 0.017 and 0.026. That is
-for a token whose place is known: among many places the right one must be found too, and the gain of
-0.053 was found 7 times of 10 among 11 places, 6 of 10 among 63; that for eight answers, 0.056, 8 of
-10 among 3. Boosted trees on raw tokens are held to the levels of every task at one size.
+The audit of a task tries shortcuts on its first three sizes: the accuracy of each on {_FITTED:,}
+instances (fitted to {_FITTED:,} others), and the level p it may reach. A standard error is
+sqrt(p (1 - p) / {_FITTED:,}): {_ERRORS[0]} at p = 1/2, {_ERRORS[1]} at p = 1/8. A probe that is
+more than three of them above its level is tried again with four times as many fresh instances, and
+is a leak only if it is above again; none here is. Nine times of ten this finds a gain of {_TWO[0]}
+in a task answered yes or no that one value of a token tells, of {_TWO[1]} {_SPREADS};
+with {10 * _FITTED:,} and {10 * _FITTED:,} (`separatrix task TASK audit --number {10 * _FITTED}`)
+{_MORE[0]}, {_MORE[1]} and {_MORE[2]}. That is for a token whose place is known: among many places
+the right one must be found too, and the gain of {_TWO[1]} was found 7 times of 10 among 11 places,
+6 of 10 among 63; that for eight answers, {_EIGHT[1]}, 8 of 10 among 3. Boosted trees on raw tokens
+are held to the levels of every task at one size.
 
 The level of a probe is chance, unless no way of drawing could avoid more: then the task says why.
 Of some rules nobody has derived it; theirs is what they were measured to reach, and 0.01. A second
