@@ -40,8 +40,20 @@ _LISTED: Final = {
     "time": "rain harvest fair frost storm feast thaw flood",
 }
 _LISTS: Final = {kind: words.split() for kind, words in _LISTED.items()}
-_PLACES: Final = [f"{one} the {two}" for one in _LISTS["where"] for two in _LISTS["place"]]
-_TIMES: Final = [f"{one} the {two}" for one in _LISTS["when"] for two in _LISTS["time"]]
+
+
+def _phrases(before: str, behind: str) -> list[str]:
+    return [f" {one} the {two}" for one in _LISTS[before] for two in _LISTS[behind]]
+
+
+_ADJECTIVES, _NOUNS, _VERBS, _ADVERBS = (
+    [f" {word}" for word in _LISTS[kind]] for kind in ("adjective", "noun", "verb", "adverb")
+)
+_PLACES, _TIMES = _phrases("where", "place"), _phrases("when", "time")
+_CHOICES: Final = [
+    *map(len, (_ADJECTIVES, _NOUNS, _VERBS, _ADVERBS, _ADJECTIVES, _NOUNS, _PLACES, _TIMES))
+]
+"""How many words or phrases each place of a sentence is drawn from."""
 FILLER: Final = re.compile(rf"The(?: [a-z]+){{{SHORTEST - 1},{_LONGEST - 1}}}\.")
 """What such a sentence looks like."""
 
@@ -50,49 +62,35 @@ def filler(words: int, rng: np.random.Generator) -> list[str]:
     """Sentences of `words` words in all; `words` is 0 or at least SHORTEST."""
     lengths = _lengths(words, rng)
     # one column of draws for each place of a sentence
-    draws = rng.integers(1 << 30, size=(len(lengths), 8)).tolist()
-    return [_sentence(length, drawn) for length, drawn in zip(lengths, draws, strict=True)]
+    draws = rng.integers(1 << 30, size=(len(lengths), len(_CHOICES))) % _CHOICES
+    return [
+        _sentence(length, *drawn) for length, drawn in zip(lengths, draws.tolist(), strict=True)
+    ]
 
 
 def _lengths(words: int, rng: np.random.Generator) -> list[int]:
-    lengths: list[int] = []
-    for length in rng.integers(SHORTEST, _LONGEST + 1, size=words // SHORTEST).tolist():
-        if words <= _LONGEST + SHORTEST:
-            break
-        # what is left must be a sentence too
-        length = min(length, words - SHORTEST)
-        lengths.append(length)
-        words -= length
+    drawn = rng.integers(SHORTEST, _LONGEST + 1, size=words // SHORTEST)
+    left = words - np.cumsum(drawn) + drawn
+    # as long as what is left behind is a sentence too
+    lengths = drawn[left > _LONGEST + SHORTEST].tolist()
+    words -= sum(lengths)
     if words > _LONGEST:
         lengths.append(SHORTEST)
         words -= SHORTEST
     return lengths + [words] * (words > 0)
 
 
-def _sentence(length: int, drawn: list[int]) -> str:
+def _sentence(
+    length: int, one: int, who: int, does: int, how: int, other: int, what: int, at: int, when: int
+) -> str:
     """A sentence of that many words: a core of six, phrases of three, and single words."""
     more = length - SHORTEST
-    parts = [
-        "The",
-        _of(_LISTS["adjective"], drawn[0]),
-        _of(_LISTS["noun"], drawn[1]),
-        _of(_LISTS["verb"], drawn[2]),
-    ]
-    if more % 3:
-        parts.append(_of(_LISTS["adverb"], drawn[3]))
-    parts.append("the")
-    if more % 3 == 2:
-        parts.append(_of(_LISTS["adjective"], drawn[4]))
-    parts.append(_of(_LISTS["noun"], drawn[5]))
-    if more >= 3:
-        parts.append(_of(_PLACES, drawn[6]))
-    if more >= 6:
-        parts.append(_of(_TIMES, drawn[7]))
-    return f"{' '.join(parts)}."
-
-
-def _of(words: list[str], drawn: int) -> str:
-    return words[drawn % len(words)]
+    adverb = _ADVERBS[how] if more % 3 else ""
+    adjective = _ADJECTIVES[other] if more % 3 == 2 else ""
+    place = _PLACES[at] if more >= 3 else ""
+    time = _TIMES[when] if more >= 6 else ""
+    said = f"The{_ADJECTIVES[one]}{_NOUNS[who]}{_VERBS[does]}{adverb}"
+    return f"{said} the{adjective}{_NOUNS[what]}{place}{time}."
 
 
 def among(needles: list[str], words: int, rng: np.random.Generator) -> str:
@@ -102,12 +100,9 @@ def among(needles: list[str], words: int, rng: np.random.Generator) -> str:
     told = sum(needle.count(" ") + 1 for needle in needles)
     sentences = filler(words - told, rng)
     places = rng.choice(len(sentences) + len(needles), len(needles), replace=False)
-    rest = iter(sentences)
-    wanted = dict(zip(sorted(places.tolist()), needles, strict=True))
-    return " ".join(
-        wanted[place] if place in wanted else next(rest)
-        for place in range(len(sentences) + len(needles))
-    )
+    for place, needle in zip(sorted(places.tolist()), needles, strict=True):
+        sentences.insert(place, needle)
+    return " ".join(sentences)
 
 
 CUE: Final = "Answer:"
