@@ -161,17 +161,18 @@ def _window(kind: str, part: Mechanism, t: int, numbers: int) -> int:
     return (size - 1) * sizes["head_dim"] + 2 * width * (waiting * wide + back)
 
 
-def _layers(kind: str, fields: dict[str, Any]) -> tuple[tuple[Mechanism, ...], ...]:
-    return from_config(fields, kind).layers
+def counted(kind: str, fields: dict[str, Any], t: int) -> list[int]:
+    """Numbers of every layer after t tokens, by the file."""
+    layers = from_config(fields, kind).layers
+    return [sum(_printed(kind, part, t) for part in layer) for layer in layers]
 
 
 @pytest.mark.parametrize("kind", sorted(set(AUTO) - set(REFUSED) - set(NOT_RUN) - TOO_LARGE))
 def test_what_is_printed_is_what_is_carried(kind: str, tmp_path: Path) -> None:
     real, fields = _real(kind, tmp_path)
-    layers = _layers(kind, fields)
     for t, found in zip(LENGTHS, real, strict=True):
-        ours = [sum(_printed(kind, part, t) for part in layer) for layer in layers]
-        theirs = [found.get(i, 0) for i in range(len(layers))]
+        ours = counted(kind, fields, t)
+        theirs = [found.get(i, 0) for i in range(len(ours))]
         if kind in TOGETHER:
             assert sum(ours) == sum(found.values())
         elif kind in NO_CACHE:

@@ -263,7 +263,14 @@ def _undecided(fields: Fields) -> Found:
 
 
 def _window_or_null(fields: Fields) -> Found:
-    """Mistral: full only where `sliding_window` is null."""
+    """Mistral: full only where `sliding_window` is null. Its class asks for no switch, which vLLM
+    obeys.
+    """
+    if fields.has("sliding_window") and fields.flag("use_sliding_window") is False:
+        raise fields.error(
+            "'use_sliding_window' is false and 'sliding_window' is there, and implementations of"
+            " this model type disagree on the switch; set 'sliding_window' to null"
+        )
     return plain(fields) if "sliding_window" in fields.data else _all(fields, "window")
 
 

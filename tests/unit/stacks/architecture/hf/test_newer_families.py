@@ -139,6 +139,28 @@ def test_what_is_not_read_of_them(config: dict[str, Any], word: str) -> None:
     assert word in str(caught.value)
 
 
+def test_fields_that_classes_do_not_ask_for() -> None:
+    """Found by changing fields of tiny models of transformers (tests/peers/test_mutated_files)."""
+    for kind in ("mistral", "moshi"):
+        config = SIZES | {"model_type": kind, "rope_theta": 10_000.0}
+        assert {part.name for (part,) in from_config(config)} == {"window"}
+        with pytest.raises(ConfigError, match="'use_sliding_window' is false"):
+            from_config(config | {"use_sliding_window": False})
+        null = config | {"use_sliding_window": False, "sliding_window": None}
+        assert {part.name for (part,) in from_config(null)} == {"full"}
+    unlisted = SIZES | {"model_type": "cohere_compass_text"}
+    assert {part.name for (part,) in from_config(unlisted)} == {"full"}
+    with pytest.raises(ConfigError, match="'sliding_window_pattern'"):
+        from_config(unlisted | {"sliding_window_pattern": 3})
+    griffin = SIZES | {
+        **{"model_type": "recurrent_gemma", "block_types": ["recurrent", "attention"]},
+        **{"lru_width": 64, "conv1d_width": 4, "attention_window_size": 24},
+    }
+    with pytest.raises(ConfigError, match="'sliding_window'"):
+        from_config(griffin)
+    assert len(from_config(griffin | {"sliding_window": 24})) == 8
+
+
 def test_what_stands_beside_the_language_model() -> None:
     """Rotations of sound and the maps from images are none of the language model's."""
     llama = SIZES | {"model_type": "llama"}
