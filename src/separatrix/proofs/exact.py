@@ -147,14 +147,6 @@ class Columns:
             digits.keep(one, bits, what)
 
 
-def leads(logits: Array, answers: NDArray[np.int64]) -> Array:
-    """For each row by how much the number of its answer leads over all others."""
-    row = np.arange(len(logits))
-    rest = logits.copy()
-    rest[row, answers] = -np.inf
-    return logits[row, answers] - rest.max(1, initial=-np.inf)
-
-
 def linear(x: Array, weight: Array, bias: Array | None, digits: Digits, what: str) -> Array:
     """W x + b for each row of x, exactly. Raises CheckFailed where float32 may round it."""
     Columns.of(x).through(weight, bias, digits, what)

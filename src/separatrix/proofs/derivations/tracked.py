@@ -20,6 +20,7 @@ from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived
 from separatrix.proofs.derivations.parts.live_parts import Live, array, exact_formats, live_of
+from separatrix.proofs.derivations.parts.reading import leads
 from separatrix.proofs.derivations.parts.reflections import (
     Followed,
     Reached,
@@ -31,8 +32,8 @@ from separatrix.proofs.derivations.parts.reflections import (
     used_numbers,
 )
 from separatrix.proofs.entries import entry
-from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, leads, linear
-from separatrix.proofs.machine import Array
+from separatrix.proofs.exact import ARITHMETIC, Columns, Digits, linear
+from separatrix.proofs.machine import Array, Enclosure
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.tracking import Arrangements, arrangements
@@ -189,7 +190,7 @@ def _read_out(
             after = columns.plus(Columns.of(added), digits, "the residual stream")
             x = x + added
         after.through(weight, bias, digits, "the head")
-        lead = leads(x @ weight.T + bias, answers)
+        lead = leads(Enclosure.point(x @ weight.T + bias), answers)
         if float(lead.min()) < smallest:
             smallest, worst = float(lead.min()), int(answers[lead.argmin()])
     if smallest <= 0:

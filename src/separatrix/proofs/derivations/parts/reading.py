@@ -230,17 +230,28 @@ def weighed(value: Enclosure, least: Array, most: Array, keys: int, where: str) 
     return output.wider(np.where(value.size == 0, 0.0, flushed)).stored()
 
 
-def logit_leads(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Array:
-    """For each row by how much the logit of its answer leads over all others, at least; not
+def leads(numbers: Enclosure, answers: int | NDArray[np.int64]) -> Array:
+    """For each row by how much the number of its answer leads over all others, at least; not
     positive where another may be as large.
     """
-    logits = linear(rows, array(model.head.weight), array(model.head.bias), what="the head")
-    row = np.arange(len(logits.mid))
-    right = logits.low[row, answers]
-    # the largest that another logit can be, less the smallest that the right one can
-    others = logits.high.copy()
+    row = np.arange(len(numbers.mid))
+    right = numbers.low[row, answers]
+    # the largest that another number can be, less the smallest that the right one can
+    others = numbers.high.copy()
     others[row, answers] = -np.inf
-    return np.nextafter(right - others.max(1, initial=-np.inf), -np.inf)
+    most = others.max(1, initial=-np.inf)
+    found = right - most
+    # what float64 rounds of the difference [Dekker 1971]; one answer alone has no rival
+    with np.errstate(invalid="ignore"):
+        taken = found - right
+        lost = (right - (found - taken)) - (most + taken)
+    return np.where(lost == 0, found, np.nextafter(found, -np.inf))
+
+
+def logit_leads(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Array:
+    """The same of logits."""
+    logits = linear(rows, array(model.head.weight), array(model.head.bias), what="the head")
+    return leads(logits, answers)
 
 
 def lead_of(model: Model, rows: Enclosure, answers: int | NDArray[np.int64]) -> Fraction:
