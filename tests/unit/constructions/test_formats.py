@@ -103,7 +103,7 @@ def test_forged_proofs_of_other_formats_are_refused(tmp_path: Path) -> None:
             verify(record, folder=tmp_path)
 
     proofs = built.record.proofs
-    better = proofs["bf16"] | {"final_margin": "2"}
+    better = proofs["bf16"] | {"final_margin": "2.00001"}
     edited(proofs=proofs | {"bf16": better})
     edited(proofs=proofs | {"p12": proofs["bf16"]})
     edited(proofs={"fp8": proofs["bf16"]})
