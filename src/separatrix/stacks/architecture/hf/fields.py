@@ -101,7 +101,7 @@ _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
 
 
-def _missing(*names: str) -> str:
+def missing(*names: str) -> str:
     first, *others = names
     also = f" (also looked for {', '.join(others)})" if others else ""
     return f"'{first}' is missing{also}"
@@ -198,7 +198,7 @@ class Fields:
         Raises ConfigError if it is no such integer.
         """
         value = self.optional_size(*names, low=low, high=high)
-        return Unknown((_missing(*names),)) if value is None else value
+        return Unknown((missing(*names),)) if value is None else value
 
     def needed(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
         """As `size`, but raises ConfigError where the field is missing: for what no outline can

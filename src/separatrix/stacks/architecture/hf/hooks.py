@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from separatrix.core.evidence.canonical import json_list
+from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Draft, Fields, shown
 from separatrix.stacks.architecture.hf.kinds import listed
 from separatrix.stacks.architecture.hf.notes import state_note
@@ -94,11 +94,6 @@ def _each(fields: Fields, name: str, word: str) -> Fields:
     return fields
 
 
-def _window_spelled(fields: Fields) -> Fields:
-    name = fields.find("sliding_window_size", "sliding_window")
-    return fields if name is None else fields.replaced(sliding_window=fields.data[name])
-
-
 def _as_long_as_listed(fields: Fields) -> Fields:
     """Nemotron-H: transformers' class takes the depth from the list, and saves no other."""
     names = ("hybrid_override_pattern", "layers_block_type", "layer_types")
@@ -128,6 +123,45 @@ def _one_stack(fields: Fields) -> Fields:
             f" ('L_cycles' + 1) is {stack * passes}; correct one of them"
         )
     return fields if stack is None else fields.replaced(num_hidden_layers=stack)
+
+
+def _blocks(fields: Fields) -> Fields:
+    """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
+    for a key head as it has, or takes its attention away.
+    """
+    entries = json_list(fields.value("block_configs"))
+    layers = fields.layers()
+    if entries is None or len(entries) != layers:
+        raise fields.wrong("block_configs", f"give each of the {layers} layers an object")
+    shared = [_block(fields, f"block_configs[{i}]", entry) for i, entry in enumerate(entries)]
+    heads = fields.needed("num_attention_heads")
+    what = "'num_attention_heads' / 'attention.n_heads_in_group'"
+    return fields.replaced(
+        num_key_value_heads_per_layer=[fields.quotient(heads, own or 1, what) for own in shared],
+        layer_types=["full_attention" if own else "mlp" for own in shared],
+    )
+
+
+def _block(fields: Fields, name: str, entry: Any) -> int:
+    """How many query heads of a layer share a key head, 0 where it has no attention. Raises
+    ConfigError for anything else that it says.
+    """
+    attention = json_object((json_object(entry) or {}).get("attention"))
+    if attention is None:
+        raise fields.error(f"'{name}' is {shown(entry)}; it must have an object 'attention'")
+    name = f"{name}.attention"
+    part = fields.with_data({f"{name}.{key}": each for key, each in attention.items()})
+    part.harmless(name, *part.data)
+    # a linear map of one token, or nothing
+    if any(part.flag(f"{name}.{key}") for key in ("no_op", "replace_with_linear")):
+        return 0
+    for key, each in attention.items():
+        if each not in (None, False) and key != "n_heads_in_group":
+            raise fields.error(
+                f"'{name}.{str(key)[:60]}' is {shown(each)}, which is not read; pass the stack as a"
+                " spec"
+            )
+    return part.needed(f"{name}.n_heads_in_group")
 
 
 def _twice(fields: Fields) -> Fields:
@@ -164,9 +198,9 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
     "each": _each,
-    "window_spelled": _window_spelled,
     "as_long_as_listed": _as_long_as_listed,
     "one_stack": _one_stack,
+    "blocks": _blocks,
     "twice": _twice,
     "with_attn": _with_attn,
     "two_dimensional": _two_dimensional,

@@ -4,7 +4,7 @@ whose model type nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from separatrix.stacks.architecture.hf.kinds import indices, numbered
 from separatrix.stacks.architecture.hf.layers import finished, kinds_of
 from separatrix.stacks.architecture.hf.notes import ACCUMULATORS, cache_note, convolution_note
 from separatrix.stacks.architecture.hf.sizes import mimo_ported
-from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN, Row, makers, softmax
+from separatrix.stacks.architecture.hf.table import ROWS, UNKNOWN, Row, makers
 from separatrix.stacks.mechanisms import ShortConvolution
 
 
@@ -53,57 +53,6 @@ def _mimo(row: Row, fields: Fields) -> Reading:
 
 def _is_size(value: Any) -> bool:
     return type(value) is int and 1 <= value <= LARGEST
-
-
-def _by_sizes(row: Row, fields: Fields, kv: Mapping[str, str | int], kinds: list[str]) -> Reading:
-    """Full attention whose kinds have key-value heads of their own."""
-    mixers = {kind: softmax(f"kv_heads={of}, head_dim=DIM")["full"] for kind, of in kv.items()}
-    row = replace(row, mixers={_NONE: makers("mlp"), **mixers})
-    return finished(row, fields, (kinds, []))
-
-
-_BLOCKS = "block_configs"
-_NONE = "no attention"
-
-
-def _block_configs(row: Row, fields: Fields) -> Reading:
-    """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
-    for a key head as it has, or takes its attention away.
-    """
-    entries = json_list(fields.value(_BLOCKS))
-    layers = fields.layers()
-    if entries is None or len(entries) != layers:
-        raise fields.error(
-            f"'{_BLOCKS}' must give each of the {layers} layers an object; it is {shown(entries)}"
-        )
-    # what queries share, of the layers that have them
-    fields.harmless("num_key_value_heads")
-    kinds = [_block(fields, place, entry) for place, entry in enumerate(entries)]
-    per = {kind: f"num_attention_heads / {kind}" for kind in kinds if kind != _NONE}
-    return _by_sizes(row, fields, per, kinds)
-
-
-def _block(fields: Fields, place: int, entry: Any) -> str:
-    """How many query heads of a layer share a key head, as text, or that it has no attention.
-    Raises ConfigError for anything else that it says.
-    """
-    name = f"{_BLOCKS}[{place}]"
-    attention = json_object((json_object(entry) or {}).get("attention"))
-    if attention is None:
-        raise fields.error(f"'{name}' is {shown(entry)}; it must have an object 'attention'")
-    part = fields.with_data({f"{name}.attention.{key}": each for key, each in attention.items()})
-    part.harmless(f"{name}.attention", *part.data)
-    # a linear map of one token, or nothing
-    gone = [part.flag(f"{name}.attention.{key}") for key in ("no_op", "replace_with_linear")]
-    if any(gone):
-        return _NONE
-    for key, each in attention.items():
-        if each not in (None, False) and key != "n_heads_in_group":
-            raise fields.error(
-                f"'{name}.attention.{str(key)[:60]}' is {shown(each)}, which is not read; pass the"
-                " stack as a spec"
-            )
-    return str(part.needed(f"{name}.attention.n_heads_in_group"))
 
 
 # ---- mamba_ssm
@@ -235,7 +184,6 @@ def _rwkv_widths(row: Row, fields: Fields) -> Reading:
 
 _READERS: dict[str, Callable[[Row, Fields], Reading]] = {
     "mimo": _mimo,
-    "block_configs": _block_configs,
     "native": _native,
     "by_attn": _by_attn,
     "rwkv_widths": _rwkv_widths,

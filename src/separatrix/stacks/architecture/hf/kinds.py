@@ -290,19 +290,6 @@ def _unslid_unless_listed(fields: Fields) -> Found:
     return ["full"] * fields.layers(), [UNSLID]
 
 
-def _layer_switch(fields: Fields) -> Found:
-    """Cohere 2: released files say the period once more, as `layer_switch`."""
-    again = fields.optional_size("layer_switch")
-    names = ("sliding_window_pattern", "_sliding_window_pattern")
-    period = fields.optional_size(*names)
-    if None not in (again, period) and again != period:
-        raise fields.error(
-            f"'layer_switch' is {again}, but 'sliding_window_pattern' is {period}; correct one of"
-            " them"
-        )
-    return every(fields, "4", "window", *(("layer_switch",) if period is None else names))
-
-
 def _dense_first(fields: Fields) -> Found:
     """Cohere 2 with experts: dense layers come first, and slide by a period of their own."""
     first = fields.optional_size("first_k_dense_replace", low=0) or 0
@@ -493,7 +480,6 @@ RULES: dict[str, Callable[..., Found | None]] = {
     "window_or_null": _window_or_null,
     "unslid": _unslid,
     "unslid_unless_listed": _unslid_unless_listed,
-    "layer_switch": _layer_switch,
     "dense_first": _dense_first,
     "letters": _letters,
     "rotating": _rotating,

@@ -14,7 +14,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from separatrix.stacks.architecture.hf.fields import LARGEST, Fields, Size, Unknown, Value, shown
+from separatrix.stacks.architecture.hf.fields import (
+    LARGEST,
+    Fields,
+    Size,
+    Unknown,
+    Value,
+    missing,
+    shown,
+)
 
 
 def factor(fields: Fields, *names: str) -> Fraction | Unknown:
@@ -23,13 +31,7 @@ def factor(fields: Fields, *names: str) -> Fraction | Unknown:
     """
     name = fields.find(*names)
     if name is None:
-        first, *others = names
-        return Unknown(
-            (
-                f"'{first}' is missing"
-                + (f" (also looked for {', '.join(others)})" if others else ""),
-            )
-        )
+        return Unknown((missing(*names),))
     value = fields.data[name]
     if type(value) not in (int, float) or not 0 < value <= LARGEST:  # not a number compares false
         raise fields.wrong(name, f"be a positive number of at most {LARGEST:,}")
