@@ -138,8 +138,6 @@ def command(body: Callable[[Asked], Answer]) -> Callable[..., None]:
 STDIN = "-"
 STORE = Path("sweeps.sqlite")
 """Where runs are kept unless --store says otherwise: beside what the user is doing."""
-WHERE = ("store", "engine", "workers", "device", "dry_run")
-"""Options that say where runs are trained."""
 _RAY = "ray://"
 
 

@@ -21,22 +21,14 @@ if TYPE_CHECKING:
 PAGE = ".md"
 FIRST = 50
 """Runs that a list shows to people unless --limit says otherwise."""
-TAKES = {
-    "list": ("sweep", "status", "sort", "limit"),
-    "show": (),
-    "export": ("sweep", "status"),
-    "summary": ("sweep",),
-    "upgrade": (),
+ACTIONS = {
+    "list": (0, 0, "runs list", ("store", "sweep", "status", "sort", "limit")),
+    "show": (1, 1, "runs show 3fa2", ("store",)),
+    "export": (1, 2, "runs export runs.csv", ("store", "sweep", "status")),
+    "summary": (0, 0, "runs summary", ("store", "sweep")),
+    "upgrade": (2, 2, "runs upgrade old.sqlite new.sqlite", ()),
 }
-"""Action -> the options that it takes beside --store."""
-WORDS = {
-    "list": (0, 0, "runs list"),
-    "show": (1, 1, "runs show 3fa2"),
-    "export": (1, 2, "runs export runs.csv"),
-    "summary": (0, 0, "runs summary"),
-    "upgrade": (2, 2, "runs upgrade old.sqlite new.sqlite"),
-}
-"""Action -> least and most words behind it, and an example."""
+"""Action -> least and most words behind it, an example, and the options that it takes."""
 
 
 @command
@@ -46,13 +38,12 @@ def runs(asked: Asked) -> Answer:
     Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
     """
     action, *others = asked.words or ["list"]
-    if action not in TAKES:
-        raise UnknownNameError.of("action", action[:60], TAKES, where=" on runs")
-    least, most, example = WORDS[action]
+    if action not in ACTIONS:
+        raise UnknownNameError.of("action", action[:60], ACTIONS, where=" on runs")
+    least, most, example, options = ACTIONS[action]
     if not least <= len(others) <= most:
         raise SpecError(f"`runs {action}` takes other words: separatrix {example}")
-    kept = TAKES[action] if action == "upgrade" else ("store", *TAKES[action])
-    only(asked.ctx, f"runs {action}", kept)
+    only(asked.ctx, f"runs {action}", options)
     if action == "show":
         return _show(others[0], asked.store)
     if action == "summary":

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import asked_of_all
-from separatrix.cards.costs import MEASURES
 from separatrix.cards.short import ALL
 from separatrix.cli.report.card import card_json, opened, tokens
-from separatrix.cli.report.costs import (
-    Pair,
-    cost_rows,
-    crossing_rows,
-    crossing_text,
-    crossings_json,
-)
+from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
@@ -97,7 +90,7 @@ def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) 
     """What separates the models, as many beside each other as the width has room for."""
     rows, alike = separated(cards)
     notes = [
-        f"{MEASURES[crossing.what]}: {crossing_text(crossing, pair.short)}"
+        crossed(crossing, pair)
         for pair in pairs
         for crossing in pair.crossings
         if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
@@ -133,7 +126,7 @@ def compared_why_document(
         parts += [Heading(), _table(cards, rows)]
     for pair in pairs if asked in ("costs", ALL) else ():
         parts.append(Heading(f"{pair.names[0]} and {pair.names[1]}, up to 10^12 tokens"))
-        parts += [Line(f"  {title}: {said}") for title, said in crossing_rows(pair)]
+        parts += [Line(f"  {crossed(crossing, pair)}") for crossing in pair.crossings]
     return Document(*parts)
 
 

@@ -164,6 +164,11 @@ def _serving_json(costs: Costs) -> dict[str, Any]:
     return found
 
 
+def crossed(crossing: Crossing, pair: Pair) -> str:
+    """What is compared, and who has less, as `crossing_text`."""
+    return f"{MEASURES[crossing.what]}: {crossing_text(crossing, pair.short)}"
+
+
 def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:
     """Who has less, from which context on: "A less up to 1,023 tokens, alike at 1,024, B from 1,025
     on".
@@ -187,12 +192,6 @@ def crossing_text(crossing: Crossing, names: tuple[str, str]) -> str:
         left = len(pieces) - _MOST_PIECES
         pieces = [*pieces[:_MOST_PIECES], f"{left:,} more stretches (--json lists them)"]
     return "; ".join([*pieces, f"{who[last.sign]} from {last.token:,} on"])
-
-
-def crossing_rows(pair: Pair) -> Iterator[tuple[str, str]]:
-    """What is compared, and the answer, for a pair of designs."""
-    for crossing in pair.crossings:
-        yield MEASURES[crossing.what], crossing_text(crossing, pair.short)
 
 
 def crossings_json(pairs: Sequence[Pair]) -> list[dict[str, Any]]:
