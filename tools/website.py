@@ -302,7 +302,11 @@ class Site:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
             if found is None:
                 return match["text"]
-            shown = f"{match['image']}[{match['text']}]({up}{found})"
+            titles = {one.path: one.title for one in self.pages}
+            said = match["text"]
+            if said in (address, file):
+                said = titles.get(found, said)
+            shown = f"{match['image']}[{said}]({up}{found})"
             return f"[{shown}]({up}{found})" if match["image"] else shown
 
         def named(match: re.Match[str]) -> str:

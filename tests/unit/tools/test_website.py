@@ -72,6 +72,8 @@ def test_links_follow_and_others_are_text(site: ModuleType) -> None:
     assert "# Theorem I': small (`I'`) {#theorem-i-small-i}" in theorem
     assert "After a paragraph\n\n- an item" in theorem
     assert "[back](../book/one.md#one-the-first)" in two
+    found.add([site.Page("tail.md", "", "docs/tail.md", ["[docs/book.md](book.md), [b](book.md)"])])
+    assert "[Book](book/index.md), [b](book/index.md)" in found.text(found.pages[-1])
 
 
 def test_report_and_site_link_to_each_other(site: ModuleType, tmp_path: Path) -> None:
