@@ -49,7 +49,7 @@ def explore(asked: Asked) -> Told:
         except KeyboardInterrupt:
             pass
         finally:
-            server.server_close()
+            server.end()
 
     rows = [("page", address), ("Ctrl-C", "ends it")]
     return Told({"page": address}, Document(Table(rows)), after=serve)

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import select
 import socket
-from collections.abc import Callable, Generator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import count
-from threading import Lock
 from typing import Any
 
-from separatrix.cli.explore.answers import Question, Said, start, told
+from separatrix.cli.explore.answers import Question, start
+from separatrix.cli.explore.engine import Engine
 from separatrix.cli.report.html import base_style
 from separatrix.core.errors import OutputError
 
 HOME = "127.0.0.1"
 PORT = 8765
-ENDED: Said = {"ended": True}
 LARGEST = 2**20
 """Bytes of a question, dropped files among them; a config.json has a few thousand."""
 PAGE = {
@@ -51,21 +48,12 @@ class Server(ThreadingHTTPServer):
                 f"--port {port}: {error.strerror or error}; give another, or none for a free one"
             ) from None
         self.given = given
-        self._turn = Lock()
-        self._asked = count(1)
-        self._newest = 0
+        self.engine = Engine()
 
-    def ask(self, question: Question, gone: Callable[[], bool] = bool) -> Generator[Said]:
-        """The parts of the answer, of one question at a time. What a newer question cut short ends
-        with `ENDED` after the part in work, and so does what nobody waits for: `gone` tells.
-        """
-        mine = self._newest = next(self._asked)
-        with self._turn:
-            for said in told(question):
-                if mine != self._newest or gone():
-                    yield ENDED
-                    return
-                yield said
+    def end(self) -> None:
+        """Closes the address, and ends the process that answers."""
+        self.server_close()
+        self.engine.close()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -137,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, question: Question) -> None:
         """A line of JSON for each part; the end of the connection ends them."""
         self._head("application/x-ndjson")
-        parts = self.server.ask(question, self._gone)
+        parts = self.server.engine.ask(question, self._gone)
         try:
             for said in parts:
                 self.wfile.write(json.dumps(said).encode() + b"\n")

@@ -16,7 +16,7 @@ from support.console import ROOT
 from support.hf_configs import QWEN
 
 from separatrix.cli.explore.answers import Question, answers
-from separatrix.cli.explore.server import ENDED, LARGEST, Server
+from separatrix.cli.explore.server import LARGEST, Server
 from separatrix.cli.main import run
 from separatrix.core.errors import OutputError
 
@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
     thread.start()
     yield found
     found.shutdown()
-    found.server_close()
+    found.end()
     thread.join()
 
 
@@ -81,30 +81,6 @@ def test_an_answer_is_a_line_for_each_part(server: Server) -> None:
     assert status == 200
     parts = [json.loads(line) for line in body.splitlines()]
     assert parts == json.loads(json.dumps(list(answers(Question(("full*2",), "64")))))
-
-
-ASKED = Question(("full*2",), "64")
-
-
-def test_a_newer_question_ends_an_older_one(server: Server) -> None:
-    older = server.ask(Question(("qwen3-next-80b", "deepseek-v3"), "1M"))
-    first, newest = next(older), server._newest
-    newer: list[object] = []
-    thread = threading.Thread(target=lambda: newer.extend(server.ask(ASKED)))
-    thread.start()
-    while server._newest == newest:
-        pass
-    assert (first["stack"], list(older)) == (0, [ENDED])
-    thread.join()
-    assert newer == list(answers(ASKED))
-
-
-def test_what_nobody_waits_for_ends(server: Server) -> None:
-    assert list(server.ask(Question(("deepseek-v3",), "1M"), lambda: True)) == [ENDED]
-    left = server.ask(Question(("qwen3-next-80b",), "1M"))
-    next(left)
-    left.close()
-    assert list(server.ask(ASKED)) == list(answers(ASKED))
 
 
 @pytest.mark.parametrize(
