@@ -33,6 +33,7 @@ from support.named import commands, links, make_targets, spans, targets, wrong_c
 
 from separatrix import __version__
 from separatrix.mixers import MIXERS
+from separatrix.stacks.architecture.hf.table import ROWS
 from separatrix.stacks.mechanisms import MECHANISMS
 
 SLOW = {
@@ -74,17 +75,8 @@ def test_commands_print_what_the_document_says(group: list[Command], tmp_path: P
     assert not any(found), "\n\n".join(["", *(text for text in found if text)])
 
 
-NOT_RUN = {
-    "docs/cuda.md": "needs kernels and a GPU",
-    "docs/sweeps.md": "trains for an hour",
-    "docs/tasks-export.md": "needs files that its commands wrote",
-    "docs/training.md": "trains for minutes",
-}
-"""Documents whose Python blocks no test runs."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("document", sorted({*DOCUMENTS} - {*NOT_RUN}))
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if "```python" in read(name)])
 def test_python_blocks_run(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a document that are fenced as Python, one after the other."""
     monkeypatch.chdir(tmp_path)
@@ -159,6 +151,16 @@ def test_readme_is_read_in_two_minutes() -> None:
     text = read("README.md")
     assert len(text) <= 9_000
     assert {"make reproduce", "make test"} <= set(re.findall("make (?:reproduce|test)", text))
+
+
+def test_model_types_are_counted_once() -> None:
+    refused = sum(bool(row.refused) for row in ROWS.values())
+    assert [
+        count
+        for document in DOCUMENTS
+        for count in re.findall(r"(\d+) model types", read(document))
+    ] == [str(len(ROWS) - refused)]
+    assert f"types are read and {refused} are refused" in read("docs/guide.md")
 
 
 def test_the_citation_is_of_this_version() -> None:
