@@ -195,6 +195,7 @@ sx.judge(hybrid, task)
 # It has a price. What the linear layer carries stays the same however long the prompt is; what
 # the full layer carries grows with every token. The shaded part is what the counting of step 1 asks
 # for, here with facts of 50,000 values: where a line enters it (the cross), recall is over.
+# Two linear layers keep 4,608 bits and a fact takes 15.6, so that is at 296 facts.
 
 # %%
 linear = sx.Architecture.parse("linear*2 @ heads=1, head_dim=8")

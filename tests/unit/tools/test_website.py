@@ -286,7 +286,7 @@ def test_the_lesson_runs(site: ModuleType) -> None:
     assert page.count('<div class="separatrix">') > 2  # verdicts are tables
     assert page.count("data:image/svg+xml") == 5
     told = (
-        *("right answer 1", "right answer 3", "two linear: 576 bytes at 8", "too small at 512"),
+        *("right answer 1", "right answer 3", "two linear: 576 bytes at 8", "too small at 296"),
         # two layers of 8 x 8 + 8 numbers of 4 bytes; B: 2 entries of 2 bits; 32 x 4,095 tokens
         *("1 to 2: state 1 bit", "all of B: 4 bits", "131,040 tokens", "12 at 6.0 GiB"),
     )

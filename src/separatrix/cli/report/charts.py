@@ -4,6 +4,7 @@ trained accuracy over n, and the map of a construction's precision.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -193,13 +194,19 @@ def states(
     models: Mapping[str, Architecture], contexts: Sequence[int] = CONTEXTS, height: int = 380
 ) -> Drawing:
     """Bits that a context full of facts of one token needs to tell all its prefixes apart, and bits
-    that each model keeps of it, over contexts.
+    that each model keeps of it, over contexts and where a cache becomes too small.
     """
-    need = [(float(n), float(counted(Eva(n=n, V=VALUES)).log2_str(6))) for n in contexts]
-    kept = {
-        name: [(float(n), float(model.cache_bits(n))) for n in contexts]
-        for name, model in models.items()
-    }
+
+    def needed(n: int) -> float:
+        return float(counted(Eva(n=n, V=VALUES)).log2_str(16))
+
+    at = {*contexts}
+    for m in models.values():
+        every = range(contexts[0], contexts[-1])
+        short = bisect_left(every, True, key=lambda n, m=m: needed(n) > m.cache_bits(n))
+        at.add(contexts[0] + short)
+    need = [(float(n), needed(n)) for n in sorted(at)]
+    kept = {name: [(x, float(m.cache_bits(int(x)))) for x, _ in need] for name, m in models.items()}
     title = "tokens of context, each a fact (k is 1,024)"
     return _needed_and_kept(title, need, kept, _thousands, (620, height, 190))
 
