@@ -14,7 +14,7 @@ import separatrix as sx
 from separatrix import protocols
 
 # %% tags=["hide-input"]
-# How the pictures are drawn: nothing that the steps below need.
+# How the pictures of the steps are drawn: run it before them, there is no need to read it.
 from separatrix.cli.report.charts import states
 from separatrix.core.document.plot import (
     FAILS,

@@ -16,10 +16,11 @@ import re
 import shutil
 import subprocess
 import sys
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
@@ -486,6 +487,10 @@ def gathered(lesson: str = "# Lesson\n", evidence: Path | None = None) -> Site:
             pages[0].path = f"tutorials/{Path(source).name}"
         site.add(pages)
     site.add([Page("lesson.md", "A lesson in five steps", LESSON, lesson.splitlines())])
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        lines = [f"# examples/{path.name}", "", "```python", *path.read_text("utf-8").splitlines()]
+        page = f"examples/{path.stem}.md"
+        site.add([Page(page, lines[0][2:], f"examples/{path.name}", [*lines, "```"])])
     theorems(site)
     made(site)
     python(site)
@@ -533,8 +538,8 @@ def navigation(entries: Any, site: Site) -> Any:
 
 
 def cells(script: str) -> list[tuple[bool, bool, str]]:
-    """The cells of a script in percent format: whether each is text, whether a page leaves its code
-    out, and what it holds.
+    """The cells of a script in percent format: whether each is text, whether a page folds its code
+    under its first line, and what it holds.
     """
     found = []
     for cell in re.split(r"^# %%", script, flags=re.MULTILINE)[1:]:
@@ -562,8 +567,11 @@ def run(script: str) -> str:
         with contextlib.redirect_stdout(printed):
             exec(compile(tree, "lesson", "exec"), names)
             value = last and eval(compile(ast.Expression(last.value), "lesson", "eval"), names)
-        if not hidden:
-            page.append(f"```python\n{body}\n```")
+        block = f"```python\n{body}\n```"
+        if hidden:
+            said = body.partition("\n")[0].lstrip("# ")
+            block = f'<details markdown="1">\n<summary>{said}</summary>\n\n{block}\n\n</details>'
+        page.append(block)
         if printed.getvalue():
             page.append(f"```text\n{printed.getvalue()}```")
         if value is not None:
@@ -571,15 +579,32 @@ def run(script: str) -> str:
     return "\n\n".join(page) + "\n"
 
 
+def alone(text: str) -> str:
+    """Text that is read away from the site: pictures are inside it (as `<img>`: JupyterLab takes no
+    SVG as an attachment), and links name the document.
+    """
+
+    def put(match: re.Match[str]) -> str:
+        target, said = match["target"], match["text"]
+        if re.match(r"[a-z]+:", target):
+            return match[0]
+        if match["image"]:
+            data = b64encode((ROOT / "docs" / target).read_bytes()).decode()
+            return f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(said)}">'
+        return f"{said} (docs/{target})" if target.endswith(".md") else said
+
+    return _LINK.sub(put, text)
+
+
 def notebook(script: str) -> str:
-    """The same as a notebook that has not been run."""
+    """The same as a notebook that has not been run, whole in one file."""
     return json.dumps(
         {
             "nbformat": 4,
             "nbformat_minor": 5,
             "metadata": {"language_info": {"name": "python"}},
             "cells": [
-                {"id": f"cell-{number}", "source": body}
+                {"id": f"cell-{number}", "source": alone(body) if text else body}
                 | {"metadata": {"jupyter": {"source_hidden": True}} if hidden else {}}
                 | (
                     {"cell_type": "markdown"}

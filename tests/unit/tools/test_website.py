@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from support.console import ROOT
+from support.named import links
 from support.report_bundle import fake_bundle
 from support.tools import loaded
 
@@ -267,6 +269,24 @@ def test_a_lesson_shows_what_it_prints_and_draws(site: ModuleType) -> None:
     assert page.endswith("Drawn()\n```\n\n<b>2</b>\n")
 
 
+def test_code_to_be_folded_is_there_under_its_first_line(site: ModuleType) -> None:
+    page = site.run('# %% tags=["hide-input"]\n# How.\nx = 2\n\n# %%\nprint(x)\n')
+    assert page.startswith(
+        '<details markdown="1">\n<summary>How.</summary>\n\n```python\n# How.\nx'
+    )
+    assert page.count("```python") == 2
+
+
+def test_an_example_that_is_linked_has_a_page(site: ModuleType) -> None:
+    found = site.gathered()
+    pages = {page.path: page for page in found.pages}
+    code = (ROOT / "examples/my_mixer.py").read_text(encoding="utf-8")
+    assert f"```python\n{code}```\n" in found.text(pages["examples/my_mixer.md"])
+    link = "[examples/my_mixer.py]({}examples/my_mixer.md)"
+    assert link.format("../") in found.text(pages["tutorials/mixer.md"])
+    assert link.format("") in found.text(pages["own-mixer.md"])
+
+
 def test_a_lesson_that_fails_is_no_page(site: ModuleType) -> None:
     with pytest.raises(ZeroDivisionError):
         site.run("# %%\n1 / 0\n")
@@ -276,6 +296,20 @@ def test_the_notebook_has_the_same_cells(site: ModuleType) -> None:
     book = json.loads(site.notebook(SCRIPT))
     assert [cell["cell_type"] for cell in book["cells"]] == ["markdown", "code", "code"]
     assert book["cells"][0]["source"] == "# Title\n\nWords."
+
+
+def test_the_notebook_is_whole_without_the_site(site: ModuleType) -> None:
+    """Every picture is inside, byte for byte, and no link is relative."""
+    book = json.loads(site.notebook((ROOT / site.LESSON).read_text(encoding="utf-8")))
+    told = "".join(cell["source"] for cell in book["cells"] if cell["cell_type"] == "markdown")
+    assert [target for _, target in links(told) if not re.match("[a-z]+:", target)] == []
+    pictures = [
+        b64decode(data) for data in re.findall(r'src="data:image/svg\+xml;base64,(\S+)"', told)
+    ]
+    names = ("bounded", "depth")
+    assert pictures == [(ROOT / f"docs/images/{name}.svg").read_bytes() for name in names]
+    assert "[" not in re.sub(r"\$[^$]*\$", "", told)
+    assert "the theorems (docs/theory.md)" in told
 
 
 @pytest.mark.slow
