@@ -31,6 +31,7 @@ from separatrix.proofs.machine import (
 from separatrix.proofs.softmax import exact_share, growth
 from separatrix.tasks import QSA
 from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.drawing.distinct import distinct
 
 
 def derive(task: QSA, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
@@ -168,4 +169,10 @@ def asked(task: QSA, tokens: Tokens) -> NDArray[np.bool_]:
     return different & (sets >= task.V).all((1, 2))
 
 
-DERIVATIONS = (Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked),)
+def hard(task: QSA, rng: np.random.Generator) -> Tokens:
+    """Any values and any sets, also of a size that the task draws nothing of."""
+    sets = distinct(16 * task.sets, task.q, task.n, rng).reshape(16, -1)
+    return task.write(rng.integers(task.V, size=(16, task.n)), sets)
+
+
+DERIVATIONS = (Derivation(name="qsa", task=QSA, derive=derive, ids=ids, asked=asked, hard=hard),)
