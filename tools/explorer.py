@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOWNLOADS = ROOT / "build" / "downloads"
 OWN = ROOT / "docs" / "site" / "explore"
 PAGE = ROOT / "src" / "separatrix" / "cli" / "explore" / "page"
+REPORT = ROOT / "src" / "separatrix" / "cli" / "report"
 RUNTIME = (
     "pyodide.mjs",
     "pyodide.asm.mjs",
@@ -171,6 +172,7 @@ def build(out: Path) -> str:
         shutil.rmtree(out / "pyodide", ignore_errors=True)
     shutil.copy(PAGE / "page.js", out)
     shutil.copy(PAGE / "page.css", out)
+    shutil.copy(REPORT / "scheme.js", out)
     (out / "base.css").write_text(base_style(), encoding="utf-8")
     (out / "index.html").write_text(page(), encoding="utf-8")
     for name in ("engine.js", "worker.mjs", "theory.mjs", "opened.js"):
@@ -187,7 +189,7 @@ def page() -> str:
     links = {"Site": "index", "Lesson": "lesson", "Theory": "theory/index", "Report": "report"}
     inside = "".join(f'<a href="../{target}.html">{name}</a>' for name, target in links.items())
     html = html.replace("<header>", f'<header>\n  <nav aria-label="Site">{inside}</nav>')
-    own = '<script src="opened.js" defer></script>\n'
+    own = '<script src="scheme.js"></script>\n<script src="opened.js" defer></script>\n'
     return html.replace("<script", f"{own}<script", 1)
 
 

@@ -122,6 +122,46 @@ def test_the_longest_context(opened: Callable[..., Window]) -> None:
     assert "1,000,000,000,000 tokens" in opened("#s=full*2&n=1000000000000").text("#caches")
 
 
+def test_a_stack_without_a_card_lends_no_words(opened: Callable[..., Window]) -> None:
+    window = opened("#s=qwen3-next-80b&s=recurrentgemma-2b&n=131072")
+    window.page.locator("#context").fill("0")
+    window.page.wait_for_selector("#wrong:has-text('context is 0')", timeout=WAIT)
+    window.page.click("#which .a")
+    window.page.select_option("#preset", "mamba2-2.7b")
+    window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
+    window.page.click("#rows details summary >> nth=0")
+    # of A nothing is known: what stands there is B's, under B's name
+    names = window.page.locator("#rows details .why strong")
+    names.first.wait_for(timeout=WAIT)
+    assert names.all_inner_texts() == ["recurrentgemma-2b"]
+    assert names.get_attribute("class") == "b"
+
+
+@pytest.mark.parametrize("context", ["-1", "0", "10000000000000", "a few"])
+def test_a_refused_context_has_no_mark(opened: Callable[..., Window], context: str) -> None:
+    window = opened("#s=full*2&n=4096")
+    mark = (
+        "[...document.querySelectorAll('#charts .here')]"
+        ".map((one) => getComputedStyle(one).display)"
+    )
+    assert window.page.evaluate(mark) == ["inline"] * 2
+    window.page.locator("#context").fill(context)
+    window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
+    assert context in window.text("#wrong")
+    assert window.page.evaluate(mark) == ["none"] * 2
+    window.after(lambda: window.page.locator("#context").fill("1,000,000,000,000"))
+    assert window.page.evaluate(mark) == ["inline"] * 2
+    window.after(lambda: window.page.locator("#context").fill("1"))
+    assert "at 1 token;" in window.text("#caches")
+    assert window.page.get_attribute("#slider", "aria-valuetext") == "1 token"
+
+
+def test_a_link_of_three_stacks(opened: Callable[..., Window]) -> None:
+    window = opened("#s=full*2&s=gdn*2&s=mamba2*2&n=4096")
+    assert "3 stacks" in window.text("#wrong")
+    assert window.page.locator("#which [aria-pressed]").count() == 2
+
+
 def test_files(opened: Callable[..., Window], tmp_path: Path) -> None:
     window = opened()
     large, other, good = (tmp_path / name for name in ("large.json", "a.png", "config.json"))

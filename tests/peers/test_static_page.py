@@ -130,6 +130,15 @@ def test_a_link_that_cannot_be_read(window: Window, link: str, said: str) -> Non
     assert "tokens" in window.text("#caches")
 
 
+def test_a_refused_context_has_no_mark(window: Window) -> None:
+    follow(window, "#s=full*2&n=4096")
+    window.page.locator("#context").fill("-1")
+    window.page.wait_for_selector("body[data-state=refused]", timeout=WAIT)
+    assert "context is '-1'" in window.text("#wrong")
+    mark = "getComputedStyle(document.querySelector('#charts .here')).display"
+    assert window.page.evaluate(mark) == "none"
+
+
 def test_the_longest_context(window: Window) -> None:
     follow(window, "#s=full*2&n=1000000000000")
     assert "1,000,000,000,000 tokens" in window.text("#caches")
@@ -223,6 +232,31 @@ def test_a_link_that_needs_the_engine_says_that_there_is_none(browser: Any, addr
     window = Window(browser, address, "#s=qwen3-next-80b", without_webassembly)
     opening(window, "#s=gdn*4")
     window.page.wait_for_selector("#wrong:has-text('separatrix explore')", timeout=WAIT)
+    window.page.close()
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize(("kept", "shown"), [("slate", "dark"), ("default", "light"), (None, None)])
+def test_it_is_light_or_dark_as_the_site(
+    browser: Any, address: str, system: str, kept: str | None, shown: str | None
+) -> None:
+    # as the site's switch keeps it; what is kept and cannot be read is none
+    palette = "{" if kept is None else json.dumps({"index": 1, "color": {"scheme": kept}})
+    keep = f"localStorage.setItem('/.__palette', {json.dumps(palette)})"
+    window = Window(
+        browser,
+        address,
+        "#s=qwen3-next-80b",
+        lambda page: page.add_init_script(keep),
+        color_scheme=system,
+    )
+    behind = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    night = (shown or system) == "dark"
+    assert behind == ("rgb(17, 22, 27)" if night else "rgb(253, 253, 252)")
+    window.page.emulate_media(media="print")
+    paper = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(253, 253, 252)"
+    assert (window.elsewhere, window.errors) == ([], [])
     window.page.close()
 
 

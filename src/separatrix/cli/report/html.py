@@ -67,7 +67,8 @@ def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_L
     """
     seen = view(bundle_body)
     show = partial(_shown, _names(links))
-    back = f"<nav>{_linked('site', 'Site', links)}</nav>" if "site" in links else ""
+    site = f"<script>\n{_asset('scheme.js')}</script><nav>{_linked('site', 'Site', links)}</nav>"
+    back = site if "site" in links else ""
     parts = [
         f"<header>{back}<h1>{_text(seen.title)}</h1><p>{_PURPOSE}</p></header>",
         _section("table", "", _legend(), *_matrix(seen, links), *_columns(seen, show)),

@@ -245,12 +245,12 @@ class Drawing:
 
 
 def palette() -> str:
-    """The colours as variables of a page: by night those of a dark one, on paper light."""
-    light, dark = (
-        "".join(f"--{name}:{pair[night]};" for name, pair in COLOURS.items()) for night in (0, 1)
-    )
-    night = "@media screen and (prefers-color-scheme: dark)"
-    return f":root{{color-scheme:light dark;{light}}}\n{night}{{:root{{{dark}}}}}\n"
+    """The colours as variables of a page, after its colour scheme: the system's unless the page
+    sets another; on paper light.
+    """
+    pairs = (f"--{name}:light-dark({light},{dark});" for name, (light, dark) in COLOURS.items())
+    paper = "@media print{:root{color-scheme:light !important}}"
+    return f":root{{color-scheme:light dark;{''.join(pairs)}}}\n{paper}\n"
 
 
 _DARK = "<style>@media (prefers-color-scheme: dark){{{}}}</style>".format(

@@ -152,8 +152,8 @@ DEFAULT_CONTEXT = 8192
 _TOKEN_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 _TOKENS = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:_[0-9]+)*)([kKmM]?)")
 _CONTEXT_WAYS = (
-    "it must be a number of tokens from 1 to 10^12, such as 131072 or 128k (k is 1,024 tokens, M is"
-    " 1,048,576)"
+    "it must be a number of tokens from 1 to 1,000,000,000,000, such as 131072 or 128k (k is 1,024"
+    " tokens, M is 1,048,576)"
 )
 
 

@@ -271,7 +271,7 @@ def test_nothing_fits_and_what_would_do() -> None:
     [
         ({"tasks": []}, "task is given"),
         ({"context": 0}, "context is 0"),
-        ({"context": 10**30}, "from 1 to 10^12"),
+        ({"context": 10**30}, "from 1 to 1,000,000,000,000"),
         ({"cache_bits": -1}, "cache budget is -1"),
         ({"context": 63}, "takes 64"),
     ],
@@ -442,7 +442,7 @@ OPTIONS: dict[str, Any] = {
         ({"task": None}, "--task is missing"),
         ({"task": ["evaa"]}, "you mean 'eva'?"),
         ({"context": "0"}, "context is 0"),
-        ({"context": "1" + "0" * 30}, "from 1 to 10^12"),
+        ({"context": "1" + "0" * 30}, "from 1 to 1,000,000,000,000"),
         ({"context": "10^30"}, "context is '10^30'"),
         ({"context": "-5"}, "such as 131072 or 128k"),
         ({"layers": "0"}, "layers: 0; give numbers"),

@@ -98,7 +98,7 @@ def test_sizes_of_a_spec_and_a_preset_are_changed_by_hand(
     [
         (["--context", "0"], "context is 0"),
         (["--context", "10^30"], "context is '10^30'"),
-        (["--context", "1" + "0" * 30], "from 1 to 10^12"),
+        (["--context", "1" + "0" * 30], "from 1 to 1,000,000,000,000"),
         (["--context", "128kB"], "such as 131072 or 128k"),
         (["--set", "full.headz=3"], "you mean 'heads'?"),
         (["--set", "gdn.heads=3"], "model is 'gdn'"),

@@ -118,7 +118,7 @@ def test_json_holds_the_cards() -> None:
         (["full"], None, "least two models"),
         (["full", "gnd"], None, "gnd"),
         (["full", "gdn"], "0", "context is 0"),
-        (["full", "gdn"], "1" + "0" * 30, "from 1 to 10^12"),
+        (["full", "gdn"], "1" + "0" * 30, "from 1 to 1,000,000,000,000"),
         (["full", "no/such/config.json"], None, "no such file"),
     ],
 )

@@ -30,7 +30,9 @@ const number = (n) => Number(n).toLocaleString("en");
 const stackOf = (text, more = {}) => ({ text, file: null, tiles: null, own: false, instead: null, answer: {}, ...more });
 const here = () => stacks[edited];
 const ofFile = (one) => one.file || about.given.includes(one.text);
-const tokens = () => stacks[0]?.answer.card?.context ?? 8192;
+const inTokens = (n) => `${number(n)} token${Number(n) === 1 ? "" : "s"}`;
+// Where the context stands: of one that is no number yet, where the last answer was.
+const tokens = () => (Number(context) > 0 ? Number(context) : stacks[0]?.answer.card?.context ?? 8192);
 
 // ---- What is asked
 
@@ -174,9 +176,8 @@ function drawStack() {
   const { period = [], times = 1, rest = 0 } = stack.tiles ?? {};
   const active = document.activeElement?.closest?.("#tiles") ? Number(document.activeElement.dataset.place) : null;
   $("tiles").replaceChildren(...period.map((layer, place) => {
-    const tile = make("button", { class: `tile ${kindOf(layer)}`, textContent: shortName(layer), title: layer, data: { place } });
-    tile.setAttribute("aria-label", `${layer}, layer ${place + 1} of ${period.length} of the period`);
-    return tile;
+    const ariaLabel = `${layer}, layer ${place + 1} of ${period.length} of the period`;
+    return make("button", { class: `tile ${kindOf(layer)}`, textContent: shortName(layer), title: layer, ariaLabel, data: { place } });
   }));
   if (stack.tiles && !period.length) $("tiles").append(make("span", { class: "hint", textContent: "No period is short enough to be shown: edit the text." }));
   if (active !== null) $("tiles").children[Math.min(active, period.length - 1)]?.focus();
@@ -190,9 +191,9 @@ function drawStack() {
   $("whole").replaceChildren(...pattern.slice(0, SHOWN).map((symbol, place) =>
     make("i", { class: stack.answer.groups?.[symbol] ?? "other", textContent: symbol, title: `layer ${place + 1}` })));
   if (pattern.length > SHOWN) $("whole").append(`… ${number(pattern.length - SHOWN)} more`);
-  if (document.activeElement !== $("context")) $("context").value = context ? number(context) || context : "";
-  $("slider").value = Math.log2(Number(context) || tokens());
-  $("slider").setAttribute("aria-valuetext", `${$("context").value} tokens`);
+  if (document.activeElement !== $("context")) $("context").value = Number(context) ? number(context) : context;
+  $("slider").value = Math.log2(tokens());
+  $("slider").setAttribute("aria-valuetext", inTokens(tokens()));
   drawWhich();
   remember();
 }
@@ -200,10 +201,8 @@ function drawStack() {
 function drawWhich() {
   const names = stacks.map((one, place) => {
     const label = one.file ? one.answer.card?.name || "file" : one.text;
-    const button = make("button", { class: "ab"[place], textContent: stacks.length > 1 ? `${"AB"[place]}: ${label}` : label, title: label });
-    button.setAttribute("aria-pressed", place === edited);
-    button.onclick = () => { edited = place; drawStack(); };
-    return button;
+    const onclick = () => { edited = place; drawStack(); };
+    return make("button", { class: "ab"[place], textContent: `${"AB"[place]}: ${label}`, title: label, ariaPressed: place === edited, onclick });
   });
   const more = stacks.length === 1
     ? make("button", { textContent: "+ compare with another stack", id: "compare" })
@@ -234,11 +233,13 @@ function remember() {
 
 function fromLink() {
   const link = new URLSearchParams(location.hash.slice(1));
-  const named = link.getAll("s").slice(0, 2).filter(Boolean);
+  const asked = link.getAll("s").filter(Boolean);
+  const named = asked.slice(0, 2);
   stacks = (named.length ? named : [about.given[0] ?? DEFAULT]).map((text) => stackOf(text, { instead: stackOf(DEFAULT) }));
   kept = false;
-  const without = location.hash.length > 1 && !named.length;
-  complain(without ? `The link names no stack. Shown instead: ${stacks[0].text}.` : "", without);
+  if (asked.length > 2) complain(`The link names ${asked.length} stacks. Shown: the first two.`, true);
+  else if (location.hash.length > 1 && !asked.length) complain(`The link names no stack. Shown instead: ${stacks[0].text}.`, true);
+  else complain("");
   context = link.get("n") ?? "";
   contextLinked = true;
   edited = 0;
@@ -251,8 +252,8 @@ function fromLink() {
 
 function drawCaches() {
   const most = Math.max(...stacks.map((one) => one.answer.card?.cache.total_bytes ?? 0), 1);
-  $("caches").replaceChildren(...stacks.filter((one) => one.answer.card).map((one, place) => {
-    const { card, memory, bytes } = one.answer;
+  $("caches").replaceChildren(...stacks.flatMap(({ answer: { card, memory, bytes } }, place) => {
+    if (!card) return [];
     const bar = make("div", { class: "bar" }, ...memory.map((row) => {
       const piece = make("i", { class: row.kind, title: `${row.title}: ${row.said}` });
       piece.style.width = `${(100 * row.bytes) / most}%`;
@@ -263,7 +264,7 @@ function drawCaches() {
     const keys = memory.map((row) => make("span", {}, make("i", { class: row.kind }), `${row.title} ${row.said}`));
     const size = stacks.length > 1 ? make("span", { class: `name ${"ab"[place]}`, textContent: `${"AB"[place]}: ${card.name}` }) : "";
     const held = [card.holds && `Holds ${card.holds}.`, card.forgets && `Forgets ${card.forgets}.`].filter(Boolean).join(" ");
-    return make("div", { class: "cache" }, size, make("b", { textContent: bytes }), ` at ${number(card.context)} tokens; ${rate}`,
+    return make("div", { class: "cache" }, size, make("b", { textContent: bytes }), ` at ${inTokens(card.context)}; ${rate}`,
       bar, make("div", { class: "keys" }, ...keys), held ? make("p", { class: "hint", textContent: held }) : "");
   }));
 }
@@ -286,9 +287,12 @@ const explained = (html) => html.replace(/`separatrix list theorems ([^`]+)`/g, 
 
 // The package's own words on a question or a topic, escaped where they were made.
 function behind(key) {
-  const parts = stacks.filter((one) => one.answer.why?.[key]).map((one) => make("div", { class: "why", innerHTML: explained(one.answer.why[key]) }));
-  if (stacks.length > 1) parts.forEach((part, place) => part.prepend(make("strong", { class: "ab"[place], textContent: stacks[place].answer.card.name })));
-  return make("div", {}, ...parts);
+  return make("div", {}, ...stacks.flatMap(({ answer: { card, why } }, place) => {
+    if (!why?.[key]) return [];
+    const part = make("div", { class: "why", innerHTML: explained(why[key]) });
+    if (stacks.length > 1) part.prepend(make("strong", { class: "ab"[place], textContent: card.name }));
+    return [part];
+  }));
 }
 
 // Rows of questions; of one key the first, the second ... are told apart.
@@ -322,18 +326,15 @@ function drawApart({ questions, costs }) {
 function drawMore() {
   const open = [...document.querySelectorAll("#more [open]")].map((one) => one.dataset.topic);
   const topics = { memory: "Memory", costs: "Costs of a token", assumptions: "Assumptions" };
-  $("more").replaceChildren(...Object.entries(topics).map(([topic, title]) => {
-    const found = make("details", { data: { topic }, open: open.includes(topic) }, make("summary", {}, make("span", { textContent: title })));
-    found.append(behind(topic));
-    return found;
-  }));
+  $("more").replaceChildren(...Object.entries(topics).map(([topic, title]) =>
+    make("details", { data: { topic }, open: open.includes(topic) }, make("summary", {}, make("span", { textContent: title })), behind(topic))));
 }
 
 // The charts of the package, and on them where the context stands.
 function drawCharts() {
   if (!charts) return;
   const [first, last] = charts.contexts.map(Math.log2);
-  const share = Math.min(Math.max((Math.log2(Number(context) || tokens()) - first) / (last - first), 0), 1);
+  const share = Math.min(Math.max((Math.log2(tokens()) - first) / (last - first), 0), 1);
   $("charts").replaceChildren(...charts.charts.map(({ title, svg, field: [left, top, wide, high] }) => {
     const drawn = make("div", { role: "img", ariaLabel: title, innerHTML: svg.replace("</svg>", `<path class="here" d="M${left + share * wide} ${top}v${high}"/></svg>`) });
     return make("figure", {}, make("figcaption", { textContent: title }), drawn);
@@ -358,11 +359,9 @@ function add(name) {
   rebuilt((tiles) => tiles.period.push(tiles.period.find((layer) => shortName(layer) === name) ?? name));
 }
 function drawPalette() {
-  const usual = USUAL.map((name) => {
-    const button = make("button", { class: `tile ${kindOf(name)}`, textContent: `+ ${name}`, title: about.mechanisms[name]?.[0] ?? name });
-    button.onclick = () => add(name);
-    return button;
-  });
+  const usual = USUAL.map((name) => make("button", {
+    class: `tile ${kindOf(name)}`, textContent: `+ ${name}`, title: about.mechanisms[name]?.[0] ?? name, onclick: () => add(name),
+  }));
   const more = make("select", { ariaLabel: "Add another kind of layer" }, new Option("more …", ""));
   for (const [name, [title]] of Object.entries(about.mechanisms)) if (!USUAL.includes(name)) more.add(new Option(`${name}: ${title}`, name));
   more.onchange = () => { if (more.value) add(more.value); more.value = ""; };
@@ -400,11 +399,9 @@ $("tiles").onpointerdown = (event) => {
 $("tiles").onpointermove = (event) => {
   if (held === null) return;
   const over = document.elementFromPoint(event.clientX, event.clientY)?.closest("#tiles .tile");
-  if (over && Number(over.dataset.place) !== held) {
-    const to = Number(over.dataset.place);
-    moved(held, to);
-    held = to;
-  }
+  const to = Number(over?.dataset.place ?? held);
+  if (to !== held) moved(held, to);
+  held = to;
   const tile = $("tiles").children[held];
   tile?.classList.add("lift");
   tile?.classList.toggle("gone", off(event) && here().tiles.period.length > 1);
