@@ -303,10 +303,9 @@ class Site:
                 found = self.places.get((file, anchor)) or self.places.get((file, ""))
             if found is None:
                 return match["text"]
-            titles = {one.path: one.title for one in self.pages}
             said = match["text"]
             if said in (address, file):
-                said = titles.get(found, said)
+                said = next((one.title for one in self.pages if one.path == found), said)
             shown = f"{match['image']}[{said}]({up}{found})"
             return f"[{shown}]({up}{found})" if match["image"] else shown
 

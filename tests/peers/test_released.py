@@ -80,26 +80,37 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny checkpoint of each family, with a tokenizer that splits some numbers."""
     transformers.utils.logging.disable_progress_bar()
     where = tmp_path_factory.mktemp("released")
+    made = trained([*map(str, range(1, 20))], 400)
+    torch.manual_seed(0)
+    for name in ("llama", "qwen3_next", "mamba2", "falcon_h1"):
+        saved(name, made, where / name)
+    return where
+
+
+def trained(words: list[str], size: int) -> Any:
+    """A tokenizer of so many ids at most that has seen these words."""
     level = tokenizers.pre_tokenizers.ByteLevel
     made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
     made.pre_tokenizer = level(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=400,
+        vocab_size=size,
         special_tokens=["<unk>", "</s>"],
         initial_alphabet=level.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator([" ".join(map(str, range(1, 20)))] * 9, trainer)
-    torch.manual_seed(0)
-    for name in ("llama", "qwen3_next", "mamba2", "falcon_h1"):
-        spelling = transformers.PreTrainedTokenizerFast(
-            tokenizer_object=made, eos_token="</s>", unk_token="<unk>"
-        )
-        config = config_of(name, len(spelling))
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(where / name)
-        spelling.save_pretrained(where / name)
-    return where
+    made.train_from_iterator([" ".join(words)] * 9, trainer)
+    return made
+
+
+def saved(name: str, made: Any, folder: Path) -> None:
+    """A tiny checkpoint of a family, with a tokenizer."""
+    spelling = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="</s>", unk_token="<unk>"
+    )
+    config = config_of(name, len(spelling))
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    spelling.save_pretrained(folder)
 
 
 def run(*words: str | int | Path) -> tuple[int, Any]:
@@ -290,20 +301,7 @@ WORDS = [
 def wordy(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint whose tokenizer knows a dozen words, and no number of two digits behind one."""
     where = tmp_path_factory.mktemp("wordy")
-    level = tokenizers.pre_tokenizers.ByteLevel
-    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
-    made.pre_tokenizer = level(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<unk>", "</s>"], initial_alphabet=level.alphabet()
-    )
-    made.train_from_iterator([" ".join([*WORDS, *map(str, range(10))])] * 9, trainer)
-    spelling = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token="</s>", unk_token="<unk>"
-    )
-    config = config_of("llama", len(spelling))
-    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(where)
-    spelling.save_pretrained(where)
+    saved("llama", trained([*WORDS, *map(str, range(10))], 600), where)
     return where
 
 

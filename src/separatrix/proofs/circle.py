@@ -123,12 +123,12 @@ def _two_products(
     """a x + b y, all of them sums of two float64."""
     left, left_rest = _product(a[0], x[0])
     right, right_rest = _product(b[0], y[0])
-    total, lost = _sum(left, right)
+    total, lost = two_sum(left, right)
     crossed = (a[0] * x[1] + a[1] * x[0]) + (b[0] * y[1] + b[1] * y[0])
-    return _sum(total, lost + ((left_rest + right_rest) + crossed))
+    return two_sum(total, lost + ((left_rest + right_rest) + crossed))
 
 
-def _sum(x: Array, y: Array) -> tuple[Array, Array]:
+def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     """x + y rounded, and what the rounding took, exactly."""
     total = x + y
     own = total - x

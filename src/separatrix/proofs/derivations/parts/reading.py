@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
+from separatrix.proofs.circle import two_sum
 from separatrix.proofs.derivations.parts.derivation import Layer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array
 from separatrix.proofs.derivations.parts.queries import Lead, Queries, Wanted, winning
@@ -239,12 +240,9 @@ def leads(numbers: Enclosure, answers: int | NDArray[np.int64]) -> Array:
     # the largest that another number can be, less the smallest that the right one can
     others = numbers.high.copy()
     others[row, answers] = -np.inf
-    most = others.max(1, initial=-np.inf)
-    found = right - most
-    # what float64 rounds of the difference [Dekker 1971]; one answer alone has no rival
+    # one answer alone has no rival
     with np.errstate(invalid="ignore"):
-        taken = found - right
-        lost = (right - (found - taken)) - (most + taken)
+        found, lost = two_sum(right, -others.max(1, initial=-np.inf))
     return np.where(lost == 0, found, np.nextafter(found, -np.inf))
 
 
