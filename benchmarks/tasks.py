@@ -1,23 +1,28 @@
 """Tokens per second of samplers and oracles, one core: median of several rounds.
 
-    python benchmarks/tasks.py [--rounds 7] [--zoology PATH]
+    python benchmarks/tasks.py [--rounds 7] [--zoology PATH | --ruler PATH]
 
 With the path of a checkout of Zoology (HazyResearch/zoology), its MQAR generator and ours take
 turns at the same sizes in the same process. Only the generator's own file is read; what it imports
 from the rest of Zoology are two classes that hold settings and results, which stand-ins replace.
+With one of RULER (NVIDIA/RULER), prompts of needles take turns in the same way. Its filler is one
+paragraph again and again (noise) or a sentence drawn each time (needle); essays, which it downloads
+and splits into sentences by a library's model, are not measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import os
+import random
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -25,6 +30,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 
 from separatrix.tasks import TASKS, Task, parse_task
+from separatrix.tasks.text import parse_text_task
 
 TOKENS = 1 << 20
 LENGTHS = (256, 1024, 4096)
@@ -137,6 +143,65 @@ def side_by_side(
     return statistics.median(ours[1:]), statistics.median(theirs[1:])
 
 
+def ruler_generator(checkout: Path, filler: str, keys: int) -> Callable[[int], tuple[str, Any]]:
+    """RULER's function that makes a prompt of so many pieces of filler, alone: its file reads the
+    command line, a tokenizer and word lists as soon as it is imported.
+    """
+    path = checkout / "scripts" / "data" / "synthetic" / "niah.py"
+    if not path.is_file():
+        sys.exit(f"{path} is no file; --ruler takes the root of a checkout of NVIDIA/RULER")
+    parsed = ast.parse(path.read_text("utf-8"))
+    wanted: list[ast.stmt] = [
+        node
+        for node in parsed.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("generate_")
+    ]
+    needle = "One of the special magic {type_needle_v} for {key} is: {value}."
+    noise = (
+        "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
+    )
+    names: dict[str, Any] = {
+        "random": random.Random(0),
+        "needle": needle,
+        "haystack": noise if filler == "noise" else needle,
+        "words": [f"adjective-noun{number}" for number in range(50_000)],
+        "args": SimpleNamespace(
+            num_needle_k=keys,
+            num_needle_v=1,
+            num_needle_q=1,
+            type_needle_k="words",
+            type_needle_v="words",
+            type_haystack=filler,
+            random_seed=0,
+            template="Remember the {type_needle_v}.\n{context}\nWhat is the one for {query}?",
+        ),
+    }
+    names["random"].Random = random.Random
+    exec(compile(ast.Module(wanted, []), str(path), "exec"), names)
+    return names["generate_input_output"]
+
+
+def beside_ruler(checkout: Path, filler: str, words: int, rounds: int) -> tuple[float, float]:
+    """Prompts per second of processor time of our needles and of RULER's, in turns, of at least as
+    many words.
+    """
+    task = parse_text_task(f"needles:length={words},keys={DEFAULT_PAIRS}")
+    generate = ruler_generator(checkout, filler, DEFAULT_PAIRS)
+    pieces = next(n for n in range(10, words) if len(generate(n)[0].split()) >= words)
+    batch = max(1, TOKENS // 4 // words)
+    rng = np.random.default_rng(0)
+    ours, theirs = [], []
+    for _ in range(rounds + 1):
+        start = time.process_time()
+        task.sample(batch, rng)
+        between = time.process_time()
+        for _ in range(batch):
+            generate(pieces)
+        ours.append(batch / (between - start))
+        theirs.append(batch / (time.process_time() - between))
+    return statistics.median(ours[1:]), statistics.median(theirs[1:])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Tokens per second of samplers and oracles, one core."
@@ -148,7 +213,23 @@ def main() -> None:
         metavar="PATH",
         help="a checkout of HazyResearch/zoology to compare the MQAR generator with",
     )
+    parser.add_argument(
+        "--ruler",
+        type=Path,
+        metavar="PATH",
+        help="a checkout of NVIDIA/RULER to compare prompts of needles with",
+    )
     options = parser.parse_args()
+    if options.ruler is not None:
+        print("needles, 8 keys, prompts/s    ours    RULER   ratio")
+        for filler in ("noise", "needle"):
+            for words in (1024, 4096):
+                ours, theirs = beside_ruler(options.ruler, filler, words, options.rounds)
+                print(
+                    f"{filler:6} {words:6} words{ours:14.0f}{theirs:9.0f}{ours / theirs:8.2f}",
+                    flush=True,
+                )
+        return
     if options.zoology is not None:
         import torch
 
