@@ -59,6 +59,15 @@ RAISED = {
     "compose-gdn-8-1-end-cheap": 10_000,
     "compose-gdn-8-2-spread-cheap": 10_000,
 }
+# Later still than a quarter of those: once more, the cheapest contrast first.
+AGAIN = [
+    ("compose", "1-start", "cheap", 39_000),
+    ("compose", "1-end", "cheap", 39_000),
+    ("parity", "none", "cheap", 27_000),
+    ("parity", "all", "cheap", 27_000),
+    ("recall", "1-end", "none", 20_000),
+    ("recall", "1-start", "none", 20_000),
+]
 SAME = {"batch": 32, "width": 32, "hidden": 64, "tested": 1024}
 
 
@@ -179,12 +188,18 @@ def cells(rows):
     # 3. following a state
     for where in ("none", "1-start", "1-end", "2-spread", "all"):
         yield from pair("parity", where=where)
-    # 4. other cheap layers
+    # 4. the contrasts that are open after that
+    for task, where, conv, steps in AGAIN:
+        cell = [*pair(task, where=where, conv=conv)][-1]
+        if "-rates" not in cell["name"]:
+            name = f"{task}-gdn-8-{where}-{conv}-{steps}"
+            yield cell | {"name": name, "steps": steps}
+    # 5. other cheap layers
     for cheap in ("window", "mamba2"):
         for task in ("recall", "compose"):
             for where in few:
                 yield from pair(task, cheap, where)
-    # 5. one full layer and many others
+    # 6. one full layer and many others
     for task in ("recall", "compose"):
         for where in ("1-start", "1-middle", "1-end", "2-spread"):
             yield from pair(task, where=where, layers=16)
