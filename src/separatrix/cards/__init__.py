@@ -4,7 +4,8 @@ the theorem that says so.
 
 from __future__ import annotations
 
-from separatrix.cards.facts import DEFAULT_VOCABULARY, CardFacts, card, card_facts
+from separatrix.cards.facts import CardFacts, card, card_facts
 from separatrix.cards.question import CardLine
+from separatrix.cards.questions import DEFAULT_VOCABULARY
 
 __all__ = ["DEFAULT_VOCABULARY", "CardFacts", "CardLine", "card", "card_facts"]

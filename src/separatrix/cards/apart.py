@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from separatrix.cards.facts import CardFacts, recall
+from separatrix.cards.facts import CardFacts
 from separatrix.cards.question import grade
+from separatrix.cards.questions import one_of_facts, values_of
 from separatrix.cards.short import ASKED, FAR, THOUGHT, Row, steps_of
 from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import WHOLE
@@ -192,13 +193,13 @@ def _powers(architectures: Sequence[Architecture]) -> range:
 
 def _begins(architecture: Architecture) -> int | None:
     """The number of facts from which recall fails; None where no theorem names one."""
-    asked = recall(architecture, 2)
+    asked = one_of_facts(2, values_of(architecture))
     found = judge(architecture, asked.least or asked.task, among=Theorem.fails_at_once)
     return next((verdict.n for verdict in found if verdict.n is not None), None)
 
 
 def _point(architecture: Architecture, context: int) -> Point:
-    found = grade(architecture, recall(architecture, context).task)
+    found = grade(architecture, one_of_facts(context, values_of(architecture)).task)
     if found is None:
         return Point(context, None, WHOLE)
     return Point(context, found.ceiling, found.verdict.numbers["stored_millionths"])

@@ -69,15 +69,11 @@ def _two_steps(context: int) -> Question:
     """
     return Question(
         title="composition, 2 steps",
-        task=filling(context, 2),
-        n=context,
+        size=context,
         least=_composition(2, 2),
-        at=lambda n: _composition(2, (n - 2) // 2),
-        solved=f"Some weights compose two look-ups in tables that fill {context:,} tokens.",
-        failed=(
-            "Whatever its weights, the model composes two look-ups wrongly in some prompt of {most}"
-            " tokens."
-        ),
+        at=lambda n: filling(n, 2),
+        solved=f"compose two look-ups in tables that fill {context:,} tokens.",
+        failed="composes two look-ups wrongly in some prompt of {most} tokens.",
         unknown=Words("", f"{OPEN} The caches are too large to count here."),
         after_thought=AfterThought(
             "composition with chain of thought, 2 steps", "Writing the steps down does not help."
@@ -86,13 +82,11 @@ def _two_steps(context: int) -> Question:
 
 
 def _steps(context: int, steps: int, asked: str, unknown: Words) -> Question:
-    followed = counted_as(steps, "step")
     return Question(
         title=f"composition, {asked}",
-        task=filling(context, steps),
-        n=context,
-        at=lambda n: _composition(steps, max(2, (n - 2) // steps)),
-        solved=f"Some weights follow {followed} through tables that fill {context:,} tokens.",
+        size=context,
+        at=lambda n: filling(n, steps),
+        solved=f"follow {counted_as(steps, 'step')} through tables that fill {context:,} tokens.",
         failed=_wrong(steps, "{most}"),
         unknown=unknown,
     )
@@ -178,7 +172,8 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     )
     words = theorem.told(record or first, asked if task is None else task, architecture)
     title = f"composition, {counted_as(steps, 'step')}"
-    explain = f"{_wrong(steps, theorem.n_shown(first.n))} {words.why}"
+    wrong = _wrong(steps, theorem.n_shown(first.n))
+    explain = f"Whatever its weights, the model {wrong} {words.why}"
     if first.n <= context:
         return CardLine(title, "FAILS", first.n, words.text, theorem.key, record, explain)
     here = judge(architecture, filling(context, steps), among=quick)
@@ -220,10 +215,7 @@ def _quick(architecture: Architecture, steps: int) -> Callable[[Theorem], bool]:
 def _wrong(steps: int, tokens: str) -> str:
     if steps == 1:
         return (
-            "Whatever its weights, the model looks a value up wrongly in some prompt of"
-            f" {tokens} tokens when the place to look at comes before the last token."
+            f"looks a value up wrongly in some prompt of {tokens} tokens when the place to look at"
+            " comes before the last token."
         )
-    return (
-        f"Whatever its weights, the model follows {counted_as(steps, 'step')} wrongly in some"
-        f" prompt of {tokens} tokens."
-    )
+    return f"follows {counted_as(steps, 'step')} wrongly in some prompt of {tokens} tokens."

@@ -6,7 +6,7 @@ model can and cannot do, each with the theorem that says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from separatrix.cards.composition import composition
@@ -21,18 +21,8 @@ from separatrix.cards.memory import (
     symbols,
     taken_by_default,
 )
-from separatrix.cards.question import CardLine, Question
-from separatrix.cards.questions import (
-    equal_strings,
-    looked_up,
-    nested_brackets,
-    one_of_facts,
-    one_of_pairs,
-    parity_of_bits,
-    permutations,
-    two_sum,
-    with_way_out,
-)
+from separatrix.cards.question import CardLine
+from separatrix.cards.questions import questions, values_of
 from separatrix.cards.short import Row as ShortRow
 from separatrix.cards.short import forgets, holds, rows_of
 from separatrix.core.errors import SizeError
@@ -41,11 +31,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory.base import number
 from separatrix.theory.fails.p_parity import STEPS, UNPLACED
-from separatrix.theory.solves.recall import waits
-
-DEFAULT_VOCABULARY = 50_000
-SHORTEST = 12
-"""Tokens that every question of what is looked up has room in."""
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
@@ -57,54 +42,14 @@ def card(architecture: Architecture, context: int) -> list[CardLine]:
 
 def in_turn(architecture: Architecture, context: int) -> Iterator[CardLine]:
     """The same lines, each question asked when its first line is taken."""
-    for key, answer in _asked(architecture, context).items():
-        yield from (replace(line, key=key) for line in answer())
-
-
-def values_of(architecture: Architecture) -> int:
-    """As many values of facts as the model has tokens."""
-    return max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
-
-
-def recall(architecture: Architecture, context: int) -> Question:
-    """The question of recall."""
-    return one_of_facts(context, values_of(architecture))
-
-
-def _asked(architecture: Architecture, context: int) -> dict[str, Callable[[], list[CardLine]]]:
     if not architecture.causal:
         raise SizeError(
             f"'{architecture.spec}': cards are about models that read left to right, and with"
             " causal=false tokens see later ones; `construct` and `judge` take such stacks"
         )
-    if context < 2:
-        return {}
-    values = values_of(architecture)
-
-    def put(question: Question) -> Callable[[], list[CardLine]]:
-        return lambda: question.answer(architecture)
-
-    asked: dict[str, Callable[[], list[CardLine]]] = {
-        "recall": lambda: with_way_out(
-            architecture, values, recall(architecture, context).answer(architecture)
-        )
-    }
-    if context >= SHORTEST:
-        asked["recall-2"] = put(one_of_pairs(context, values, "last"))
-        if waits(architecture, values) is not None:
-            asked["question-first"] = put(one_of_pairs(context, values, "first"))
-        asked |= {key: put(question) for key, question in looked_up(context, values).items()}
-    asked["composition"] = lambda: composition(architecture, context)
-    # two tokens hold no query beside two values
-    if context > 2:
-        asked["2sum"] = put(two_sum(context, "query"))
-    return asked | {
-        "pairs": put(two_sum(context, "decision")),
-        "equality": put(equal_strings(context)),
-        "brackets": put(nested_brackets(architecture, context)),
-        "parity": lambda: parity_of_bits(architecture, context),
-        "s5": lambda: permutations(architecture, context),
-    }
+    for key, question in questions(architecture, context).items() if context > 1 else ():
+        lines = question.answer(architecture) if question else composition(architecture, context)
+        yield from (replace(line, key=key) for line in lines)
 
 
 _SAID_BY_NOTES = {

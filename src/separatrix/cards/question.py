@@ -14,7 +14,7 @@ from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, format_times
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
-from separatrix.theory.base import Theorem, number, size_in_words
+from separatrix.theory.base import Theorem, number
 from separatrix.theory.judge import THEOREMS, graded, judge
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.words import Words
@@ -151,20 +151,20 @@ class Question:
     """One question about a model at a context."""
 
     title: str
-    task: Task
-    """The task at the context."""
+    size: int
+    """The n at the context, as verdicts count it."""
     at: Callable[[int], Task]
-    """The task at the n that a verdict names."""
+    """The task at an n."""
     solved: str
-    """What SOLVABLE means, in a sentence."""
+    """What SOLVABLE means: that some weights do so."""
     failed: str
-    """What FAILS from n on means: "{n}" is the n, "{s}" its plural, "{half}" its half, "{most}" n
-    where it may be too long to write.
+    """What FAILS from n on means, whatever the weights: that the model does so. "{n}" is the n,
+    "{s}" its plural, "{half}" its half, "{most}" n where it may be too long to write.
     """
+    here: Task | None = None
+    """The task at the context, where it is another one than `at` gives."""
     least: Task | None = None
     """A task like it, which is asked for the n from which the model fails; None for itself."""
-    n: int | None = None
-    """The n of the question at the context, as verdicts count it; None for that of its task."""
     unknown: Words = NOTHING
     """What is said where no theorem decides."""
     after_thought: AfterThought | None = None
@@ -173,27 +173,36 @@ class Question:
     """Whether it is asked at its own size only: a bound on more of the kind is another question."""
     keeps_nothing_known: bool = True
     """Whether a line that no theorem decides holds the record that says so."""
+    told: Callable[[Architecture, CardLine], str] | None = None
+    """The text of its first line, where that says more than the theorem."""
 
     @property
-    def size(self) -> int:
-        """The n at the context."""
-        return size_in_words(self.task)[1] if self.n is None else self.n
+    def task(self) -> Task:
+        """The task at the context."""
+        return self.here or self.at(self.size)
 
     def fails(self, n: int, theorem: Theorem) -> str:
         """What FAILS from n on means."""
         plural = "" if n == 1 else "s"
-        return self.failed.format(
+        failed = self.failed.format(
             n=number(n), s=plural, half=number(n // 2), most=theorem.n_shown(n)
         )
+        return f"Whatever its weights, the model {failed}"
 
     def answer(self, architecture: Architecture) -> list[CardLine]:
         """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
         fails, or else the bound that lies beyond.
         """
+        first, *others = self._lines(architecture)
+        text = first.text if self.told is None else self.told(architecture, first)
+        return [replace(first, text=text), *others]
+
+    def _lines(self, architecture: Architecture) -> list[CardLine]:
         here = judge(architecture, self.task)[0]
         if here.status == "SOLVABLE":
             words = THEOREMS[here.theorem].told(here, self.task, architecture)
-            return [line_of(self.title, here, words.text, f"{self.solved} {words.why}")]
+            why = f"Some weights {self.solved} {words.why}"
+            return [line_of(self.title, here, words.text, why)]
         if self.alone and here.n is not None and here.status == "OPEN":
             fits = f"what it keeps has room for {self.size:,}, and no weights are known"
             line = CardLine(self.title, "OPEN", None, fits, "none", here, BEYOND)

@@ -1,16 +1,14 @@
 """The questions of a capability card: families of tasks at the context, each with what an answer to
-it means.
+it means; and which layers can turn their state over, which is what state tracking takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from math import isqrt
 
 from separatrix.cards.question import AfterThought, CardLine, Question
-from separatrix.cards.tracking import tracked_by, undecided
-from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import (
     MQAR,
     CGram,
@@ -28,10 +26,14 @@ from separatrix.tasks import (
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.sums import Form
+from separatrix.theory.fails.p_parity import layer_settles, standstill
 from separatrix.theory.nothing import NothingKnown
 from separatrix.theory.solves.recall import waits
-from separatrix.theory.words import counted_as
+from separatrix.theory.words import Words, counted_as, title_of
 
+DEFAULT_VOCABULARY = 50_000
+SHORTEST = 12
+"""Tokens that every question of what is looked up has room in."""
 RATIO = 1024
 """M / n of 2-Sum: values are drawn from many more than there are tokens."""
 KINDS = 2
@@ -48,55 +50,77 @@ MARKS = 3
 _NO_HELP = "Letting the model write before it answers does not help."
 
 
+def values_of(architecture: Architecture) -> int:
+    """As many values of facts as the model has tokens."""
+    return max(2, architecture.vocabulary or DEFAULT_VOCABULARY)
+
+
+def questions(architecture: Architecture, context: int) -> dict[str, Question | None]:
+    """The questions by the names of cards, in their order; None for composition, which takes more
+    than one.
+    """
+    values = values_of(architecture)
+    asked: dict[str, Question | None] = {"recall": one_of_facts(context, values)}
+    if context >= SHORTEST:
+        asked["recall-2"] = one_of_pairs(context, values, "last")
+        if waits(architecture, values) is not None:
+            asked["question-first"] = one_of_pairs(context, values, "first")
+        asked |= looked_up(context, values)
+    asked["composition"] = None
+    # two tokens hold no query beside two values
+    if context > 2:
+        asked["2sum"] = two_sum(context, "query")
+    return asked | {
+        "pairs": two_sum(context, "decision"),
+        "equality": equal_strings(context),
+        "brackets": nested_brackets(context),
+        "parity": parity_of_bits(architecture, context),
+        "s5": permutations(architecture, context),
+    }
+
+
 def one_of_facts(context: int, values: int) -> Question:
     """Recall of one of n facts of a vocabulary, which fill the context with the question."""
-    task = Eva(n=max(1, context - 1), V=values)
+    n = max(1, context - 1)
     return Question(
         title=f"recall of one of n facts (vocabulary {values:,})",
-        task=task,
+        size=n,
+        here=Eva(n=n, V=values),
         # its V stays, whatever n is, also where context and vocabulary are equal
         least=Eva(n=1, V=values),
         # with n = V the task would belong to the family in which both grow
         at=lambda n: Eva(n=n + (n == values), V=values),
         solved=(
-            "Some weights answer every question of this kind at this context: name any of"
-            f" {counted_as(task.n, 'fact')}, get its value."
+            "answer every question of this kind at this context: name any of"
+            f" {counted_as(n, 'fact')}, get its value."
         ),
-        failed=(
-            "Whatever its weights, the model answers some recall question wrongly once the prompt"
-            " holds {n} fact{s}."
-        ),
+        failed="answers some recall question wrongly once the prompt holds {n} fact{s}.",
         after_thought=AfterThought("recall with chain of thought", _NO_HELP),
+        told=_way_out,
     )
 
 
-def with_way_out(
-    architecture: Architecture, values: int, lines: Sequence[CardLine]
-) -> list[CardLine]:
+def _way_out(architecture: Architecture, line: CardLine) -> str:
     """Recall, with the way out where a recurrence that knows the question need not keep all."""
-    first, *others = lines
-    asked = waits(architecture, values)
-    if first.status == "SOLVABLE" or asked is None:
-        return [first, *others]
+    asked = waits(architecture, values_of(architecture))
+    if line.status == "SOLVABLE" or asked is None:
+        return line.text
     bits = asked.numbers["key_bits"] + asked.numbers["answer_bits"] + 1
-    out = f"asked before the facts: solvable in {bits} bits, whatever n (not built yet)"
-    return [replace(first, text=f"{first.text}; {out}"), *others]
+    return (
+        f"{line.text}; asked before the facts: solvable in {bits} bits, whatever n (not built yet)"
+    )
 
 
 def one_of_pairs(context: int, values: int, place: Place) -> Question:
     """Recall of one of n pairs of a key and a value, asked for behind them or before."""
-
-    def at(n: int) -> Recall:
-        return Recall(n=n, K=max(n, values), V=values, question=place)
-
-    task = at(max(1, (context - 1) // 2))
+    n = max(1, (context - 1) // 2)
     where = "question before the facts" if place == "first" else "facts of 2 tokens"
     return Question(
         title=f"recall, {where}",
-        task=task,
-        at=at,
-        solved=f"Some weights answer every prompt of {counted_as(task.n, 'pair')}.",
-        failed="Whatever its weights, the model answers some prompt of {n} pair{s} wrongly.",
+        size=n,
+        at=lambda n: Recall(n=n, K=max(n, values), V=values, question=place),
+        solved=f"answer every prompt of {counted_as(n, 'pair')}.",
+        failed="answers some prompt of {n} pair{s} wrongly.",
         after_thought=AfterThought(f"recall, {where}, with chain of thought", _NO_HELP),
     )
 
@@ -109,62 +133,53 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
     half = max(2, (values - NOISE) // 2)
     letters = max(2, values - MARKS)
     filler = (context - 1) // 2 - 2
+    copied = (context - 1) // 2
     ids, even = max(4, values), context // 2 * 2
     # no pair shares its key or its value with another one
     pairs = min(context // 4, ids // 2 - 1)
     hopped = min(HOP_LETTERS, context // (HOPS + 1))
-
-    def amid(n: int) -> NoisyRecall:
-        return NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE)
-
-    def all_of(n: int) -> MQAR:
-        return MQAR(vocab_size=ids, input_seq_len=max(even, 4 * n), num_kv_pairs=n)
-
-    def followed(n: int) -> CGram:
-        # fewer ids do not make as many different contexts
-        return CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2)
-
     asked = {
         "needle": Question(
             title="a needle: one of 2 facts amid filler",
-            task=amid(2),
-            at=amid,
+            size=2,
+            at=lambda n: NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE),
             alone=True,
-            solved=f"Some weights name either of 2 facts amid {2 * filler:,} tokens of filler.",
+            solved=f"name either of 2 facts amid {2 * filler:,} tokens of filler.",
             failed=(
-                "Whatever its weights, the model names a fact wrongly in some prompt of {n} facts"
+                "names a fact wrongly in some prompt of {n} facts"
                 f" amid {2 * filler:,} tokens of filler."
             ),
         ),
         "needles": Question(
             title="all of n facts asked for in turn (MQAR)",
-            task=all_of(pairs),
-            at=all_of,
-            solved=f"Some weights answer all {pairs:,} questions about as many facts.",
-            failed="Whatever its weights, the model misses some fact when all {n} are asked for.",
+            size=pairs,
+            at=lambda n: MQAR(vocab_size=ids, input_seq_len=max(even, 4 * n), num_kv_pairs=n),
+            solved=f"answer all {pairs:,} questions about as many facts.",
+            failed="misses some fact when all {n} are asked for.",
         ),
         "copy": Question(
             title="copying of n tokens",
-            task=Copying(n=(context - 1) // 2, V=letters),
+            size=copied,
             at=lambda n: Copying(n=n, V=letters),
-            solved=f"Some weights copy every string of up to {(context - 1) // 2:,} tokens.",
-            failed="Whatever its weights, the model copies some string of {n} token{s} wrongly.",
+            solved=f"copy every string of up to {copied:,} tokens.",
+            failed="copies some string of {n} token{s} wrongly.",
         ),
         "induction": Question(
             title="continuing after 2 tokens as it went on before (c-gram)",
-            task=followed(context),
-            at=followed,
-            solved="Some weights find where the last 2 tokens stood before, and what followed.",
-            failed="Whatever its weights, the model continues some prompt of {n} tokens wrongly.",
+            size=context,
+            # fewer ids do not make as many different contexts
+            at=lambda n: CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2),
+            solved="find where the last 2 tokens stood before, and what followed.",
+            failed="continues some prompt of {n} tokens wrongly.",
         ),
     }
     if hopped >= LEAST_LETTERS:
         asked["hops"] = Question(
             title=f"{HOPS} hops from each token to what followed it before (k-hop)",
-            task=KHop(n=context, V=hopped, k=HOPS),
+            size=context,
             at=lambda n: KHop(n=n, V=hopped, k=HOPS),
-            solved=f"Some weights follow {HOPS} hops through any {context:,} tokens.",
-            failed="Whatever its weights, the model loses its way in some prompt of {n} tokens.",
+            solved=f"follow {HOPS} hops through any {context:,} tokens.",
+            failed="loses its way in some prompt of {n} tokens.",
         )
     return asked
 
@@ -176,22 +191,15 @@ def two_sum(context: int, form: Form) -> Question:
     # asked per query, the last token is the query
     n = max(2, context - (form == "query"))
     ratio = min(RATIO, LARGEST_SIZE // n)
-
-    def at(n: int) -> TwoSum:
-        return TwoSum(n=n, M=ratio * n, form=form)
-
-    solved = f"Some weights tell, for each new token, whether an earlier one of {n:,} cancels it."
+    solved = f"tell, for each new token, whether an earlier one of {n:,} cancels it."
     if form == "decision":
-        solved = f"Some weights tell whether any two of {n:,} tokens cancel."
+        solved = f"tell whether any two of {n:,} tokens cancel."
     return Question(
         title=f"2-Sum {'per query' if form == 'query' else 'of any pair'} (M = {ratio:,} n)",
-        task=at(n),
-        at=at,
+        size=n,
+        at=lambda n: TwoSum(n=n, M=ratio * n, form=form),
         solved=solved,
-        failed=(
-            "Whatever its weights, the model misses a match, or sees one that is not there, in some"
-            " prompt of {n} value{s}."
-        ),
+        failed="misses a match, or sees one that is not there, in some prompt of {n} value{s}.",
     )
 
 
@@ -200,77 +208,172 @@ def equal_strings(context: int) -> Question:
     n = max(1, context // 2)
     return Question(
         title="equality of two strings",
-        task=Equality(n=n),
+        size=n,
         at=lambda n: Equality(n=n),
-        solved=f"Some weights compare two strings of {n:,} bits bit by bit.",
-        failed=(
-            "Whatever its weights, the model takes some two different strings of {n} bits for"
-            " equal, or the reverse."
-        ),
+        solved=f"compare two strings of {n:,} bits bit by bit.",
+        failed="takes some two different strings of {n} bits for equal, or the reverse.",
     )
 
 
-def nested_brackets(architecture: Architecture, context: int) -> Question:
+def nested_brackets(context: int) -> Question:
     """Brackets of two kinds that fill the context and may nest as deep as they fit."""
     n = 2 * min(max(1, context // 2), DEEPEST)
     return Question(
         title=f"nested brackets of {KINDS} kinds",
-        task=Dyck(n=n, k=KINDS, D=n // 2),
+        size=n,
         # where any depth is allowed, the longest prompts of the family nest the deepest
         least=Dyck(n=2, k=KINDS, D=DEEPEST),
         at=lambda n: Dyck(n=n, k=KINDS, D=n // 2),
-        solved=f"Some weights judge every row of {n:,} brackets, however they nest.",
-        failed="Whatever its weights, the model misjudges some brackets nested {half} deep.",
+        solved=f"judge every row of {n:,} brackets, however they nest.",
+        failed="misjudges some brackets nested {half} deep.",
     )
 
 
-def parity_of_bits(architecture: Architecture, context: int) -> list[CardLine]:
+def parity_of_bits(architecture: Architecture, context: int) -> Question:
     """The parity of as many bits as the context has tokens."""
     n = max(2, min(context, LARGEST_SIZE))
-    asked = Question(
+    return Question(
         title="parity of bits",
-        task=Parity(n=n),
+        size=n,
         at=lambda n: Parity(n=n),
-        solved=f"Some weights tell whether the ones among {n:,} bits are odd in number.",
-        failed=(
-            "Whatever its weights, the model takes an odd number of ones for even in some row of"
-            " {n} bits, or the reverse."
-        ),
+        solved=f"tell whether the ones among {n:,} bits are odd in number.",
+        failed="takes an odd number of ones for even in some row of {n} bits, or the reverse.",
         unknown=undecided(architecture, complete=False),
+        told=partial(_tracked, complete=False),
     )
-    return _tracked(architecture, asked)
 
 
-def permutations(architecture: Architecture, context: int) -> list[CardLine]:
+def permutations(architecture: Architecture, context: int) -> Question:
     """The product of as many permutations of five things as the context has tokens, which is
     complete for NC^1.
     """
     n = max(2, min(context, LARGEST_SIZE))
-    asked = Question(
+    return Question(
         title=f"permutation tracking (S_{THINGS})",
-        task=Permutation(n=n, k=THINGS),
+        size=n,
         at=lambda n: Permutation(n=n, k=THINGS),
-        solved=f"Some weights follow every row of {n:,} rearrangements of {THINGS} things.",
-        failed=(
-            f"Whatever its weights, the model loses track of {THINGS} things in some row of"
-            " {n} rearrangements."
-        ),
+        solved=f"follow every row of {n:,} rearrangements of {THINGS} things.",
+        failed=f"loses track of {THINGS} things in some row of {{n}} rearrangements.",
         unknown=undecided(architecture, complete=True),
         # reports of earlier versions hold no record here, and must still verify
         keeps_nothing_known=False,
+        told=partial(_tracked, complete=True),
     )
-    return _tracked(architecture, asked)
 
 
-def _tracked(architecture: Architecture, asked: Question) -> list[CardLine]:
-    lines = asked.answer(architecture)
-    first = lines[0]
-    text = first.text
-    if first.status == "SOLVABLE":
+def _tracked(architecture: Architecture, line: CardLine, *, complete: bool) -> str:
+    if line.status == "SOLVABLE":
         # other lines list the layers anyway
-        text = f"{text}; {tracked_by(architecture)}"
-    elif first.status == "OPEN" and first.bound is None:
-        # the layers first, then what the record says that they lack
-        _, said, lacking = text.partition(f"{NothingKnown.title}: ")
-        text = f"{asked.unknown.text}; {lacking}" if said else text
-    return [replace(first, text=text), *lines[1:]]
+        return f"{line.text}; {tracked_by(architecture)}"
+    _, said, lacking = line.text.partition(f"{NothingKnown.title}: ")
+    if line.status != "OPEN" or line.bound is not None or not said:
+        return line.text
+    # the layers first, then what the record says that they lack
+    return f"{undecided(architecture, complete=complete).text}; {lacking}"
+
+
+_Does = tuple[str, str]
+"""What layers of a kind do, said of one and of several."""
+_TURNS = ("turns its state over", "turn their state over")
+_ONE_WAY = ("only moves one way while a token repeats", "only move one way while a token repeats")
+_NEAR = ("sees the last tokens only", "see the last tokens only")
+_READS = ("reads the prompt at a fixed depth", "read the prompt at a fixed depth")
+_DIAGONAL = (
+    "is a diagonal recurrence that Theorem P does not cover",
+    "are diagonal recurrences that Theorem P does not cover",
+)
+_SHRINKS = (
+    "shrinks its state along a key, and is not shown to turn it over",
+    "shrink their state along a key, and are not shown to turn it over",
+)
+_OTHER = ("looks at places, or is not covered", "look at places, or are not covered")
+
+
+def tracked_by(architecture: Architecture) -> str:
+    """The layers that mix tokens, by kind, each with what it does: "18 RG-LRU layers only
+    move one way while a token repeats; 1 full attention layer reads the prompt at a fixed depth".
+    """
+    kinds: dict[tuple[str, _Does], int] = {}
+    for layer, times in architecture.counted():
+        if title := title_of(layer):
+            kind = (title, _does(layer))
+            kinds[kind] = kinds.get(kind, 0) + times
+    return "; ".join(
+        f"{counted_as(times, f'{titles} layer')} {does[times != 1]}"
+        for (titles, does), times in kinds.items()
+    )
+
+
+def undecided(architecture: Architecture, *, complete: bool) -> Words:
+    """What is said where no theorem with an n decides. `complete`: whether the question is complete
+    for NC^1, as products in S_5 are and parity is not.
+    """
+    listed = tracked_by(architecture)
+    layers = [layer for layer, _ in architecture.counted()]
+    if all(layer_settles(layer) is not None for layer in layers):
+        return _far_away(architecture, listed)
+    if complete and all(_shallow(layer) for layer in layers):
+        return Words(
+            f"{listed}; conditional: if TC0 != NC1 it fails at some length, and no n is known",
+            "Softmax attention of fixed depth and states that only move one way lie in TC0"
+            " (Merrill, Sabharwal, arXiv 2207.00729; 2404.08819), and following five things is"
+            " complete for NC1 (Barrington 1989). That the two differ is believed and not proved,"
+            " so this is no FAILS.",
+            "fails at some length if TC0 != NC1",
+        )
+    if any(part.turning is not None for layer in layers for part in layer):
+        return Words(
+            f"{listed}; no theorem here decides it",
+            "Layers that turn their state over can follow many things, where there is room for the"
+            " construction. For five things that is ten key numbers per head, four updates per"
+            " token, and no convolution, norm or gate around them.",
+            "no room for the construction that is known",
+        )
+    one_way = [layer for layer in layers if _does(layer) is _DIAGONAL]
+    return Words(
+        f"{listed}; no theorem here decides it",
+        "Following a long row of changes takes a state that every token can turn over. Where no"
+        " layer is shown to do so, and no bound of this program covers the stack, nothing is"
+        " claimed.",
+        "no theorem about these recurrences" if one_way else "",
+    )
+
+
+def _far_away(architecture: Architecture, listed: str) -> Words:
+    """Every layer only moves one way, and no n is named: places, or too many bits."""
+    if standstill(architecture) is not None:
+        return Words(
+            f"{listed}; Theorem P's n is out of reach",
+            "Runs of equal tokens bring such a stack to a standstill, so it fails. But that takes"
+            " more tokens than any prompt here has.",
+            "fails, but beyond 10^12 tokens",
+        )
+    where = {"embedded": "with position embeddings", "alibi": "with places"}
+    why = where.get(architecture.positions, "with places unknown")
+    return Words(
+        f"{listed}; {why} it fails at some length, and no n is known (with positions=none"
+        " Theorem P names one)",
+        "Such states form an aperiodic monoid of constant size, which lies in AC0 with positions,"
+        " too, and parity does not (Furst, Saxe, Sipser 1984). This is a remark about some length,"
+        " so no FAILS.",
+        "fails at some length, no n is known",
+    )
+
+
+def _shallow(layer: Layer) -> bool:
+    """Whether all of it lies in TC0: softmax attention, or what only moves one way."""
+    return all(
+        part.group in ("full", "windowed") or layer_settles((part,)) is not None for part in layer
+    )
+
+
+def _does(layer: Layer) -> _Does:
+    if any(part.turning is not None for part in layer):
+        return _TURNS
+    if layer_settles(layer) is not None:
+        return _ONE_WAY if any(part.group == "recurrent" for part in layer) else _NEAR
+    if any(part.reading for part in layer):
+        return _READS
+    if all(part.group == "recurrent" for part in layer):
+        return _DIAGONAL if all(part.is_diagonal for part in layer) else _SHRINKS
+    return _OTHER

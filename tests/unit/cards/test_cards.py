@@ -11,9 +11,8 @@ from support.paper_sizes import paper_sizes
 
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cards.composition import filling
-from separatrix.cards.facts import values_of
 from separatrix.cards.question import failure
-from separatrix.cards.questions import looked_up
+from separatrix.cards.questions import looked_up, values_of
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
