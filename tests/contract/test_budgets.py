@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (15_453, 8_600),
     "theory": (8_763, 6_000),
     "protocols": (921, 921),
-    "cards": (4_969, 3_600),
+    "cards": (4_840, 3_600),
     "mixers": (9_462, 7_200),
     "models": (2_943, 2_000),
     "constructions": (4_861, 4_000),

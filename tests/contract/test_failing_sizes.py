@@ -12,7 +12,7 @@ import pytest
 from support.each import each
 from support.task_cases import CASES, EXAMPLES, few
 
-from separatrix.cards.table.cell import decisive
+from separatrix.cards.table.body import decisive
 from separatrix.cli.main import run
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture

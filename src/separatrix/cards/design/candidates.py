@@ -17,10 +17,8 @@ from separatrix.stacks.architecture.spec import parse_sizes
 FREE_LAYERS = 24
 FREE_HEADS = 16
 FREE_HEAD_DIM = 128
-FREE_STATES = (64, 128, 256)
-FREE_WINDOWS = (512, 2048)
-FREE_BLOCKS = (32, 64)
-FREE_TOPKS = (4, 16)
+FREE = {"state": (64, 128, 256), "window": (512, 2048), "block": (32, 64), "topk": (4, 16)}
+"""Sizes that a free choice varies."""
 _REACH = frozenset({"size", "block", "topk", "window", "latent", "shared"})
 """Sizes of attention that say what it sees and what of it is kept."""
 
@@ -61,34 +59,28 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
     """The space of those choices, around a base model if one is given. Raises what specs and
     spaces raise.
     """
-    if base is None:
-        readers = [_parsed(text, choices) for text in choices.reading or ("full",)]
-        fills = [_parsed(text, choices) for text in choices.bounded or ("gdn", "window")]
-        vary = (
-            choices.states or FREE_STATES,
-            choices.windows or FREE_WINDOWS,
-            choices.blocks or FREE_BLOCKS,
-            choices.topks or FREE_TOPKS,
-        )
-        depths = choices.layers or (FREE_LAYERS,)
-    else:
+    if base is not None:
         _check_no_free_sizes(choices)
-        mixing = [layer for layer in base if any(part.cache_bits(1 << 20) for part in layer)]
-        own_readers = [
-            layer for layer in dict.fromkeys(mixing) if any(part.reading for part in layer)
-        ]
-        own_fill = _cycle([layer for layer in mixing if not any(part.reading for part in layer)])
-        like = _like(base)
-        readers = (
-            [_parsed(text, like) for text in choices.reading]
-            or [(layer,) for layer in own_readers]
-            or [_parsed("full", like)]
-        )
-        fills = [_parsed(text, like) for text in choices.bounded] or (
-            [own_fill] if own_fill else [_parsed(text, like) for text in ("gdn", "window")]
-        )
-        vary = (choices.states, choices.windows, choices.blocks, choices.topks)
-        depths = choices.layers or (len(mixing) or 1,)
+    like = choices if base is None else _like(base)
+    mixing = [layer for layer in base or () if any(part.cache_bits(1 << 20) for part in layer)]
+    reading = {layer: any(part.reading for part in layer) for layer in mixing}
+    own_fill = _cycle([layer for layer in mixing if not reading[layer]])
+    readers = (
+        [_parsed(text, like) for text in choices.reading]
+        or [(layer,) for layer, reads in reading.items() if reads]
+        or [_parsed("full", like)]
+    )
+    fills = (
+        [_parsed(text, like) for text in choices.bounded]
+        or ([own_fill] if own_fill else [])
+        or [_parsed(text, like) for text in ("gdn", "window")]
+    )
+    given = (choices.states, choices.windows, choices.blocks, choices.topks)
+    vary = {
+        kind: own or (usual if base is None else ())
+        for (kind, usual), own in zip(FREE.items(), given, strict=True)
+    }
+    depths = choices.layers or (FREE_LAYERS if base is None else len(mixing) or 1,)
     for stack in readers:
         if len(stack) != 1:
             raise SpecError(
@@ -97,9 +89,9 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
     return Space(
         depths=tuple(dict.fromkeys(depths)),
         readers=tuple(
-            dict.fromkeys(stack[0] for reader in readers for stack in _varied(reader, *vary))
+            dict.fromkeys(stack[0] for reader in readers for stack in _varied(reader, vary))
         ),
-        fills=tuple(dict.fromkeys(cycle for fill in fills for cycle in _varied(fill, *vary))),
+        fills=tuple(dict.fromkeys(cycle for fill in fills for cycle in _varied(fill, vary))),
         readings=choices.readings,
         places=choices.places,
     )
@@ -174,16 +166,11 @@ def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def _varied(
-    stack: tuple[Layer, ...],
-    states: Sequence[int],
-    windows: Sequence[int],
-    blocks: Sequence[int],
-    topks: Sequence[int],
+    stack: tuple[Layer, ...], wanted: dict[str, tuple[int, ...]]
 ) -> list[tuple[Layer, ...]]:
     """The layers at every combination of sizes; a size that none is given for takes its own
     value, half and double, all layers alike.
     """
-    wanted = {"state": states, "window": windows, "block": blocks, "topk": topks}
     own = {kind for layer in stack for part in layer for kind in part.varied_sizes()}
     scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
     found: list[tuple[Layer, ...]] = []

@@ -1,5 +1,6 @@
 """The search: arrangements in order of cost, so that what comes later never dominates what is kept,
-and most need not be judged at all.
+and most need not be judged at all; and why a point cannot be had for less: its neighbours with one
+reading layer fewer, the next smaller memory, or readers elsewhere.
 """
 
 from __future__ import annotations
@@ -7,14 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 
-from separatrix.cards.design.explain import Explainer, Point
 from separatrix.cards.design.space import TOLD_APART, Arrangement, Cost, Costs, Layout, Space
 from separatrix.cards.design.status import TaskJudge
 from separatrix.cards.design.tasks import check_fits
 from separatrix.core.errors import SizeError
+from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.amounts import check_context
 from separatrix.stacks.architecture import Layer
 from separatrix.tasks import SeqComp, Task
@@ -22,12 +23,49 @@ from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem, one_token_per_value
 from separatrix.theory.fails.many_layers import ManyLayers
 from separatrix.theory.fails.many_search import MOST_READERS
-from separatrix.theory.judge import THEOREMS
+from separatrix.theory.judge import THEOREMS, graded
 from separatrix.theory.judge import judge as verdicts_on
+from separatrix.theory.words import counted_as
 
 MOST_EXPLAINED = 64
 """Points whose neighbours are looked at."""
 Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A layout beside a point and what decides it: FAILS by a theorem at every placement named,
+    or OPEN where no construction covers it.
+    """
+
+    change: str
+    layout: Layout
+    cost: Cost
+    status: Status
+    task: str
+    theorem: str
+    n: int | None
+    """FAILS: the smallest n from which the theorem bites, in the family of the task; for seqcomp
+    the prompt length in tokens.
+    """
+    ceiling: int | None = None
+    """FAILS: how many of random questions any weights answer, at most, in millionths."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cost on the front and the layouts that have it, one for every placement the theorems can
+    tell apart, evenly spaced ones first.
+    """
+
+    cost: Cost
+    layouts: tuple[Layout, ...]
+    neighbours: tuple[Neighbour, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The layout that stands for the point."""
+        return self.layouts[0]
 
 
 @dataclass(frozen=True)
@@ -113,25 +151,19 @@ class _Front:
     points: dict[Cost, list[Layout]] = field(default_factory=dict)
     beyond: tuple[Cost, list[Layout]] | None = None
 
-    def closed_to(self, cost: Cost) -> bool:
-        """Whether a point that is kept costs less."""
-        return any(kept.dominates(cost) for kept in self.points)
-
     def take(self, cost: Cost, layouts: list[Layout], within: bool) -> None:
         if not layouts:
             return
         if within:
             self.points.setdefault(cost, []).extend(layouts)
-        elif not self.points and (self.beyond is None or self.beyond[0] == cost):
+        elif self.wants(cost, within):
             self.beyond = (cost, [*(self.beyond[1] if self.beyond else []), *layouts])
 
     def wants(self, cost: Cost, within: bool) -> bool:
         """Whether a layout of that cost, no cheaper than those seen before, can still matter."""
-        return (
-            not self.closed_to(cost)
-            if within
-            else not self.points and (self.beyond is None or self.beyond[0] == cost)
-        )
+        if within:
+            return not any(kept.dominates(cost) for kept in self.points)
+        return not self.points and (self.beyond is None or self.beyond[0] == cost)
 
 
 def told_apart(tasks: Sequence[Task], space: Space) -> int:
@@ -160,6 +192,15 @@ def may_speak(readers: int, reader: Layer, task: SeqComp) -> bool:
     )
 
 
+_Excluded = tuple[TaskJudge, str]
+_Kind = tuple[int, int, int]
+
+
+def _kind(arrangement: Arrangement) -> _Kind:
+    """The reading layer, which is one object in all of a space, how many read, and of how many."""
+    return id(arrangement.reader), arrangement.reading, arrangement.depth
+
+
 class _Search:
     def __init__(self, tasks: tuple[Task, ...], context: int, budget: int, space: Space) -> None:
         self.tasks = tasks
@@ -168,53 +209,44 @@ class _Search:
         self.space = replace(space, told_apart=told_apart(tasks, space))
         self.costs = Costs(context)
         self.judges = [TaskJudge(task) for task in tasks]
+        self.arrangements = self.space.arrangements()
         self.open = _Front()
         self.proved = _Front()
         self.judged = 0
         self.excluded = Counter[tuple[str, str]]()
+        self._by_kind: dict[_Kind, list[Arrangement]] = {}
+        for arrangement in self.arrangements:
+            self._by_kind.setdefault(_kind(arrangement), []).append(arrangement)
+        self._bites = cache(_bites)
 
     def run(self, progress: Progress) -> DesignResult:
-        arrangements = self.space.arrangements()
-        classes = [arrangement.classes(self.space.places) for arrangement in arrangements]
+        classes = [arrangement.classes(self.space.places) for arrangement in self.arrangements]
         total = sum(classes)
         done = 0
-        costed = [
-            (self.costs.cost(arrangement), number)
-            for number, arrangement in enumerate(arrangements)
-        ]
-        costed.sort()
+        costed = sorted((self.costs.cost(one), at) for at, one in enumerate(self.arrangements))
         for cost, same in groupby(costed, key=lambda item: item[0]):
             within = cost.cache_bits <= self.budget
             # sorted by cache: if nothing fits any more and no front wants more, that stays so
-            if (
-                not within
-                and not self.proved.wants(cost, within)
-                and not self.open.wants(cost, within)
-            ):
+            if not (within or self.proved.wants(cost, within) or self.open.wants(cost, within)):
                 break
-            for _, number in same:
-                self._judge(arrangements[number], cost, within, classes[number])
-                done += classes[number]
+            for _, at in same:
+                self._judge(self.arrangements[at], cost, within, classes[at])
+                done += classes[at]
                 progress(done, total)
         progress(total, total)
-        explainer = Explainer(self.space, arrangements, self.costs, self.judges)
         return DesignResult(
             tasks=self.tasks,
             context=self.context,
             budget_bits=self.budget,
             space=self.space,
-            not_excluded=_explained(_points(self.open.points.items()), explainer, proved=False),
-            proved=_explained(_points(self.proved.points.items()), explainer, proved=True),
+            not_excluded=self._explained(self.open, proved=False),
+            proved=self._explained(self.proved, proved=True),
             layouts=total,
-            within=sum(
-                classes[number] for cost, number in costed if cost.cache_bits <= self.budget
-            ),
+            within=sum(classes[at] for cost, at in costed if cost.cache_bits <= self.budget),
             judged=self.judged,
             excluded=dict(self.excluded),
-            beyond=next(iter(_points([self.open.beyond] if self.open.beyond else [])), None),
-            beyond_proved=next(
-                iter(_points([self.proved.beyond] if self.proved.beyond else [])), None
-            ),
+            beyond=self.open.beyond and _point(*self.open.beyond),
+            beyond_proved=self.proved.beyond and _point(*self.proved.beyond),
         )
 
     def _judge(self, arrangement: Arrangement, cost: Cost, within: bool, classes: int) -> None:
@@ -223,11 +255,10 @@ class _Search:
         if not (want_proved or want_open):
             return
         self.judged += classes
-        for judge in self.judges:
-            theorem = judge.arrangement_fails(arrangement)
-            if theorem is not None:
-                self._exclude(theorem, judge, classes, within)
-                return
+        found = self._fails_anywhere(arrangement)
+        if found is not None:
+            self._exclude(found, classes, within)
+            return
         gaps = list(arrangement.placements(self.space.places))
         solved = [
             gap for gap in gaps if all(judge.solvable(arrangement, gap) for judge in self.judges)
@@ -235,42 +266,117 @@ class _Search:
         if want_proved:
             self.proved.take(cost, [Layout(arrangement, gap) for gap in solved], within)
         if want_open:
-            known = set(solved)
             # what a construction solves no theorem excludes, so none need be asked
-            kept = [
-                Layout(arrangement, gap)
-                for gap in gaps
-                if gap in known or not self._fails(arrangement, gap, within)
-            ]
+            known = set(solved)
+            others = {gap: self._fails_there(arrangement, gap) for gap in gaps if gap not in known}
+            for found in filter(None, others.values()):
+                self._exclude(found, 1, within)
+            kept = [Layout(arrangement, gap) for gap in gaps if others.get(gap) is None]
             self.open.take(cost, kept, within)
 
-    def _fails(self, arrangement: Arrangement, gap: tuple[int, ...], within: bool) -> bool:
-        for judge in self.judges:
-            theorem = judge.placement_fails(arrangement, gap)
-            if theorem is not None:
-                self._exclude(theorem, judge, 1, within)
-                return True
-        return False
-
-    def _exclude(self, theorem: str, judge: TaskJudge, layouts: int, within: bool) -> None:
+    def _exclude(self, found: _Excluded, layouts: int, within: bool) -> None:
+        judge, theorem = found
         if within:
             self.excluded[theorem, judge.task.spec] += layouts
 
+    def _fails_anywhere(self, arrangement: Arrangement) -> _Excluded | None:
+        """The first task and theorem that exclude an arrangement wherever its readers stand."""
+        asked = ((judge, judge.arrangement_fails(arrangement)) for judge in self.judges)
+        return next(((judge, key) for judge, key in asked if key is not None), None)
 
-def _points(found: Iterable[tuple[Cost, list[Layout]]]) -> tuple[Point, ...]:
-    return tuple(Point(cost, tuple(sorted(layouts, key=_naturalness))) for cost, layouts in found)
+    def _fails_there(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> _Excluded | None:
+        """Those that exclude it for where they stand."""
+        asked = ((judge, judge.placement_fails(arrangement, gaps)) for judge in self.judges)
+        return next(((judge, key) for judge, key in asked if key is not None), None)
+
+    def _explained(self, front: _Front, *, proved: bool) -> tuple[Point, ...]:
+        points = [_point(cost, layouts) for cost, layouts in front.points.items()]
+        near = points[:MOST_EXPLAINED]
+        told = [replace(point, neighbours=self.neighbours(point, proved=proved)) for point in near]
+        return (*told, *points[MOST_EXPLAINED:])
+
+    def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
+        """What stands beside a point: with `proved`, layouts for which no construction is known
+        count too.
+        """
+        arrangement = point.layout.arrangement
+        reading = {part.group for part in arrangement.reader or () if part.reading}
+        beside = {
+            f"one {'full' if reading == {'full'} else 'reading'} layer fewer": self._fewer(
+                arrangement
+            ),
+            "the next smaller memory in the other layers": self._smaller(arrangement),
+        }
+        found = [self._whole(text, one, proved) for text, one in beside.items() if one is not None]
+        return tuple(filter(None, (*found, self._elsewhere(point, proved))))
+
+    def _fewer(self, arrangement: Arrangement) -> Arrangement | None:
+        if not arrangement.reading:
+            return None
+        # without reading layers an arrangement has no reader
+        reader = arrangement.reader if arrangement.reading > 1 else None
+        others = self._by_kind.get((id(reader), arrangement.reading - 1, arrangement.depth), ())
+        # the same cycle of bounded layers, which takes the free place
+        own = [other for other in others if other.fill[: len(arrangement.fill)] == arrangement.fill]
+        return min(own, key=self._cost, default=None)
+
+    def _smaller(self, arrangement: Arrangement) -> Arrangement | None:
+        mine = self._cost(arrangement)
+        smaller = [
+            other for other in self._by_kind[_kind(arrangement)] if self._cost(other)[0] < mine[0]
+        ]
+        return max(smaller, key=self._cost, default=None)
+
+    def _cost(self, arrangement: Arrangement) -> tuple[int, int]:
+        cost = self.costs.cost(arrangement)
+        return cost.cache_bits, cost.flops
+
+    def _whole(self, change: str, arrangement: Arrangement, proved: bool) -> Neighbour | None:
+        placements = list(arrangement.placements(self.space.places))
+        anywhere = self._fails_anywhere(arrangement)
+        if anywhere is not None:
+            return self._fails(change, Layout(arrangement, placements[0]), anywhere)
+        excluded = {gaps: self._fails_there(arrangement, gaps) for gaps in placements}
+        kept = [Layout(arrangement, gaps) for gaps, found in excluded.items() if found is None]
+        decided = next(filter(None, excluded.values()), None)
+        if decided is not None and not kept:
+            return self._fails(change, Layout(arrangement, placements[0]), decided)
+        return self._unsolved(change, kept) if proved else None
+
+    def _elsewhere(self, point: Point, proved: bool) -> Neighbour | None:
+        arrangement = point.layout.arrangement
+        own = {one.gaps for one in point.layouts if one.arrangement == arrangement}
+        others = [gaps for gaps in arrangement.placements(self.space.places) if gaps not in own]
+        change = f"the reading layers elsewhere ({counted_as(len(others), 'other placement')})"
+        for gaps in others:
+            found = self._fails_there(arrangement, gaps)
+            if found is not None:
+                return self._fails(change, Layout(arrangement, gaps), found)
+        layouts = [Layout(arrangement, gaps) for gaps in others]
+        return self._unsolved(change, layouts) if proved and others else None
+
+    def _unsolved(self, change: str, layouts: list[Layout]) -> Neighbour | None:
+        for judge in self.judges:
+            if not any(judge.solvable(layout.arrangement, layout.gaps) for layout in layouts):
+                cost = self.costs.cost(layouts[0].arrangement)
+                return Neighbour(change, layouts[0], cost, "OPEN", judge.task.spec, "none", None)
+        return None
+
+    def _fails(self, change: str, layout: Layout, found: _Excluded) -> Neighbour:
+        judge, key = found
+        cost, bites = self.costs.cost(layout.arrangement), self._bites(judge, key, layout)
+        return Neighbour(change, layout, cost, "FAILS", judge.task.spec, key, *bites)
 
 
-def _explained(
-    points: tuple[Point, ...], explainer: Explainer, *, proved: bool
-) -> tuple[Point, ...]:
-    return (
-        tuple(
-            replace(point, neighbours=explainer.neighbours(point, proved=proved))
-            for point in points[:MOST_EXPLAINED]
-        )
-        + points[MOST_EXPLAINED:]
-    )
+def _bites(judge: TaskJudge, key: str, layout: Layout) -> tuple[int | None, int | None]:
+    """The n from which a theorem bites, and how badly the task fails."""
+    verdict = judge.verdict(THEOREMS[key], layout.architecture)
+    grade = graded(layout.architecture, judge.task)
+    return verdict and verdict.n, grade and grade.numbers["ceiling_millionths"]
+
+
+def _point(cost: Cost, layouts: list[Layout]) -> Point:
+    return Point(cost, tuple(sorted(layouts, key=_naturalness)))
 
 
 def _naturalness(layout: Layout) -> tuple[int, int]:
@@ -287,13 +393,11 @@ def ladder(result: DesignResult) -> tuple[Point, ...]:
     """
     costs = Costs(result.context)
     judges = [TaskJudge(task) for task in result.tasks]
-    costed = [
-        (costs.cost(arrangement), number, arrangement)
-        for number, arrangement in enumerate(result.space.arrangements())
-    ]
-    costed.sort(key=lambda item: (item[0].reading, item[0]))
+    arrangements = result.space.arrangements()
+    costed = [(costs.cost(one), at) for at, one in enumerate(arrangements)]
+    costed.sort(key=lambda item: (item[0].reading, item))
     rungs = (
-        _cheapest(((cost, arrangement) for cost, _, arrangement in same), judges, result)
+        _cheapest(((cost, arrangements[at]) for cost, at in same), judges, result)
         for _, same in groupby(costed, key=lambda item: item[0].reading)
     )
     return tuple(rung for rung in rungs if rung is not None)

@@ -1,23 +1,41 @@
-"""The whole body of a bundle, derived from its settings and its records alone."""
+"""The whole body of a bundle, derived from its settings and its records alone: which of them are a
+cell's own, and what it says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from separatrix.cards.table.cell import Found, entry, find
 from separatrix.cards.table.models import DEFAULT_MODELS, Source, model_entry
-from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind
+from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind, Pair, Witness
 from separatrix.core.errors import EvidenceError
-from separatrix.core.evidence.records import Evidence
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.records import (
+    Certificate,
+    Construction,
+    Evidence,
+    Measurement,
+    Verdict,
+)
+from separatrix.stacks.architecture import Architecture, bounded_bits
+from separatrix.tasks import parse_task
+from separatrix.theory.base import counted, number, size_in_words, sized
+from separatrix.theory.judge import THEOREMS
+
+R = TypeVar("R", bound=Evidence)
 
 TITLE = "Separatrix: what attention stacks can and cannot compute"
 MOST_MODELS = 20
 OPTIMISERS = {"muon": "Muon", "adamw": "AdamW"}
 MOST_APART = 0.03
 """The parameters of two stacks of a column differ by at most this share."""
+COUNTED = ("linear", "loglinear", "hybrid")
+"""Rows whose cells draw bits needed and carried: Theorem I decides it, or would without the full
+heads.
+"""
 
 
 @dataclass(frozen=True)
@@ -118,3 +136,252 @@ def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
             f" {len(mine[0].measurements[0].seeds)} seeds"
         ),
     }
+
+
+def decisive(verdict: Verdict) -> str:
+    """The number that decides a cell, short: the n at which, or from which on, it fails; or the n
+    it is built for.
+    """
+    if verdict.status == "SOLVABLE":
+        task = parse_task(verdict.task)
+        return f"n = {number(size_in_words(task)[1])}"
+    if verdict.n is None:
+        return "undecided"
+    return THEOREMS[verdict.theorem].failing_briefly(verdict.n)
+
+
+def bound_curve(verdict: Verdict) -> dict[str, Any]:
+    """The curve of Theorem I on a verdict's family: bits that n values need, and bits carried,
+    around the n where they cross. Of a stack that reads a growing cache, also the bits that its
+    other heads carry, which alone would fail.
+    """
+    architecture = Architecture.parse(verdict.architecture)
+    task = parse_task(verdict.task)
+    tasks = task.family()
+    ns = sorted({max(tasks.smallest, round(2 ** (k / 4))) for k in range(8, 41)})
+    members = [tasks.at(n) for n in ns]
+    lengths = [member.prefix_length for member in members]
+    own: dict[str, Any] = {}
+    if architecture.reading:
+        fixed = [sum(bounded_bits(layer, t) for layer in architecture) for t in lengths]
+        own = {"fixed": fixed, "fixed_title": "bits that do not grow"}
+    return own | {
+        "x": size_in_words(task)[0],
+        "n": [size_in_words(member)[1] for member in members],
+        "have": [architecture.cache_bits(t) for t in lengths],
+        "need": [counted(member).log2_str(6) for member in members],
+        "have_title": "bits of cache",
+        "need_title": f"bits needed to tell all prefixes apart ({tasks.described})",
+    }
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records of a cell by kind, in the order of the plan."""
+
+    verdicts: list[Verdict]
+    constructions: list[Construction]
+    certificates: list[Certificate]
+    measurements: list[Measurement]
+
+    @property
+    def all(self) -> list[Evidence]:
+        return [*self.verdicts, *self.constructions, *self.certificates, *self.measurements]
+
+
+def find(cell: Cell, seed: int, records: Iterable[Evidence]) -> Found:
+    """The records that belong to a cell, by their stack and task. Raises EvidenceError for one
+    that is missing, there twice, or made otherwise than the report's kind says.
+    """
+    every = list(records)
+    where = f"cell {cell.row} x {cell.column}"
+
+    def only(cls: type[R], pair: Pair | Witness, what: str) -> R:
+        found = [
+            record
+            for record in every
+            if isinstance(record, cls)
+            and (record.architecture, record.task) == (pair.architecture, pair.task)
+            and (not isinstance(pair, Witness) or _shows(record, pair))
+        ]
+        if len(found) != 1:
+            lacking = "there twice" if found else "not in the bundle"
+            raise EvidenceError(f"{where}: the {what} {pair.task} is {lacking}")
+        return found[0]
+
+    verdicts = cell.verdicts()
+    there = {record.digest for record in every}
+    for verdict in verdicts:
+        if verdict.digest not in there:
+            raise EvidenceError(
+                f"{where}: the verdict on {verdict.architecture} and {verdict.task} is not in the"
+                " bundle"
+            )
+    trained = [Pair(cell.stack, cell.task_at(size)) for size in cell.sizes]
+    found = Found(
+        verdicts,
+        [only(Construction, pair, "construction for") for pair in cell.built()],
+        [only(Certificate, wanted, "certificate on") for wanted in cell.witnesses()],
+        [only(Measurement, pair, "measurement at") for pair in trained],
+    )
+    for measured in found.measurements:
+        _same_training(cell, seed, measured, where)
+    return found
+
+
+def entry(cell: Cell, found: Found) -> dict[str, Any]:
+    """The cell as a bundle holds it."""
+    main = found.verdicts[0]
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "stack": cell.stack,
+        "status": main.status,
+        "paper": PAPER.get((cell.row, cell.column), ""),
+        "number": decisive(main),
+        "headline": main.statement,
+        "story": STORIES.get((cell.row, cell.column, main.status), ""),
+        "trained": [_trained(measured) for measured in found.measurements],
+        "reach": _reach(main, found.measurements),
+        "records": list(dict.fromkeys(record.digest for record in found.all)),
+        "bound": bound_curve(main) if cell.row in COUNTED else None,
+    }
+
+
+def _trained(measured: Measurement) -> dict[str, int]:
+    told = {
+        "n": _n(measured),
+        "solved": measured.solved,
+        "seeds": len(measured.seeds),
+        "parameters": measured.budget["parameters"],
+    }
+    return told | ({"diverged": measured.diverged} if measured.diverged else {})
+
+
+def _n(measured: Measurement) -> int:
+    return size_in_words(parse_task(measured.task))[1]
+
+
+def _reach(main: Verdict, measured: Sequence[Measurement]) -> str:
+    """How the sizes that were trained stand to the n at which the stack is proved to fail."""
+    if main.status != "FAILS" or main.n is None:
+        return ""
+    largest = max(map(_n, measured))
+    size = sized(main.n, found=not THEOREMS[main.theorem].larger_fail_too)
+    if main.n <= largest:
+        return f"Among the sizes trained lies the one proved to fail, {size}."
+    return (
+        f"Training here reached n = {number(largest)}; the size at which it is proved to fail,"
+        f" {size}, lies beyond that: what was trained shows what gradient descent finds"
+        " at this size, and proves nothing."
+    )
+
+
+def _shows(record: Evidence, wanted: Witness) -> bool:
+    if not isinstance(record, Certificate):
+        return False
+    rounded = (record.cache_format or "").partition(":")[0]
+    return (record.form, rounded) == (wanted.form, wanted.rounded)
+
+
+def _same_training(cell: Cell, seed: int, measured: Measurement, where: str) -> None:
+    """That a measurement was made as the report says: EvidenceError if not."""
+    wanted = cell.training()
+    said = {name: measured.budget.get(name) for name in wanted}
+    parameters = measured.budget.get("parameters")
+    seeds = tuple(range(seed, seed + cell.kind.seeds))
+    if (
+        # 1.0 == 1 in Python, but they are not written alike
+        canonical(said) != canonical(wanted)
+        or set(measured.budget) != {*wanted, "steps_done", "stopped", "parameters"}
+        or type(parameters) is not int
+        or parameters < 1
+        or measured.seeds != seeds
+        or measured.total != cell.kind.tested
+    ):
+        raise EvidenceError(
+            f"{where}: the measurement at {measured.task} has another budget or other seeds than"
+            " the trainings of this kind of report"
+        )
+
+
+PAPER = {
+    ("full", "eva"): "O(polylog n), 1 layer",
+    ("full", "twosum"): "O(log n), 1 layer, d = 3",
+    ("full", "seqcomp"): "O(polylog n) with L+1 layers; n^Omega(1) with L",
+    ("linear", "eva"): "Omega(n log n), also with chain of thought",
+    ("linear", "twosum"): "Omega(n log n), also with chain of thought",
+    ("loglinear", "eva"): "Omega(n), also with chain of thought",
+    ("loglinear", "twosum"): "Omega(n), also with chain of thought",
+    ("sparse", "twosum"): "Omega(B log n), 1 layer",
+    ("hybrid", "seqcomp"): "n^Omega(1) with L-1 full layers",
+}
+"""(row, column) -> the entry of [Ye26]; none where the paper has none."""
+
+STORIES = {
+    ("full", "eva", "SOLVABLE"): (
+        "One full layer looks the answer up: the last token asks for one address and the right"
+        " token outweighs all others together. The weights are written down, not trained, and"
+        " proved right for every input of the size."
+    ),
+    ("full", "twosum", "SOLVABLE"): (
+        "A head of three dimensions scores every earlier token by how nearly it cancels the last"
+        " one modulo M; a start token takes the weight when nothing does. The weights are written"
+        " down and proved right for every input of the size."
+    ),
+    ("full", "seqcomp", "SOLVABLE"): (
+        "L+1 full layers follow L steps, one layer each after the first has fetched the start. With"
+        " fewer layers there is a wall at finite n, whatever the weights: the verdicts on stacks of"
+        " fewer layers say where."
+    ),
+    ("linear", "eva", "FAILS"): (
+        "The state has a fixed number of bits and n values need n log2 n. From there on two"
+        " functions leave the same state, and the model gives one answer where two are right;"
+        " writing out thoughts changes nothing, since they are computed from that state."
+    ),
+    ("linear", "twosum", "FAILS"): (
+        "The state must tell apart every set of values that could have come before the query."
+        " There are more sets than states."
+    ),
+    ("linear", "seqcomp", "FAILS"): (
+        "The function that is needed last is read first, so the state must hold all of it: N log2 N"
+        " bits. The paper has no entry here; Theorem I gives one."
+    ),
+    ("loglinear", "eva", "FAILS"): (
+        "The cache grows, but only by one state per doubling of the prompt; n values still need n"
+        " log2 n bits."
+    ),
+    ("loglinear", "twosum", "FAILS"): (
+        "The cache grows by one state per doubling; the sets it must tell apart grow much faster."
+    ),
+    ("loglinear", "seqcomp", "FAILS"): (
+        "The function that is needed last is read first; a state per doubling of the prompt does"
+        " not hold it. The paper has no entry here; Theorem I gives one."
+    ),
+    ("sparse", "eva", "SOLVABLE"): (
+        "Blocks are chosen by their pooled keys. Keys of address bits survive the pooling: pooled"
+        " over a block, the address bits keep their high part, so the right block scores highest,"
+        " and inside it the layer looks the answer up. The weights are written down and proved."
+    ),
+    ("sparse", "twosum", "FAILS"): (
+        "Each block sends a short message, and the layer opens the few that look best. Two blocks"
+        " with one message, one with the value that cancels the query and one without: where it is"
+        " not opened, the answer is the same and one of the two is wrong."
+    ),
+    ("sparse", "seqcomp", "OPEN"): (
+        "A sparse layer is a reading layer with a larger h. No theorem here speaks of as many"
+        " reading layers as steps and one more; stacks of fewer sparse layers fail at the sizes"
+        " that the verdicts on them name. The paper has no entry here."
+    ),
+    ("hybrid", "eva", "SOLVABLE"): (
+        "A full head closes the gap that a linear one beside it leaves: the linear head may write"
+        " nothing, and the full one looks the answer up."
+    ),
+    ("hybrid", "twosum", "SOLVABLE"): "One full head beside a linear one does what it does alone.",
+    ("hybrid", "seqcomp", "FAILS"): (
+        "Recurrent layers do not replace a full one: with L-1 full layers L steps fail at a finite"
+        " n, whatever the weights. With L full layers a single recurrent layer before the first one"
+        " saves the extra layer; that is another stack, which the full report builds."
+    ),
+}
+"""(row, column, status) -> why it is so; told only where the theorems give that status."""

@@ -7,7 +7,7 @@ from math import log2, log10
 
 import pytest
 
-from separatrix.cards.table.cell import bound_curve
+from separatrix.cards.table.body import bound_curve
 from separatrix.cli.report.charts import accuracy_chart, bound_chart
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
