@@ -1,4 +1,4 @@
-"""`separatrix runs [list|show|export|summary|upgrade]`: what the store of training runs holds."""
+"""`separatrix runs [list|show|export|summary]`: what the store of training runs holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ ACTIONS = {
     "show": (1, 1, "runs show 3fa2", ("store",)),
     "export": (1, 2, "runs export runs.csv", ("store", "sweep", "status")),
     "summary": (0, 0, "runs summary", ("store", "sweep")),
-    "upgrade": (2, 2, "runs upgrade old.sqlite new.sqlite", ()),
 }
 """Action -> least and most words behind it, an example, and the options that it takes."""
 
@@ -50,10 +49,7 @@ def runs(asked: Asked) -> Answer:
         return summed(_summary(asked.store, asked.sweep))
     if action == "list":
         return _list(asked)
-    files = [Path(one) for one in others]
-    if action == "upgrade":
-        return _upgrade(*files)
-    return _export(files, asked.store, asked.sweep, asked.status)
+    return _export([Path(one) for one in others], asked.store, asked.sweep, asked.status)
 
 
 def opened(path: Path, sweep: str | None = None) -> Store:
@@ -127,14 +123,6 @@ def _export(files: list[Path], store: Path, sweep: str | None, status: str | Non
 
 def _written(files: list[Path], *lines: str) -> Told:
     return Told({"files": list(map(str, files))}, Document(*map(Line, lines)))
-
-
-def _upgrade(old: Path, new: Path) -> Told:
-    from separatrix.training.sweeps.upgrading import upgrade
-
-    count, damaged = upgrade(old, new)
-    left = f"; left out, for they are damaged: {', '.join(damaged)}" if damaged else ""
-    return _written([new], f"{count:,} runs written to {new}, and {old} is as it was{left}")
 
 
 def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:

@@ -23,6 +23,8 @@ LOOKED_OVER = 64 << 20
 """Bytes of the largest file whose structure is checked each time somebody begins to write to it:
 a fraction of a second.
 """
+UPGRADES = "b8dc9978"
+"""The last commit of this repository that brings stores of version 1 over."""
 BESIDE = "-wal"
 """What is written goes into a file of this ending first."""
 _MAGIC = b"SQLite format 3\0"
@@ -53,12 +55,9 @@ class Database:
     for whatever SQLite cannot do.
     """
 
-    def __init__(
-        self, path: Path, *, writing: bool, wait: float = WAIT, version: int = VERSION
-    ) -> None:
+    def __init__(self, path: Path, *, writing: bool, wait: float = WAIT) -> None:
         _check_file(path)
         self.path = path
-        self.version = version
         # where a link leads to: SQLite keeps its log there, and whoever changes folders finds it
         self.file = path.resolve()
         self.number = self.file.stat().st_ino
@@ -165,10 +164,10 @@ class Database:
         connection = self._connection
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        _check_version(self.path, application, version, self.version)
+        _check_version(self.path, application, version)
         there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         for kind, name in PARTS:
-            if name not in there and self.version == VERSION:
+            if name not in there:
                 raise damaged(self.path, f"it lacks the {kind} {name}")
         if not self.writing:
             connection.execute("PRAGMA query_only = ON")
@@ -241,10 +240,8 @@ def _check_file(path: Path) -> None:
         raise damaged(path, "it was cut off")
 
 
-def _check_version(path: Path, application: int, version: int, wanted: int) -> None:
-    """Raises StoreError for another program's file, and for a store of another version than is
-    wanted.
-    """
+def _check_version(path: Path, application: int, version: int) -> None:
+    """Raises StoreError for another program's file, and for a store of another version."""
     if application != APPLICATION:
         raise StoreError(
             f"{path} is an SQLite file of another program, no store of runs; give another --store"
@@ -256,13 +253,11 @@ def _check_version(path: Path, application: int, version: int, wanted: int) -> N
         )
     if version < 1:
         raise damaged(path, f"store version {version} never was one")
-    if wanted < version:
-        raise StoreError(f"{path} is of version {version} already: nothing is to be done")
-    if version < wanted:
+    if version < VERSION:
         raise StoreError(
             f"{path} was made by an earlier Separatrix (store version {version}; this one reads"
-            f" {VERSION}): `separatrix runs upgrade {path} NEW` writes what it holds into a new"
-            " store, and it stays as it is"
+            f" {VERSION}): with the code of commit {UPGRADES}, `separatrix runs upgrade {path} NEW`"
+            " writes what it holds into a new store"
         )
 
 
