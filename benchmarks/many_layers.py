@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import process_time
 
-from separatrix.theory.fails.many_proof import Sizes
-from separatrix.theory.fails.many_search import ManyReadings
+from separatrix.theory.arguments import Sizes
+from separatrix.theory.fails.many_layers import ManyReadings
 
 SMALL = (1, 4, 8)
 LARGE = (1, 16, 16)

@@ -26,8 +26,8 @@ from separatrix.core.errors import CheckFailed, SeparatrixError, SizeError, Unkn
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.stacks.architecture import MECHANISMS, Architecture
 from separatrix.tasks import Eva, IsTree, SeqComp, TwoSum
-from separatrix.theory import fits as known
 from separatrix.theory import written
+from separatrix.theory import written as known
 
 NAMES = sorted(CONSTRUCTIONS)
 CASES_OF = CASES | {"thought": THOUGHT}

@@ -159,10 +159,9 @@ ROOMS = (
     "training",
     "tasks/audits",
 )
-ABOUT_ONE = {
-    f"theory/solves/{name}.py"
-    for name in ("contents", "fan_in", "products", "recall", "retrieval", "steps")
-} | {"theory/written.py"}
+ABOUT_ONE = {f"theory/solves/{name}.py" for name in ("contents", "products", "recall", "steps")} | {
+    "theory/written.py"
+}
 """Constructions about one mechanism, which they name, and the layers that they write into."""
 
 

@@ -17,7 +17,7 @@ from separatrix.core.errors import SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.fits import ROUNDED, TOKEN_SHIFT, built_by
+from separatrix.theory.written import ROUNDED, TOKEN_SHIFT, built_by
 
 OPEN = {TOKEN_SHIFT, ROUNDED}
 """What only building tells."""

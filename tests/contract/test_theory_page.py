@@ -27,8 +27,8 @@ from separatrix.theory.base import at_most
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
+from separatrix.theory.fails.many_layers import closed_form
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.many_search import closed_form
 from separatrix.theory.words import KNOWN
 
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Parity, Permutation
 from separatrix.theory import judge, recheck
-from separatrix.theory.solves.fan_in import at_once, cost
+from separatrix.theory.solves.products import at_once, cost
 
 
 def tracked(name: str, n: int) -> Verdict:

@@ -8,9 +8,8 @@ import pytest
 from support.each import each
 
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import TheoremVI, TheoremVII
+from separatrix.theory.fails.many_layers import ManyReadings, TheoremVI, TheoremVII, closed_form
 from separatrix.theory.fails.many_proof import Parameters, conditions, sides
-from separatrix.theory.fails.many_search import ManyReadings, closed_form
 
 SMALL = (1, 4, 8)
 LARGE = (1, 16, 16)

@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremIII
-from separatrix.theory.fails.many_search import ManyReadings
+from separatrix.theory.fails.many_layers import ManyReadings
 from separatrix.theory.search import driver
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"

@@ -14,7 +14,7 @@ from separatrix.core.errors import SeparatrixError, SizeError
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import judge
-from separatrix.theory.fits import NOT_BUILT, written
+from separatrix.theory.written import NOT_BUILT, written
 from support.stronger import BOUNDED
 
 HEADS = (

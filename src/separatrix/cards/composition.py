@@ -15,7 +15,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.base import Theorem
-from separatrix.theory.fails.many_search import MOST_READERS
+from separatrix.theory.fails.many_layers import MOST_READERS
 from separatrix.theory.judge import THEOREMS, judge
 from separatrix.theory.words import Words, counted_as
 

@@ -43,8 +43,7 @@ from separatrix.proofs.derivations.retrieval import ids
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Automaton
 from separatrix.tasks import Eva, Task
-from separatrix.theory.fits import MOST_LISTED
-from separatrix.theory.written import bits_for, slots
+from separatrix.theory.written import MOST_LISTED, bits_for, slots
 
 Classes = NDArray[np.int64]
 

@@ -53,7 +53,7 @@ from separatrix.proofs.softmax import Match, gamma
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import TwoSum
-from separatrix.theory.fits import LARGEST_MODULUS
+from separatrix.theory.written import LARGEST_MODULUS
 
 LARGEST_WIDE = 1 << 24
 """In wider formats, where u would allow more, memory ends it: weights and proof take gigabytes."""

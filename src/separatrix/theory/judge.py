@@ -26,7 +26,7 @@ from separatrix.theory.fails.p_parity import TheoremP
 from separatrix.theory.fails.r_windows_forget import TheoremR, TheoremRAccuracy
 from separatrix.theory.fails.v_three_steps import TheoremV
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves import contents, products, recall, retrieval, states, steps
+from separatrix.theory.solves import contents, products, recall, states, steps
 from separatrix.theory.solves.room import Construction
 
 _TRACKED = ("parity", "modular", "permutation", "group")
@@ -49,15 +49,15 @@ THEOREMS: dict[str, Theorem] = {
         TheoremRDepth(),
         ChenPengWu(),
         YeEtAl(),
-        Construction("retrieval", ("eva", "index"), retrieval.retrieval, start_token=False),
-        Construction("block-retrieval", ("eva", "index"), retrieval.block_retrieval, embedded=True),
-        Construction("indexed-retrieval", ("eva", "index"), retrieval.indexed_retrieval),
+        Construction("retrieval", ("eva", "index"), recall.retrieval, start_token=False),
+        Construction("block-retrieval", ("eva", "index"), recall.block_retrieval, embedded=True),
+        Construction("indexed-retrieval", ("eva", "index"), recall.indexed_retrieval),
         Construction("recall", ("recall", "mqar"), recall.recall, embedded=True, start_token=False),
         Construction(
             "last-layer", ("cgram", "recall", "mqar"), recall.last_layer, start_token=False
         ),
         Construction("lookup", ("cgram", "recall", "mqar", "noisy-recall"), recall.lookup),
-        Construction("copying", ("copying",), retrieval.copying, start_token=False),
+        Construction("copying", ("copying",), recall.copying, start_token=False),
         Construction("counting", ("counting",), contents.counting),
         Construction("qsa", ("qsa",), contents.qsa, embedded=True),
         steps.Composition("composition", ("seqcomp",), steps.composition, start_token=False),

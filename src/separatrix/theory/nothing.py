@@ -28,13 +28,13 @@ from separatrix.tasks import (
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
-from separatrix.theory.fits import fitting
-from separatrix.theory.solves.fan_in import mlp_of, numbers_of, readers, steps
 from separatrix.theory.solves.places import counted_tokens, down, finders, full_heads, up
+from separatrix.theory.solves.products import mlp_of, numbers_of, readers, steps
 from separatrix.theory.solves.recall import comparing, wanted_by
 from separatrix.theory.solves.room import TAGS, bits_of
 from separatrix.theory.solves.states import Needed, stacked
 from separatrix.theory.words import Words
+from separatrix.theory.written import fitting
 
 _LONG = 10**9
 """Sizes of prompts that nobody writes."""
@@ -193,15 +193,14 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
     if fit is None:
         said = "no construction here is for this task"
         return _lack(said, "no construction for this task", general=True)
-    if reading and fit.full_only and not any(part.group == "full" for part in reading):
+    if reading and fit != "retrieval" and not any(part.group == "full" for part in reading):
         return _lack(
-            f"the construction `{fit.theorem}` is for full attention, and it has"
-            f" {reading[0].title}",
+            f"the construction `{fit}` is for full attention, and it has {reading[0].title}",
             f"no construction for {reading[0].name} layers",
         )
     return _lack(
-        f"it is not shown to meet the premises of the construction `{fit.theorem}`",
-        f"premises of construction `{fit.theorem}` not met",
+        f"it is not shown to meet the premises of the construction `{fit}`",
+        f"premises of construction `{fit}` not met",
         general=True,
     )
 

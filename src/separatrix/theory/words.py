@@ -68,14 +68,17 @@ def _told(title: str, lines: list[str], asked: list[str], sizes: str) -> Told:
         next(line.removeprefix(label) for line in lines if line.startswith(label))
         for label in ("Source: ", "Proof: ")
     )
+    told = [line.removeprefix("Told: ") for line in lines if line.startswith("Told: ")]
     words: tuple[dict[str, Words], dict[str, Words]] = ({}, {})
+    words[0].update((ALL, Words("{statement}", why)) for why in told)
     for section in asked:
         heading, *said = section.splitlines()
         heading, _, other = heading.partition(": as ")
         names, _, when = heading.partition(" (")
         for place in _WHEN[when]:
             for name in names.split(", "):
-                words[place][name] = TOLD[other].words[name] if other else Words(said[0], said[1])
+                own = None if other else Words(said[0] if said[1:] else "{statement}", said[-1])
+                words[place][name] = own or TOLD[other].words[name]
     shared = tuple(SHARED.get(premise.strip("[]"), premise) for premise in premises)
     return Told(title, lines[0], shared, source, proof, *words, sizes)
 

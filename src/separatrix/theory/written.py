@@ -14,7 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from separatrix.core.errors import SizeError
-from separatrix.core.numbers.formats import NumberFormat
+from separatrix.core.evidence.records import Verdict
+from separatrix.core.numbers.formats import DIGITS, NumberFormat
 from separatrix.core.numbers.selection import Lead
 from separatrix.stacks.architecture import Architecture, Place
 from separatrix.stacks.mechanisms import (
@@ -26,10 +27,23 @@ from separatrix.stacks.mechanisms import (
     ShortConvolution,
     Sparse,
 )
-from separatrix.tasks import MQAR, CGram, Dyck, Eva, KHop, Recall, SeqComp, Task, Thought, TwoSum
+from separatrix.tasks import (
+    MQAR,
+    CGram,
+    Dyck,
+    Eva,
+    KHop,
+    Recall,
+    SeqComp,
+    Task,
+    Thought,
+    TwoSum,
+    parse_task,
+)
 from separatrix.tasks.lookups import Lookup
 from separatrix.tasks.recall import PROMISED
 from separatrix.tasks.tracking import tracked
+from separatrix.theory.solves.contents import MATCH_LIMIT
 from separatrix.theory.solves.places import Attending
 from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
 from separatrix.theory.solves.steps import chain_keys, encoder_dims
@@ -631,3 +645,134 @@ def ways(stack: Architecture) -> list[tuple[Architecture, str]]:
     if len(narrow) != 1 or not narrow & {"bf16", "fp16"}:
         return [(stack, "fp32")]
     return [(stack, "fp32"), (in_numbers(stack), min(narrow))]
+
+
+def _alike(names: tuple[str, ...], *recipes: str) -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(names, recipes)
+
+
+FITS: dict[str, dict[str, tuple[str, ...]]] = {
+    "retrieval": {"eva": ("retrieval",), "index": ("index",)},
+    "block-retrieval": {"eva": ("sparse-retrieval",), "index": ()},
+    "indexed-retrieval": {"eva": ("indexed-retrieval",), "index": ()},
+    "lookup": _alike(("mqar", "noisy-recall", "cgram")),
+    "recall": {"recall": ("recall",), "mqar": ("mqar",)},
+    "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
+    "copying": {"copying": ()},
+    "counting": {"counting": ("counting",)},
+    "qsa": {"qsa": ("qsa",)},
+    "composition": {"seqcomp": ("seqcomp", "carried")},
+    "thought": {"thought:pairs": ("thought",)},
+    "match2": {"twosum:query": ("match2", "match2-bits")},
+    "pairs": {"twosum:decision": ("pairs",)},
+    "equality": {"equality": ("equality",)},
+    "neighbour": {"neighbour": ("neighbour",)},
+    "k-hop": {"khop": ("khop",)},
+    "encoder": {"seqcomp": ("encoder",)},
+    "tightness": {"eva": ("automaton",)},
+    "brackets": {"dyck": ("brackets",)},
+    "S": _alike(("parity", "modular", "permutation", "group")),
+    "state-tracking": {name: (name,) for name in ("parity", "modular", "group")}
+    | {"permutation": ("permutation", "swaps")},
+}
+"""Key of a theorem -> task, with its form where the construction is for one -> recipes that
+`construct` has; in the order in which the nearest construction for a task is named.
+"""
+BUILT = {
+    key: tuple(dict.fromkeys(sum(recipes.values(), ())))
+    for key, recipes in FITS.items()
+    if any(recipes.values())
+}
+"""Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
+EXACT = ("brackets", "state-tracking")
+"""Those of which nothing is rounded, in whatever formats hold the answers."""
+MOST_FOLLOWED = 43
+"""Things that the recipes for state tracking follow at most: of more, the sums of a chunk are not
+shown to fit in float32.
+"""
+NOT_BUILT = "not built yet"
+TOKEN_SHIFT = "a token shift fixes the model's width, which may be too narrow"
+ROUNDED = "rounding to 16 bits may eat the lead of a place: only a proof of the weights tells"
+"""Where a card promises nothing, and `construct` may build."""
+MOST_LISTED = 1 << 20
+"""Inputs that the recipe `automaton` lists at most."""
+LARGEST_MODULUS = MATCH_LIMIT["fp32"]
+"""The largest M that the recipe `match2` takes, written for float32; beyond, `match2-bits`."""
+
+
+def recipes_of(key: str, task: Task) -> tuple[str, ...] | None:
+    """The recipes of a theorem for a task; None where its construction is for others."""
+    named, of = (task.name, f"{task.name}:{getattr(task, 'form', '')}"), FITS.get(key, {})
+    return next((of[name] for name in named if name in of), None)
+
+
+def fitting(task: Task) -> str | None:
+    """The theorem of the nearest construction for a task; None where none is known."""
+    return next((key for key in FITS if recipes_of(key, task) is not None), None)
+
+
+def built_by(verdict: Verdict) -> tuple[str, ...]:
+    """The recipe that writes down what a verdict says exists, for its task, in its stack; empty
+    where none does.
+    """
+    return written(verdict)[0]
+
+
+def written(verdict: Verdict) -> tuple[tuple[str, ...], str]:
+    """The same, and why no recipe writes down what a verdict says exists: what `construct` says."""
+    if verdict.status != "SOLVABLE" or verdict.theorem not in FITS:
+        return (), ""
+    task = parse_task(verdict.task)
+    stack = Architecture.parse(verdict.architecture)
+    if any(part.model_width is not None for layer in stack for part in layer):
+        return (), TOKEN_SHIFT
+    reason = NOT_BUILT
+    for seen, form in ways(stack):
+        for recipe in recipes_of(verdict.theorem, task) or ():
+            try:
+                _check_sizes(recipe, task, form)
+                _check_leads(slots(recipe, task, seen, form), task, form)
+            except SizeError as error:
+                reason = str(error)
+            else:
+                return (recipe,), ""
+    return (), reason
+
+
+def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
+    """Raises SizeError for what only a proof of the weights can tell: `construct` tries it, a card
+    promises nothing.
+    """
+    if isinstance(task, SeqComp) and form != "fp32" and any(slot.lead for slot in found):
+        raise SizeError(ROUNDED)
+
+
+def _check_sizes(recipe: str, task: Task, form: str) -> None:
+    if recipe == "match2" and isinstance(task, TwoSum) and MATCH_LIMIT[form] < task.M:
+        raise SizeError(f"{task.spec}: {form} tells at most M = {MATCH_LIMIT[form]:,} values apart")
+    if recipe == "automaton" and isinstance(task, Eva) and task.n * task.V**task.n > MOST_LISTED:
+        raise SizeError(f"{task.spec}: more inputs than can be listed, {MOST_LISTED:,}")
+    moved = tracked(task)
+    if moved is not None and moved.things > MOST_FOLLOWED:
+        raise SizeError(f"{task.spec}: at most {MOST_FOLLOWED} things are shown to be followed")
+
+
+def in_construct(verdict: Verdict) -> str:
+    """The same for a card: that `construct` makes a construction; "" where it is not known to."""
+    if not built_by(verdict):
+        return ""
+    exact = verdict.theorem in EXACT and not _rounds(verdict)
+    return f"`construct` builds it{', exactly' if exact else ' in float32'}"
+
+
+def _rounds(verdict: Verdict) -> bool:
+    """Whether a format of the layer is too narrow for the recipe's answers: turns of a cycle of q
+    things are told apart by numbers up to 3/2 (q - 1)^2 in halves.
+    """
+    moved = tracked(parse_task(verdict.task))
+    if moved is None or len(moved.followed) > len(moved.blocks):
+        return False
+    layer = Architecture.parse(verdict.architecture).layers[verdict.numbers["layer"]]
+    formats = [name for part in layer if part.turning is not None for name in part.formats]
+    halves = 3 * sum((length - 1) ** 2 for length in moved.blocks)
+    return halves > 1 << min(DIGITS[name] for name in formats)

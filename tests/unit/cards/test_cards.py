@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.fails.many_search import ManyReadings
+from separatrix.theory.fails.many_layers import ManyReadings
 
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:

@@ -25,7 +25,7 @@ from separatrix.proofs.derivations import match2 as derivation
 from separatrix.proofs.derivations.parts.inputs import adversarial
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import TwoSum
-from separatrix.theory.fits import LARGEST_MODULUS
+from separatrix.theory.written import LARGEST_MODULUS
 
 
 def cancels(tokens: np.ndarray, M: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from flint import arb, ctx
 
 from separatrix.core.numbers.occupancy import Occupancy
-from separatrix.theory.lemmas import Asked, Class, Greedy, Hit
+from separatrix.theory.fails.many_proof import Asked, Class, Greedy, Hit
 
 
 def _taken(contents: tuple[tuple[int, ...], ...], places: int, among: int, D: int) -> int:

@@ -17,9 +17,8 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII
+from separatrix.theory.fails.many_layers import ManyLayers, ManyReadings, TheoremVII, closed_form
 from separatrix.theory.fails.many_proof import Parameters, conditions
-from separatrix.theory.fails.many_search import ManyReadings, closed_form
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
 TINY = f"@ {paper_sizes(1, 1, 1)}"

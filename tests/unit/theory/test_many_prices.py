@@ -16,13 +16,14 @@ from separatrix.core.errors import SizeError
 from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import (
+    Asked,
     Choice,
+    Hit,
     Parameters,
     class_bits,
     conditions,
     prices,
 )
-from separatrix.theory.lemmas import Asked, Hit
 
 
 def _as_written(vii: bool, s: Sizes, p: Choice[int]) -> list[int]:

@@ -16,16 +16,16 @@ from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_proof import Parameters
-from separatrix.theory.fails.many_relaxed import most_hit
-from separatrix.theory.fails.many_search import (
+from separatrix.theory.fails.many_layers import (
     MOST_READERS,
     ManyReadings,
     _spread,
 )
+from separatrix.theory.fails.many_proof import Parameters
+from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.judge import judge, recheck
 from separatrix.theory.search import driver
-from separatrix.theory.search.evolve import LogGrid, Point, descend, evolve
+from separatrix.theory.search.driver import LogGrid, Point, descend, evolve
 from separatrix.theory.search.reals import Real, whole
 
 

@@ -19,7 +19,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import GatedDeltaNet
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
-from separatrix.theory.fits import built_by
+from separatrix.theory.written import built_by
 
 ROTATED = "rope=true, positions=none"
 LLAMA = f"{ROTATED}, rope_base=500000, rope_scaling=llama3_8_1_4_8192, head_dim=128, bf16"

@@ -20,8 +20,15 @@ from separatrix.theory.fails import i_bounded_caches as i
 from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
-from separatrix.theory.search.driver import CountingSearch, at_size, shortest
-from separatrix.theory.search.evolve import Grid, Point, descend, evolve
+from separatrix.theory.search.driver import (
+    CountingSearch,
+    Grid,
+    Point,
+    at_size,
+    descend,
+    evolve,
+    shortest,
+)
 from separatrix.theory.search.reals import least_factor, settle
 
 

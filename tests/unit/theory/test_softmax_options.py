@@ -8,7 +8,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Equality, Eva, SeqComp, Task, TwoSum
 from separatrix.theory import judge
 from separatrix.theory.fails.i_bounded_caches import sole_full_layer
-from separatrix.theory.fits import built_by
+from separatrix.theory.written import built_by
 
 QUERY = TwoSum(n=64, M=128)
 PAIR = TwoSum(n=64, M=128, form="decision")

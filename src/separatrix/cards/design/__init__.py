@@ -4,10 +4,9 @@ which provably do?
 
 from __future__ import annotations
 
-from separatrix.cards.design.candidates import Choices, space_of
+from separatrix.cards.design.candidates import Choices, space_of, task_for_context
 from separatrix.cards.design.search import DesignResult, Neighbour, Point, design, ladder
 from separatrix.cards.design.space import PLACES, Arrangement, Cost, Layout, Place, Space
-from separatrix.cards.design.tasks import task_for_context
 
 __all__ = [
     "PLACES",

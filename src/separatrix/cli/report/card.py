@@ -29,8 +29,8 @@ from separatrix.core.numbers.amounts import bytes_of, check_context, format_byte
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.stacks.mechanisms import LayerKind
-from separatrix.theory.fits import built_by, in_construct
 from separatrix.theory.judge import THEOREMS
+from separatrix.theory.written import built_by, in_construct
 
 if TYPE_CHECKING:
     from separatrix.cards import CardFacts, CardLine

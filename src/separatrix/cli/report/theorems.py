@@ -5,8 +5,8 @@ from __future__ import annotations
 from separatrix.core.errors import UnknownNameError
 from separatrix.theory import THEOREMS, Theorem
 from separatrix.theory.base import SOLVABLE
-from separatrix.theory.fits import BUILT, EXACT
 from separatrix.theory.words import COUNTS, KNOWN
+from separatrix.theory.written import BUILT, EXACT
 
 COUNT = "count:"
 """What the key of a count begins with, beside those of theorems."""

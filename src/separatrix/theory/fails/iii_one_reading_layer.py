@@ -16,8 +16,7 @@ from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes
 from separatrix.theory.fails.r_windows_forget import granted
 from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, smaller
-from separatrix.theory.search.driver import CountingArgument
-from separatrix.theory.search.evolve import Grid
+from separatrix.theory.search.driver import CountingArgument, Grid
 from separatrix.theory.search.reals import LN2, exp, ln
 
 _LARGEST = 1e12

@@ -13,8 +13,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
 from separatrix.theory.fails.reading_layers import DepthTheorem, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole
-from separatrix.theory.search.driver import CountingArgument
-from separatrix.theory.search.evolve import Grid, spread
+from separatrix.theory.search.driver import CountingArgument, Grid, spread
 
 _STARTS = 1_000
 

@@ -4,13 +4,259 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, product
+from operator import mul
+
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.arguments import Sizes
+from separatrix.theory.arguments import Argument, Sizes
 from separatrix.theory.base import listed
-from separatrix.theory.fails.many_proof import Parameters
-from separatrix.theory.fails.many_search import ClosedForm, ManyReadings, first_answer
+from separatrix.theory.fails.many_proof import Choice, Parameters, conditions, prices, sides
+from separatrix.theory.fails.many_relaxed import RelaxedSearch
 from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, sizes_of
+from separatrix.theory.inequalities import Certified
+from separatrix.theory.search.driver import at_size, nearby, shortest
+
+MOST_READERS = 6
+"""Beyond so many reading layers nothing is looked for: sizes have 300 digits here already."""
+_SHALLOW = 3
+"""Up to so many reading layers every flag is tried."""
+_COUNTED = 2048
+"""Beyond so many bits that w receives, answers of more bits are not written down."""
+_CLOSE = 0.1
+"""Choices of flags whose lengths first differ by less (as logarithms) are both looked at."""
+Flags = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ManyReadings(Argument[Parameters]):
+    """The argument of Theorem VI (`ahead` = 0) or VII (1), which knows more at each level by one
+    stage, over all choices of flags. What it finds does not depend on the functions that lifting
+    adds.
+    """
+
+    ahead: int
+    parameters = Parameters
+    least_steps = 3
+
+    def inequalities(self, s: Sizes, p: Parameters) -> Mapping[str, Certified]:
+        return conditions(self.ahead, s, p)
+
+    def sides(self, s: Sizes, p: Parameters) -> dict[str, int]:
+        return sides(conditions(self.ahead, s, p))
+
+    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+        found = [_spread(self, s, quick=quick), _counted(self, s)]
+        known = [parameters for parameters in found if parameters is not None]
+        best = min(known, key=lambda parameters: parameters.length(), default=None)
+        return best or (first_answer(s) if self.ahead else None)
+
+    def at_size(
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+    ) -> Parameters | None:
+        return _at_size(self, s, size)
+
+    def functions(self, readers: int) -> int:
+        return max(self.least_steps, readers + 1 - self.ahead)
+
+    def least_entries(self, s: Sizes, bits: int) -> int:
+        return least_entries(self.ahead, s, bits)
+
+    def flags(self, s: Sizes) -> list[Flags]:
+        """What f_2, ..., f_L may be: where no cache is left to know, 0; in deep stacks f_2 alone is
+        tried, since no other one was ever found to help there.
+        """
+        caches = s.sigma[1 + self.ahead :]
+        levels = range(self.functions(s.readers) - 1)
+        tried = len(levels) if s.readers <= _SHALLOW else 1
+        return [*product(*((0, 1) if at < tried and any(caches[at:]) else (0,) for at in levels))]
+
+
+class ClosedForm(ManyReadings):
+    """The parameters of the corollary, without a search."""
+
+    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+        return first_answer(s)
+
+    def at_size(
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+    ) -> Parameters | None:
+        return None
+
+
+def closed_form(h: int) -> Parameters:
+    """The parameters of the corollary: three reading layers of at most h bits each, no bounded
+    layers (Theorem VII).
+    """
+    return Parameters(
+        m=556 * h**6,
+        n=(3 * h, 6 * h * h),
+        part=278 * h**5,
+        G=2 * h,
+        g=3 * h,
+        t=18 * h**3,
+        x=18 * h**3,
+        contents=(13 * h * h, 3 * h),
+        y_1=95 * h**5,
+        hit=(526 * h**8,),
+        flags=(0, 0),
+    )
+
+
+def first_answer(sizes: Sizes) -> Parameters | None:
+    """The closed form where it applies, without a search: three reading layers and nothing else
+    that carries anything.
+    """
+    if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
+        return None
+    return closed_form(max(sizes.h))
+
+
+@lru_cache(maxsize=768)
+def _counted(argument: ManyReadings, s: Sizes) -> Parameters | None:
+    """The proof with one content and one value at every level, certified: w receives fewer bits
+    than the answer has. None where these are too many, or nothing is looked for.
+    """
+    L = argument.functions(s.readers)
+    if not 2 + argument.ahead <= s.readers <= MOST_READERS:
+        return None
+
+    def choice(n_l: int) -> Choice[int]:
+        ones = (1,) * (L - 1)
+        g = n_l if L == 3 else 1
+        return Choice(2, (*ones[1:], n_l), 1, 1, g, 1, 1, ones, (0,) * len(ones))
+
+    # what is fixed is a + b n_{L-1}, and with 2^(b-1) + a + 1 = n_{L-1} more is asked for
+    first, second = (prices(argument.ahead, s, choice(n))[-1] for n in (1, 2))
+    b = second - first
+    if b > _COUNTED:
+        return None
+    n_l = (1 << (b - 1)) + max(first - b, 0) + 1
+    return RelaxedSearch(argument.ahead, s, (0,) * (L - 1)).certified(choice(n_l))
+
+
+@lru_cache(maxsize=768)
+def _spread(argument: ManyReadings, s: Sizes, *, quick: bool) -> Parameters | None:
+    """Those with many contents at every level."""
+    if s.readers > MOST_READERS:
+        return None
+    L = argument.functions(s.readers)
+    # the valleys of different flags may lie far apart
+    valleys = sorted(
+        (value, flags, point)
+        for flags in argument.flags(s)
+        for value, point in nearby(RelaxedSearch(argument.ahead, s, flags, coarse=True), L)
+    )
+    best: Parameters | None = None
+    for value, flags, point in valleys[: 1 if quick else 2]:
+        if value > valleys[0][0] + _CLOSE:
+            break
+        near = RelaxedSearch(argument.ahead, s, flags, first=(point,), coarse=quick)
+        found = shortest(near, L, quick=quick)
+        if found is not None and (best is None or found.length() < best.length()):
+            best = found
+    return best
+
+
+@lru_cache(maxsize=768)
+def _at_size(argument: ManyReadings, s: Sizes, size: tuple[int, ...]) -> Parameters | None:
+    # nothing much shorter than the shortest is to be found
+    anywhere = _spread(argument, s, quick=True)
+    entries: Iterator[int] = accumulate(size, mul)
+    if anywhere is None or 10 * sum(entries) < 9 * anywhere.length():
+        return None
+    longer = argument.lengthened(s, anywhere, size)
+    if longer is not None:
+        return longer
+    for flags in argument.flags(s):
+        here = RelaxedSearch(argument.ahead, s, flags, size)
+        found = at_size(replace(here, first=(here.point(anywhere),)), anywhere)
+        if found is not None:
+            return found
+    return None
+
+
+_E_LN_2 = 1_884_169
+"""e ln(2) in millionths, rounded down."""
+_MOST = 16
+"""Higher powers of an n_l, which is at least 1, are left out: deep stacks have enough of them."""
+
+
+@lru_cache(maxsize=256)
+def least_entries(ahead: int, s: Sizes, bits: int) -> int:
+    """A number of entries of the last function, N_{L-1}, below which no parameters show failure if
+    log N_{L-1} < `bits`; 0 where nothing is known, as where a layer reads fewer bits than that.
+
+    lambda(V, b, y; c) <= b log(V/(y-1)): Lemma S bounds a probability, b balls may all fall into
+    y-1 bins, and b! <= c^b ((b/c)!)^c. So (B_l) asks for U_l k_l > X_l with k_l = log(V_l/(Y_l-1)),
+    (C) for the same with k_L = log N_{L-1}, and (A) for t k_1 > s with k_1 = log(m'/(y_1-1)); all
+    k_l < `bits` <= h. As X_l >= h_j W no y is 1. Parts of the X_l, with H_l what a token of z_l
+    reads, h what w reads, and y_1 <= Delta_1 x, Y_l <= Delta_l U_l, n_2 for g G, say:
+
+      own    n_l k_{l+1} > 2^k_l Delta_l H_l (tokens of z_l),  g k_3 > 2^k_1 H_2
+      reads  Delta_l k_{l+1} > h n_{l+1} .. n_{L-1} (w's),  y_1 k_2 > h x g n_3 .. n_{L-1}
+      late   n_1 x k_2 > h_1 t >= h_1 x (VII: tokens of z_1);  n_1 k_2 > min(sigma_1, h_1) (VI)
+      (A)    t k_1 > h_1 g n_1 n_3 .. n_{L-1} (VII)
+
+    (with y in place of y-1 each 2^k_l is smaller by a factor, see below). All this put into N_{L-1}
+    >= G m' n_1 g G n_3 .. n_{L-1} leaves bits that are read and powers of 2^k_l and 1/k_l, and
+    2^(a k) / k^b >= (e ln(2) a/b)^b. Parts of one X_l share what is asked for: where they are put
+    in p, q, .. times, there is a factor (p+q+..)^(p+q+..) / (p^p q^q ..) by their weighted means.
+    """
+    if bits > min(s.h):
+        return 0
+    # a small sigma_1 asks for less than n_1 >= 1 does
+    return max(_product(ahead, s, bits, cached) for cached in (False, True))
+
+
+def _product(ahead: int, s: Sizes, bits: int, cached: bool) -> int:
+    L = s.readers + 1 - ahead
+    levels = range(L + 1)
+    own, reads, doubled, divided = ([0 for _ in levels] for _ in range(4))
+    late = 0
+    # how often n_2, n_3, .. stand in it: at first N_{L-1} >= 2^k_1 h x n_1 (n_2 .. n_{L-1})^2 / k_2
+    power = [2 for _ in levels]
+    h = s.h[ahead]
+    H_2 = sum(s.h[: 1 + ahead])
+    above, below = h, 1
+    reads[2] = doubled[1] = divided[2] = 1
+    if ahead:
+        # x > h_1^2 g n_3 .. n_{L-1} / (k_1 k_2), n_1 > h_1 / k_2 and g > 2^k_1 H_2 / k_3
+        above *= s.h[0] ** 3 * H_2
+        late = 2
+        own[3] = divided[1] = divided[3] = 1
+        doubled[1] += 1
+        divided[2] += 2
+        power[3:] = [3 for _ in power[3:]]
+    elif cached and s.sigma[1]:
+        above *= min(s.sigma[1], s.h[0])
+        late = 1
+        divided[2] += 1
+    for level in range(2, L):
+        known = level - 1 + ahead
+        times = min(power[level], _MOST)
+        above *= (sum(s.h[:known]) * s.h[known]) ** times
+        own[level + 1] += times
+        reads[level + 1] += times
+        doubled[level] += times
+        divided[level + 1] += 2 * times
+        power[level + 1 :] = [more + times for more in power[level + 1 :]]
+    for level in levels[2:]:
+        uses = (own[level], reads[level], late if level == 2 else 0)
+        above *= sum(uses) ** sum(uses)
+        for used in uses:
+            below *= used**used
+    for level in levels[1:L]:
+        above *= (_E_LN_2 * doubled[level]) ** divided[level]
+        below *= (1_000_000 * divided[level]) ** divided[level]
+    # y and all Y_l are more than h g / k_2, and g at least 1 and H_2 / (2 k_3)
+    y = max(2, h * max(2 * bits, H_2) // (2 * bits * bits) + 1)
+    above *= (y - 1) ** sum(doubled)
+    below *= y ** sum(doubled) * bits ** divided[L]
+    return above // below
 
 
 class ManyLayers(DepthTheorem[Parameters]):

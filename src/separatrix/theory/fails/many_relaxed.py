@@ -16,8 +16,7 @@ from separatrix.core.errors import SizeError
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.fails.many_proof import Choice, Parameters, class_bits, conditions, prices
 from separatrix.theory.inequalities import N, certainly, smaller
-from separatrix.theory.search.driver import Search
-from separatrix.theory.search.evolve import LogGrid, Point
+from separatrix.theory.search.driver import LogGrid, Point, Search
 from separatrix.theory.search.reals import LN2, Real, dot, exp, ln, real, share_hit, whole
 
 _LONGER = "t/x"

@@ -16,8 +16,7 @@ from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
 from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, ceil_ratio, smaller
-from separatrix.theory.search.driver import CountingArgument
-from separatrix.theory.search.evolve import Grid, Point, spread
+from separatrix.theory.search.driver import CountingArgument, Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
 
 _STARTS = 700

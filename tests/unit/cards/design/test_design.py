@@ -33,8 +33,7 @@ from separatrix.cards.design import (
     space_of,
     task_for_context,
 )
-from separatrix.cards.design.search import may_speak, told_apart
-from separatrix.cards.design.status import TaskJudge
+from separatrix.cards.design.search import TaskJudge, may_speak, told_apart
 from separatrix.cli.commands import judge as command
 from separatrix.cli.main import run
 from separatrix.cli.report.charts import fronts
