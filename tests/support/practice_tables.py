@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from separatrix.cards.measured.table import Label, Provenance, Rate, Row, Table, Trial
+from separatrix.cards.measured.table import Label, Provenance, Rate, Row, Table
+from separatrix.core.evidence.outcome import Outcome
 
 PROVENANCE = Provenance(
     commit="0123456789abcdef0123456789abcdef01234567",
@@ -18,12 +19,12 @@ PROVENANCE = Provenance(
 )
 
 
-def trial(seed: int, right: int, *, due: int = 1000, bits: float = 1.5, **changed: Any) -> Trial:
+def trial(seed: int, right: int, *, due: int = 1000, bits: float = 1.5, **changed: Any) -> Outcome:
     """A seed with so many right answers of those due, in 250 prompts."""
     given: dict[str, Any] = {
         "seed": seed,
         "stopped": "steps",
-        "steps": 500,
+        "steps_done": 500,
         "correct": right * 250 // max(due, 1),
         "tested": 250,
         "right": right,
@@ -33,15 +34,16 @@ def trial(seed: int, right: int, *, due: int = 1000, bits: float = 1.5, **change
         "parameters": 12_345,
         "seconds": 2.5,
     }
-    return Trial(**given | changed)
+    return Outcome(**given | changed)
 
 
-def diverged(seed: int) -> Trial:
+def diverged(seed: int) -> Outcome:
     return trial(
         seed,
         0,
         due=0,
         bits=0.0,
+        status="diverged",
         stopped="diverged",
         correct=0,
         tested=0,
@@ -51,7 +53,7 @@ def diverged(seed: int) -> Trial:
 
 def row(
     labels: Mapping[str, Label],
-    rates: Mapping[float, Sequence[Trial]],
+    rates: Mapping[float, Sequence[Outcome]],
     *,
     architecture: str = "gdn*2",
     task: str = "eva:n=16,V=16",

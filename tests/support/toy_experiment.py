@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from separatrix.cards.measured.table import Table, Trial
+from separatrix.cards.measured.table import Table
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import Experiment, read_page
 from support.practice_tables import row, trial
 from support.practice_tables import table as made
@@ -51,11 +52,11 @@ def toy(folder: Path, text: str = PAGE) -> Experiment:
     return read_page(path)
 
 
-def ended(seed: int, steps: int | None, right: int = 998) -> Trial:
+def ended(seed: int, steps: int | None, right: int = 998) -> Outcome:
     """A seed that solved it after so many steps; None: that did not, in 4,000."""
     if steps is None:
-        return trial(seed, min(right, 400), steps=4000)
-    return trial(seed, right, steps=steps, stopped="solved")
+        return trial(seed, min(right, 400), steps_done=4000)
+    return trial(seed, right, steps_done=steps, stopped="solved")
 
 
 def table(

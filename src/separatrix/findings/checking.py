@@ -16,8 +16,9 @@ from typing import Literal
 
 import numpy as np
 
-from separatrix.cards.measured.table import Row, Table, Trial
+from separatrix.cards.measured.table import Row, Table
 from separatrix.core.errors import SizeError
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.base import recorded_run
 from separatrix.findings.exact import fisher
 from separatrix.findings.running import trial
@@ -38,11 +39,11 @@ class Compared:
 
     row: Row
     learning_rate: float
-    recorded: Trial
-    again: Trial
+    recorded: Outcome
+    again: Outcome
 
     @property
-    def seeds(self) -> tuple[Trial, ...]:
+    def seeds(self) -> tuple[Outcome, ...]:
         """All recorded seeds at this rate."""
         (rate,) = (one for one in self.row.rates if one.learning_rate == self.learning_rate)
         return rate.trials
@@ -79,13 +80,13 @@ class Compared:
         """Whether both accuracies may be one and the same, told from different prompts."""
         return self._like(self.recorded)
 
-    def _like(self, one: Trial) -> bool:
+    def _like(self, one: Outcome) -> bool:
         return bool(one.tested and self.again.tested) and alike(
             one, self.again.accuracy, self.again.tested
         )
 
 
-def alike(one: Trial, accuracy: Fraction, tested: int) -> bool:
+def alike(one: Outcome, accuracy: Fraction, tested: int) -> bool:
     """Whether models that are equally good are told so far apart in more than `RARE` of all cases,
     each prompt a coin: where several answers are due in it, its share varies no more than that.
     """
@@ -115,7 +116,7 @@ def check(
 
 def _again(
     row: Row, rate: float, seed: int, device: str, told: Callable[[int, int], None]
-) -> Trial:
+) -> Outcome:
     from separatrix.training.engine import Trainer
     from separatrix.training.packs import Pack
 
@@ -129,18 +130,18 @@ def _again(
     return trial(run, outcome)
 
 
-def _counts(one: Trial) -> Trial:
+def _counts(one: Outcome) -> Outcome:
     """What two equal trainings have in common."""
-    formats = tuple(each._replace(bits=0.0) for each in one.formats)
+    formats = tuple(replace(each, bits=0.0) for each in one.formats)
     return replace(one, seconds=0.0, bits=0.0, bits_squares=0.0, formats=formats)
 
 
-def _bits(one: Trial) -> dict[str, float]:
+def _bits(one: Outcome) -> dict[str, float]:
     """The mean bits of a model as it is, and with its states rounded."""
     return {"bits": one.bits} | {each.format: each.bits for each in one.formats}
 
 
-def _error(one: Trial) -> float:
+def _error(one: Outcome) -> float:
     """The standard error of the mean bits, over prompts."""
     return sqrt(max(0.0, one.bits_squares - one.bits**2) / one.tested)
 
@@ -151,8 +152,8 @@ def said(compared: Compared) -> str:
     labels = ", ".join(f"{name} {value}" for name, value in compared.row.labels.items())
     head = (
         f"{compared.found}: {labels}, learning rate {compared.learning_rate:g}, seed {one.seed}:"
-        f" {other.right:,} of {other.due:,} answers right after {other.steps:,} steps; recorded:"
-        f" {one.right:,} of {one.due:,} after {one.steps:,}"
+        f" {other.right:,} of {other.due:,} answers right after {other.steps_done:,} steps;"
+        f" recorded: {one.right:,} of {one.due:,} after {one.steps_done:,}"
     )
     if compared.found == "equal":
         return f"{head}."

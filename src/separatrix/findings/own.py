@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -104,7 +104,8 @@ def measured(
             unfinished.append(cell)
         elif not differs:
             # two names of one stack and the same runs
-            own.setdefault((cell.stack, cell.comparison, cell.seeds), cell)
+            same = tuple(replace(one, seconds=0.0) for one in cell.seeds)
+            own.setdefault((cell.stack, cell.comparison, same), cell)
         elif not grey:
             far = (differs[0].startswith("mechanisms"), any(x.startswith("task") for x in differs))
             others.append((*far, len(differs), number, cell.name, differs))

@@ -47,7 +47,7 @@ def _steps(one: Picture, cells: list[Cell], results: Results) -> Drawing:
     solved, short, cut = KINDS
     for row, cell in enumerate(cells):
         for place, seed in enumerate(cell.seeds):
-            steps = seed.steps if seed.solved else cell.steps
+            steps = seed.steps_done if seed.solved else cell.steps
             kind = cut if results.grey(cell) else solved if seed.solved else short
             shape, colour = KINDS[kind]
             told = f"{cell.name}, seed {seed.seed}: {kind}, {steps:,} steps"
@@ -72,8 +72,10 @@ def _curves(one: Picture, cells: list[Cell]) -> Drawing:
     for cell in cells:
         colour, dash = looks[cell.name]
         for seed in cell.seeds:
-            marks.append(Stroke(seed.curve, colour, dash, 1.4, f"{cell.name}, seed {seed.seed}"))
-    most = max((step for cell in cells for seed in cell.seeds for step, _ in seed.curve), default=1)
+            told = f"{cell.name}, seed {seed.seed}"
+            marks.append(Stroke(cell.curves.get(seed.seed, ()), colour, dash, 1.4, told))
+    curves = [curve for cell in cells for curve in cell.curves.values()]
+    most = max((step for curve in curves for step, _ in curve), default=1)
     dashes = {"": "whole lines", DASHED: "dashed", DOTTED: "dotted"}
     return Drawing(
         x=linear_axis("steps", most * 1.02),

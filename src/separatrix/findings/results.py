@@ -8,38 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from separatrix.cards.measured.table import Rate, Row, Table, Trial, share
+from separatrix.cards.measured.table import Rate, Row, Table
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
-from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed, solved
+from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.rule import LONGER, STOP_AT, comparison, needed
 from separatrix.core.evidence.typed import parse_json
 from separatrix.core.numbers.amounts import format_share
 
 ENDED = ("solved", "diverged")
-
-
-class Seed(NamedTuple):
-    """How one run ended."""
-
-    seed: int
-    solved: bool
-    steps: int
-    """Done: where it is solved, those that it took."""
-    accuracy: Fraction
-    """Of answers of fresh prompts."""
-    stopped: str = "steps"
-    """What ended it: one that stopped as solved may still fail on fresh prompts."""
-    curve: tuple[tuple[int, float], ...] = ()
-    """Running accuracy by step, where the rows keep it."""
+_INNER = ("comparison", "curves")
+"""Fields of a cell that its JSON does not have."""
+Curve = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +45,9 @@ class Cell:
     """N: at most so many steps a seed."""
     stop_at: float
     rate: float
-    seeds: tuple[Seed, ...]
+    seeds: tuple[Outcome, ...]
+    curves: Mapping[int, Curve] = field(default_factory=dict[int, Curve])
+    """Running accuracy by step, by seed, where the rows keep it."""
     commits: tuple[str, ...] = ()
     """Of the code that trained it, where its rows say."""
 
@@ -67,7 +58,7 @@ class Cell:
     @property
     def to_solve(self) -> tuple[float, ...]:
         """Steps of each seed; one that did not solve it is later than all."""
-        return tuple(seed.steps if seed.solved else inf for seed in self.seeds)
+        return tuple(seed.steps_done if seed.solved else inf for seed in self.seeds)
 
     @property
     def accuracies(self) -> tuple[Fraction, ...]:
@@ -80,12 +71,12 @@ class Cell:
         alike = len(found) > 1 and len(set(found)) == 1
         return [f"{found[0]} (all {len(found)})"] if alike else found
 
-    def _end(self, seed: Seed) -> str:
+    def _end(self, seed: Outcome) -> str:
         if seed.solved:
-            return f"{seed.steps:,}"
+            return f"{seed.steps_done:,}"
         if seed.stopped == "solved":
-            return f"{shown(seed.accuracy)} of fresh answers at {seed.steps:,}"
-        return f"{'diverged at' if seed.stopped == 'diverged' else 'not in'} {seed.steps:,}"
+            return f"{shown(seed.accuracy)} of fresh answers at {seed.steps_done:,}"
+        return f"{'diverged at' if seed.stopped == 'diverged' else 'not in'} {seed.steps_done:,}"
 
     @property
     def spread(self) -> str:
@@ -98,8 +89,18 @@ class Cell:
 
     def to_json(self) -> dict[str, Any]:
         """With every seed; a share as a number."""
-        kept = {name: value for name, value in vars(self).items() if name != "comparison"}
-        seeds = [{**one._asdict(), "accuracy": float(one.accuracy)} for one in self.seeds]
+        seeds = [
+            {
+                "seed": one.seed,
+                "solved": one.solved,
+                "steps": one.steps_done,
+                "accuracy": float(one.accuracy),
+                "stopped": one.stopped,
+                "curve": self.curves.get(one.seed, ()),
+            }
+            for one in self.seeds
+        ]
+        kept = {name: value for name, value in vars(self).items() if name not in _INNER}
         return {**kept, "solved": self.solved, "seeds": seeds}
 
 
@@ -125,7 +126,7 @@ class Results:
         for cell in self.cells.values():
             for seed in cell.seeds:
                 if seed.solved:
-                    found[cell.comparison] = max(seed.steps, found.get(cell.comparison, 0))
+                    found[cell.comparison] = max(seed.steps_done, found.get(cell.comparison, 0))
         return found
 
     def needed(self) -> int:
@@ -172,15 +173,10 @@ def _of_row(row: Row, names: list[str]) -> Cell:
 
 
 def _of_rate(name: str, row: Row, rate: Rate) -> Cell:
-    return _cell(name, row.run, rate.learning_rate, map(_seed, rate.trials))
+    return _cell(name, row.run, rate.learning_rate, rate.trials)
 
 
-def _seed(one: Trial) -> Seed:
-    ended = solved(one.stopped, one.accuracy)
-    return Seed(one.seed, ended, one.steps, one.accuracy, one.stopped)
-
-
-def _cell(name: str, run: Mapping[str, Any], rate: float, seeds: Iterable[Seed]) -> Cell:
+def _cell(name: str, run: Mapping[str, Any], rate: float, seeds: Sequence[Outcome] = ()) -> Cell:
     return Cell(
         name=name,
         stack=run["architecture"],
@@ -211,22 +207,15 @@ def of_lines(path: Path, most: int | None = None) -> Results:
 
 def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
     rows = sorted(rows, key=lambda row: row["run"]["seed"])
-    first, *others = (_cell(name, row["run"], rate, [_of_line(row)]) for row in rows)
-    seeds = [first.seeds[0], *(one.seeds[0] for one in others)]
-    if len({seed.seed for seed in seeds}) < len(rows):
+    first, *others = (_cell(name, row["run"], rate) for row in rows)
+    curves = {row["run"]["seed"]: tuple(map(tuple, row.get("curve", ()))) for row in rows}
+    if len(curves) < len(rows):
         raise SpecError(f"the cell '{name}' has a seed twice")
-    if any(replace(one, seeds=first.seeds) != first for one in others):
+    if any(one != first for one in others):
         raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
+    seeds = tuple(Outcome.from_json(row["outcome"]) for row in rows)
     commits = sorted({row.get("commit", "") for row in rows} - {""})
-    return replace(first, seeds=tuple(seeds), commits=tuple(commits))
-
-
-def _of_line(row: Mapping[str, Any]) -> Seed:
-    came = row["outcome"]
-    accuracy, stopped = share(came["right"], came["due"]), came["stopped"]
-    curve = tuple((step, share) for step, share in row.get("curve", ()))
-    ended = solved(stopped, accuracy)
-    return Seed(row["run"]["seed"], ended, came["steps_done"], accuracy, stopped, curve)
+    return replace(first, seeds=seeds, curves=curves, commits=tuple(commits))
 
 
 def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:

@@ -9,18 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.measured.table import (
-    RESULTS,
-    SCALE,
-    Label,
-    Longer,
-    Provenance,
-    Rate,
-    Rounded,
-    Row,
-    Table,
-    Trial,
-)
+from separatrix.cards.measured.table import RESULTS, SCALE, Label, Provenance, Rate, Row, Table
 from separatrix.core.errors import SpecError
 from separatrix.core.evidence.canonical import code_version
 from separatrix.core.evidence.outcome import Outcome
@@ -81,13 +70,12 @@ def with_curves(experiment: Experiment, results: Results, store: Path) -> Result
         for planned in experiment.cells():
             if (cell := found.get(str(planned.labels["cell"]))) is None:
                 continue
-            keys = {run.seed: run.key for run in planned.runs if run.learning_rate == cell.rate}
             curves = {
-                seed: tuple((one.step, one.accuracy) for one in kept.metrics(key))
-                for seed, key in keys.items()
+                run.seed: tuple((one.step, one.accuracy) for one in kept.metrics(run.key))
+                for run in planned.runs
+                if run.learning_rate == cell.rate
             }
-            seeds = tuple(one._replace(curve=curves[one.seed]) for one in cell.seeds)
-            found[cell.name] = replace(cell, seeds=seeds)
+            found[cell.name] = replace(cell, curves=curves)
     return Results(found)
 
 
@@ -125,7 +113,7 @@ def tabled(
 
 def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]) -> Row:
     """A cell's row, of its runs that have ended, one at least."""
-    rates: dict[float, list[Trial]] = {}
+    rates: dict[float, list[Outcome]] = {}
     for run, outcome in pairs:
         rates.setdefault(run.learning_rate, []).append(trial(run, outcome))
     first = pairs[0][0].canonical()
@@ -143,7 +131,7 @@ def tabled_row(labels: Mapping[str, Label], pairs: Sequence[tuple[Run, Outcome]]
     )
 
 
-def trial(run: Run, outcome: Outcome) -> Trial:
+def trial(run: Run, outcome: Outcome) -> Outcome:
     """A run's outcome as a table has it. Raises SpecError for one that a version of this program
     stored which did not count single answers.
     """
@@ -152,18 +140,7 @@ def trial(run: Run, outcome: Outcome) -> Trial:
             f"{run.architecture} on {run.task}, seed {run.seed}: the store has an outcome without"
             " counts of single answers, of an earlier version; train it again in another --store"
         )
-    counts = zip(run.longer, outcome.longer, outcome.longer_right, outcome.longer_due, strict=False)
-    alike = "seed stopped correct tested right due bits bits_squares parameters"
-    return Trial(
-        **{name: getattr(outcome, name) for name in alike.split()},
-        steps=outcome.steps_done,
-        longer=tuple(Longer(*one) for one in counts),
-        formats=tuple(
-            Rounded(one.format, one.correct, one.right, one.due, one.bits)
-            for one in outcome.formats
-        ),
-        seconds=round(outcome.seconds, 3),
-    )
+    return replace(outcome, seconds=round(outcome.seconds, 3))
 
 
 def provenance(

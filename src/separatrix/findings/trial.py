@@ -207,7 +207,7 @@ def chosen(name: str, rows: Sequence[Row]) -> float:
         raise SpecError(f"no run of {name} ended; `separatrix runs list --status failed` says why")
 
     def merit(cell: Cell) -> tuple[int, float, float]:
-        steps = [seed.steps for seed in cell.seeds if seed.solved]
+        steps = [seed.steps_done for seed in cell.seeds if seed.solved]
         answers = sum(cell.accuracies) / len(cell.seeds)
         return cell.solved, -sum(steps) / len(steps) if steps else 0.0, float(answers)
 

@@ -105,26 +105,16 @@ def _said(run: Run, task: Task, pairs: list[tuple[int, int]]) -> dict[str, Any]:
 
 def _of_the_run(run: Run, outcome: Outcome, parameters: int) -> bool:
     """Whether an outcome, its counts of single answers among it, can be one of the run's."""
-    counts = (outcome.correct, *outcome.longer, *(each.correct for each in outcome.formats))
-    if (
-        outcome.tested != (0 if outcome.diverged else run.tested)
-        or len(outcome.longer) != len(run.longer)
-        or not all(0 <= count <= outcome.tested for count in counts)
-        or outcome.diverged != (outcome.stopped == "diverged")
-        or outcome.rule != run.rule
-        or not 1 <= outcome.steps_done <= run.steps
-        or outcome.parameters != parameters
-    ):
-        return False
-    pairs = [
-        (outcome.right, outcome.due),
-        *zip(outcome.longer_right, outcome.longer_due, strict=False),
-        *((each.right, each.due) for each in outcome.formats),
-    ]
-    return not outcome.due or (
-        len(outcome.longer_right) == len(outcome.longer_due) == len(run.longer)
-        and tuple(each.format for each in outcome.formats) == run.formats
-        and all(0 <= right <= due for right, due in pairs)
+    names = tuple(each.format for each in outcome.formats)
+    singly = (len(outcome.longer_right), len(outcome.longer_due), names)
+    return (
+        outcome.possible
+        and outcome.tested == (0 if outcome.diverged else run.tested)
+        and len(outcome.longer) == len(run.longer)
+        and outcome.rule == run.rule
+        and outcome.steps_done <= run.steps
+        and outcome.parameters == parameters
+        and (not outcome.due or singly == (len(run.longer), len(run.longer), run.formats))
     )
 
 

@@ -11,13 +11,13 @@ import pytest
 from support.each import each
 from support.practice_tables import diverged, row, table, trial
 
-from separatrix.cards.measured.table import Rounded, Trial
 from separatrix.core.errors import SizeError
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.findings import checking
 from separatrix.findings.checking import Compared, alike, check, said
 
 
-def compared(again: Trial, recorded: Trial | None = None) -> Compared:
+def compared(again: Outcome, recorded: Outcome | None = None) -> Compared:
     seeds = [recorded or trial(0, 500), trial(1, 550), trial(2, 950)]
     return Compared(
         row=row({"mechanism": "gdn", "n": 8}, {3e-3: seeds}),
@@ -96,9 +96,10 @@ def test_bits_that_were_changed_are_seen() -> None:
 
 
 def test_bits_of_rounded_states_and_parameters_are_compared() -> None:
-    kept = trial(0, 500, formats=(Rounded("bf16", 100, 480, 1000, 1.6),))
+    rounded = FormatOutcome(format="bf16", correct=100, right=480, due=1000, bits=1.6)
+    kept = trial(0, 500, formats=(rounded,))
     assert compared(kept, kept).found == "equal"
-    changed = replace(kept, formats=(Rounded("bf16", 100, 480, 1000, 0.6),))
+    changed = replace(kept, formats=(replace(rounded, bits=0.6),))
     found = compared(kept, changed)
     assert (found.found, found.unlike_bits) == ("differs", ("bf16",))
     assert compared(trial(0, 500, parameters=5)).found == "differs"
@@ -120,7 +121,7 @@ def test_every_run_may_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one seed always the same."""
     drawn: list[tuple[float, int]] = []
 
-    def again(row: Any, rate: float, seed: int, *_: object) -> Trial:
+    def again(row: Any, rate: float, seed: int, *_: object) -> Outcome:
         drawn.append((rate, seed))
         return trial(seed, 500)
 

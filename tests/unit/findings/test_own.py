@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from support.each import each
+from support.practice_tables import trial
 
 from separatrix.findings.own import lacks, measured, recorded
-from separatrix.findings.results import Cell, Results, Seed
+from separatrix.findings.results import Cell, Results
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task, parse_task
 
@@ -21,7 +22,9 @@ def cell(
 ) -> Cell:
     """Solved after 400 steps, but for the last seeds, which are not in 3,000."""
     ended = [
-        Seed(seed, True, 400, 1) if seed < seeds - short else Seed(seed, False, 3000, 0)  # type: ignore[arg-type]
+        trial(seed, 1000, stopped="solved", steps_done=400)
+        if seed < seeds - short
+        else trial(seed, 0, steps_done=3000)
         for seed in range(seeds)
     ]
     return Cell(

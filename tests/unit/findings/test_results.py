@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import practice_tables as practice
 from support.practice_tables import diverged, row
 from support.practice_tables import table as made
 from support.toy_experiment import table
@@ -83,7 +84,9 @@ def line(seed: int, rate: float = 3e-3, **changed: Any) -> str:
             "seed": seed,
             "learning_rate": rate,
         },
-        "outcome": {"right": 64, "due": 64, "stopped": "solved", "steps_done": 100 + seed},
+        "outcome": practice.trial(
+            seed, 64, due=64, stopped="solved", steps_done=100 + seed
+        ).to_json(),
     } | changed
     digest = hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
     return json.dumps(kept | {"sha256": digest}, sort_keys=True)

@@ -12,8 +12,8 @@ from support.practice_tables import row
 from support.practice_tables import trial as seed
 from support.toy_experiment import table
 
-from separatrix.cards.measured.table import Trial as Seen
 from separatrix.core.errors import SeparatrixError, SpecError
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings.page import contrasts
 from separatrix.findings.results import of_table
 from separatrix.findings.running import runs_of, with_curves
@@ -96,9 +96,9 @@ def test_what_makes_no_trial(texts: tuple[str, ...], task: str, told: str) -> No
 
 
 def test_the_rate_solved_most_seeds_then_soonest() -> None:
-    def at(*steps: int | None) -> list[Seen]:
+    def at(*steps: int | None) -> list[Outcome]:
         return [
-            seed(n, 998 if x else 400, steps=x or 1500, stopped="solved" if x else "steps")
+            seed(n, 998 if x else 400, steps_done=x or 1500, stopped="solved" if x else "steps")
             for n, x in enumerate(steps)
         ]
 
@@ -194,9 +194,10 @@ def test_interrupted_and_resumed_it_gives_the_same_rows(tmp_path: Path) -> None:
         )
         assert contrasts(experiment.contrasts, of_table(table))[0].said.startswith("open: ")
         drawn = with_curves(experiment, of_table(table), tmp_path / store)
-        assert [seed.curve[-1][0] for one in drawn.cells.values() for seed in one.seeds] == [20] * 4
+        curves = [curve for one in drawn.cells.values() for curve in one.curves.values()]
+        assert [curve[-1][0] for curve in curves] == [20] * 4
         rows = [replace(one, rates=()) for one in table.rows]
-        return [rows, [(x.seed, x.right, x.steps) for one in table.rows for x in one.every]]
+        return [rows, [(x.seed, x.right, x.steps_done) for one in table.rows for x in one.every]]
 
     whole = train("a.sqlite")
     # only the rates were chosen when it stopped

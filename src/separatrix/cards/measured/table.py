@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from functools import cache, cached_property
-from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from separatrix.core.errors import EvidenceError, SpecError, UnknownNameError
 from separatrix.core.evidence.canonical import canonical, json_object
+from separatrix.core.evidence.outcome import FormatOutcome, Outcome
 from separatrix.core.evidence.records import enveloped, to_plain
 from separatrix.core.evidence.typed import parse_json, typed
 from separatrix.core.numbers.seeds import best_rate
@@ -30,63 +30,9 @@ Scale = Literal["laptop"]
 SCALE: Scale = "laptop"
 """Of all recorded results."""
 Label = str | int
-
-
-class Longer(NamedTuple):
-    """What a trained model gave at another size of its task."""
-
-    size: str
-    """As the run names it, such as "n=64"."""
-    correct: int
-    right: int
-    due: int
-
-
-class Rounded(NamedTuple):
-    """What a trained model gave with what its recurrent layers carry rounded to a format."""
-
-    format: str
-    correct: int
-    right: int
-    due: int
-    bits: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """One seed at one learning rate. A seed that diverged is not tested: none of its answers is
-    right.
-    """
-
-    seed: int
-    stopped: str
-    """What ended its training: solved, plateau, steps, seconds or diverged."""
-    steps: int
-    """Done."""
-    correct: int
-    """Test prompts with every answer right."""
-    tested: int
-    """Test prompts; 0 where it diverged."""
-    right: int
-    """Answers right, of all that were due in the test prompts."""
-    due: int
-    bits: float
-    """Mean over all answers due of -log2 p(right answer); 0 where none was due."""
-    bits_squares: float
-    """Mean over the prompts of the square of (mean over the prompt's answers of -log2 p)."""
-    longer: tuple[Longer, ...] = ()
-    formats: tuple[Rounded, ...] = ()
-    parameters: int
-    seconds: float
-
-    @property
-    def diverged(self) -> bool:
-        return self.stopped == "diverged"
-
-    @property
-    def accuracy(self) -> Fraction:
-        """Per answer; 0 where it diverged."""
-        return share(self.right, self.due)
+_FIELDS = ("seed", "stopped", "steps", "correct", "tested", "right", "due", "bits", "bits_squares")
+_FIELDS += ("longer", "formats", "parameters", "seconds")
+"""Of a seed in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +40,7 @@ class Rate:
     """A learning rate, with its seeds in order."""
 
     learning_rate: float
-    trials: tuple[Trial, ...]
+    trials: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,12 +67,12 @@ class Row:
         return None if chosen is None else found[chosen]
 
     @property
-    def trials(self) -> tuple[Trial, ...]:
+    def trials(self) -> tuple[Outcome, ...]:
         """The seeds at the best rate."""
         return () if self.best is None else self.best.trials
 
     @property
-    def every(self) -> tuple[Trial, ...]:
+    def every(self) -> tuple[Outcome, ...]:
         """All seeds at all rates."""
         return tuple(trial for rate in self.rates for trial in rate.trials)
 
@@ -173,7 +119,11 @@ class Table:
 
     def to_json(self) -> dict[str, Any]:
         """The table as a file holds it, with its content hash."""
-        return enveloped(KIND, to_plain(asdict(self)))
+        body = to_plain(asdict(self))
+        for row, kept in zip(self.rows, body["rows"], strict=True):
+            for rate, beside in zip(row.rates, kept["rates"], strict=True):
+                beside["trials"] = [_written(row.run, one) for one in rate.trials]
+        return enveloped(KIND, body)
 
     def text(self) -> str:
         """The whole file: canonical JSON, but for a line for each row."""
@@ -183,11 +133,6 @@ class Table:
         empty = canonical(envelope | {"body": body | {"rows": []}})
         # inside a text of JSON, quotes are escaped: this stands there once
         return empty.replace('"rows":[]', f'"rows":[\n{rows}\n]', 1) + "\n"
-
-
-def share(right: int, due: int) -> Fraction:
-    """Of all answers due, how many are right; 0 where none was due."""
-    return Fraction(right, due) if due else Fraction(0)
 
 
 def result_file(name: str) -> Path:
@@ -239,6 +184,12 @@ def parse(text: str) -> Table:
         raise EvidenceError("no results of an experiment")
     if canonical(envelope) != canonical(enveloped(KIND, body)):
         raise EvidenceError("the content hash does not match the content: it was edited or damaged")
+    try:
+        for row in body["rows"]:
+            for rate in row["rates"]:
+                rate["trials"] = [_outcome(row["run"], one) for one in rate["trials"]]
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise EvidenceError("its rows are no rows of results") from None
     table = typed(body, Table, "body")
     _check(table)
     return table
@@ -266,25 +217,34 @@ def _check(table: Table) -> None:
         if len({rate.learning_rate for rate in row.rates}) < len(row.rates):
             raise EvidenceError(f"the row {said} has a learning rate twice")
         for trial in row.every:
-            if not _possible(trial):
+            if not (trial.possible and (trial.due > 0) == (trial.tested > 0)):
                 raise EvidenceError(f"the row {said}: seed {trial.seed} has impossible counts")
 
 
-def _possible(trial: Trial) -> bool:
-    return (
-        0 <= trial.correct <= trial.tested
-        and 0 <= trial.right <= trial.due
-        and trial.diverged == (trial.tested == 0)
-        and (trial.tested == 0) == (trial.due == 0)
-        and 0 <= trial.bits < inf
-        and 0 <= trial.bits_squares < inf
-        and trial.steps >= 1
-        and all(one.correct >= 0 and 0 <= one.right <= one.due for one in trial.longer)
-        and all(
-            one.correct >= 0 and 0 <= one.right <= one.due and 0 <= one.bits < inf
-            for one in trial.formats
-        )
-    )
+def _written(run: Mapping[str, Any], one: Outcome) -> dict[str, Any]:
+    """A seed as a file has it: sizes and formats by name."""
+    longer = zip(run.get("longer", ()), one.longer, one.longer_right, one.longer_due, strict=True)
+    formats = [list(vars(each).values()) for each in one.formats]
+    own = {"steps": one.steps_done, "longer": [*map(list, longer)], "formats": formats}
+    return {name: own[name] if name in own else getattr(one, name) for name in _FIELDS}
+
+
+def _outcome(run: Mapping[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
+    """Inverse of `_written`, as JSON. Raises ValueError for other sizes than the run's, and what
+    reading something else raises.
+    """
+    sizes, *counts = map(list, zip(*kept["longer"], strict=True) if kept["longer"] else [()] * 4)
+    if sizes != [*run.get("longer", ())]:
+        raise ValueError(sizes)
+    names = [one.name for one in fields(FormatOutcome)]
+    return {
+        **{name: value for name, value in kept.items() if name != "steps"},
+        "status": "diverged" if kept["stopped"] == "diverged" else "done",
+        "rule": run.get("rule", "own"),
+        "steps_done": kept["steps"],
+        **dict(zip(("longer", "longer_right", "longer_due"), counts, strict=True)),
+        "formats": [dict(zip(names, each, strict=True)) for each in kept["formats"]],
+    }
 
 
 def _labels(labels: Mapping[str, Label]) -> str:

@@ -10,11 +10,13 @@ from separatrix.cli.report.statuses import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.cells import NONE, ends, guessed
 from separatrix.core.document.markdown import plain
+from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.numbers.accuracy import percent
 from separatrix.core.numbers.amounts import format_share
 from separatrix.core.numbers.seeds import Spread
-from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary, Trial
+from separatrix.training.sweeps.statistics import Interval, Measured, Rate, Summary
+from separatrix.training.sweeps.stored import Stored
 
 CHOSEN = "*"
 """Marks the learning rate that is the best of its cell."""
@@ -74,14 +76,12 @@ def seed_rows(summary: Summary) -> list[Row]:
     found: list[Row] = []
     for cell in summary.cells:
         for place, rate in enumerate(cell.rates):
-            trials = {trial.seed: trial for trial in rate.trials}
+            runs = {one.run.seed: one for one in rate.runs}
             # said once for all of its rates
             label = cell.label if place == 0 else ""
             mark = CHOSEN if rate is cell.best and len(cell.rates) > 1 else ""
             row = {"cell": label, "rate": f"{rate.learning_rate:g}{mark}"}
-            row |= {
-                f"seed {seed}": _trial(trials[seed]) if seed in trials else "" for seed in seeds
-            }
+            row |= {f"seed {seed}": _seed(runs[seed]) if seed in runs else "" for seed in seeds}
             found.append(row)
     return found
 
@@ -241,19 +241,23 @@ def _rate_data(cell: Measured, rate: Rate) -> dict[str, Any]:
         "longer": {
             size: _spread_data(rate.longer(place)) for place, size in enumerate(cell.run.longer)
         },
-        "seeds": [_trial_data(trial) for trial in rate.trials],
+        "seeds": [_seed_data(one) for one in rate.runs],
     }
 
 
-def _trial_data(trial: Trial) -> dict[str, Any]:
+def _seed_data(one: Stored) -> dict[str, Any]:
+    """A seed's outcome; of one that has not ended its steps so far, and nothing right."""
+    o = one.outcome
+    begun = {"seed": one.run.seed, "steps_done": one.step, "seconds": one.seconds}
+    told = o or Outcome(**begun, correct=0, tested=0, parameters=0)
     return (
-        {"key": trial.key}
-        | trial.outcome.to_json()
+        {"key": one.key}
+        | told.to_json()
         | {
-            "status": trial.status,
-            "stopped": trial.outcome.stopped if trial.ended else "",
-            "accuracy": float(trial.accuracy) if trial.ended else None,
-            "interval": trial.interval,
+            "status": one.status,
+            "stopped": o.stopped if o else "",
+            "accuracy": float(o.accuracy) if o else None,
+            "interval": told.interval,
         }
     )
 
@@ -278,13 +282,11 @@ def _solved(best: Rate | None) -> str:
     return f"{best.solved} of {best.seeds}{over}"
 
 
-def _trial(trial: Trial) -> str:
-    interval = trial.interval
-    if trial.status == "diverged":
-        return f"diverged at {trial.outcome.steps_done:,}"
-    if interval is None:
-        return trial.status
-    return f"{_percent(trial.accuracy)} ({_span(interval)})"
+def _seed(one: Stored) -> str:
+    o = one.outcome
+    if o is None or (interval := o.interval) is None:
+        return one.status if o is None else f"diverged at {o.steps_done:,}"
+    return f"{_percent(o.accuracy)} ({_span(interval)})"
 
 
 def _span(interval: Interval) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 from math import inf
 from typing import Any, ClassVar, Literal
 
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import json_object
 from separatrix.core.evidence.records import to_plain
+from separatrix.core.evidence.rule import solved
 from separatrix.core.evidence.typed import typed
+from separatrix.core.numbers.wilson import wilson_of_answers
 
 ROUNDED = ("bf16", "fp16")
 """Number formats that what recurrent layers carry can be rounded to when a model is tested."""
@@ -94,6 +97,37 @@ class Outcome:
         """Answers right and due; prompts where single answers were not counted."""
         return (self.right, self.due) if self.due else (self.correct, self.tested)
 
+    @property
+    def accuracy(self) -> Fraction:
+        """Of answers; 0 where it diverged."""
+        return share(*self.answers)
+
+    @property
+    def interval(self) -> tuple[str, str] | None:
+        """95 %, Wilson, over its test prompts, which are drawn from the seed: no two seeds share a
+        stream. None where there is no model to test.
+        """
+        return wilson_of_answers(*self.answers, self.tested) if self.tested else None
+
+    @property
+    def solved(self) -> bool:
+        """By the rule of stopping (`rule.py`): also on fresh prompts."""
+        return solved(self.stopped, self.accuracy)
+
+    @property
+    def possible(self) -> bool:
+        """Whether its counts can be those of one test."""
+        whole = (self.correct, *self.longer, *(one.correct for one in self.formats))
+        pairs = [(self.right, self.due), *((one.right, one.due) for one in self.formats)]
+        pairs += zip(self.longer_right, self.longer_due, strict=False)
+        return (
+            self._in_range
+            and self.diverged == (self.tested == 0)
+            and self.steps_done >= 1
+            and all(count <= self.tested for count in whole)
+            and (not self.due or all(right <= due for right, due in pairs))
+        )
+
     def longer_answers(self, place: int) -> tuple[int, int]:
         """The same at a longer size."""
         if not self.due:
@@ -138,6 +172,11 @@ class Outcome:
             and self.diverged == (self.stopped == "diverged")
             and self.rule in ("own", "study")
         )
+
+
+def share(right: int, due: int) -> Fraction:
+    """Of all answers due, how many are right; 0 where none was due."""
+    return Fraction(right, due) if due else Fraction(0)
 
 
 _REALS = ("seconds", "bits", "bits_squares")

@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import SeparatrixError
-from separatrix.core.evidence.outcome import Outcome
+from separatrix.core.evidence.outcome import Outcome, share
 from separatrix.core.evidence.records import SOLVED
 from separatrix.core.evidence.rule import comparison, needed
 from separatrix.core.numbers.seeds import Spread
-from separatrix.core.numbers.wilson import wilson, wilson_of_answers
+from separatrix.core.numbers.wilson import wilson
 from separatrix.tasks import parse_task
 from separatrix.tasks.resized import repeats
 from separatrix.training.compare import Tried, Unequal, differences
@@ -50,41 +50,6 @@ Interval = tuple[str, str]
 Numbers = NDArray[np.int64]
 WORDS = (*STATUSES, DAMAGED)
 _DONE, _DIVERGED = WORDS.index("done"), WORDS.index("diverged")
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One seed at one learning rate."""
-
-    key: str
-    status: Status
-    outcome: Outcome
-    """Of one that has not ended its steps and seconds so far, and nothing right."""
-
-    @property
-    def seed(self) -> int:
-        return self.outcome.seed
-
-    @property
-    def ended(self) -> bool:
-        return self.status in ("done", "diverged")
-
-    @property
-    def accuracy(self) -> Fraction:
-        """Of answers; 0 where it diverged."""
-        return _share(*self.outcome.answers)
-
-    @property
-    def interval(self) -> Interval | None:
-        """95 %, Wilson, over its test prompts, which are drawn from the seed: no two seeds share a
-        stream. None where there is no model to test.
-        """
-        tested = self.outcome.tested
-        return wilson_of_answers(*self.outcome.answers, tested) if tested else None
-
-
-def _share(right: int, due: int) -> Fraction:
-    return Fraction(right, due) if due else Fraction(0)
 
 
 class Counts(NamedTuple):
@@ -114,8 +79,8 @@ class Counts(NamedTuple):
         return np.where(single, self.right, self.correct), np.maximum(due, 1)
 
 
-Load = Callable[[Sequence[int]], Sequence[Trial]]
-"""The trials at some places of a rate's counts."""
+Load = Callable[[Sequence[int]], Sequence[Stored]]
+"""The runs at some places of a rate's counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +92,7 @@ class Rate:
     load: Load
 
     @cached_property
-    def trials(self) -> tuple[Trial, ...]:
+    def runs(self) -> tuple[Stored, ...]:
         return tuple(self.load(range(len(self.counts.seeds))))
 
     @cached_property
@@ -152,7 +117,7 @@ class Rate:
         """The accuracy with states rounded to a format; 0 of what diverged."""
         found = [
             next(
-                (_share(one.right, one.due) for one in o.formats if one.format == name), Fraction(0)
+                (share(one.right, one.due) for one in o.formats if one.format == name), Fraction(0)
             )
             for o in self._outcomes
         ]
@@ -160,11 +125,11 @@ class Rate:
 
     def longer(self, place: int) -> Spread | None:
         """The accuracy at the longer size of this place."""
-        return Spread.of([_share(*o.longer_answers(place)) for o in self._outcomes])
+        return Spread.of([share(*o.longer_answers(place)) for o in self._outcomes])
 
     @property
     def _outcomes(self) -> list[Outcome]:
-        return [trial.outcome for trial in self.trials if trial.ended]
+        return [run.outcome for run in self.runs if run.outcome is not None]
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -287,8 +252,8 @@ class Measured:
         """None before a seed has ended."""
         for rate in self.rates:
             places = np.flatnonzero(np.isin(rate.counts.status, (_DONE, _DIVERGED)))
-            if len(places):
-                return rate.load([int(places[0])])[0].outcome.parameters
+            if len(places) and (first := rate.load([int(places[0])])[0].outcome):
+                return first.parameters
         return None
 
     @property
@@ -327,7 +292,7 @@ class Summary:
         found: list[str] = []
         for rate in (rate for cell in self.cells for rate in cell.rates):
             places = np.flatnonzero(rate.counts.status == WORDS.index("damaged")).tolist()
-            found += [trial.key for trial in rate.load(places)] if places else []
+            found += [run.key for run in rate.load(places)] if places else []
         return found
 
     @property
@@ -371,22 +336,22 @@ def _mean(right: Numbers, due: Numbers) -> Fraction:
 
 def summary(name: str, path: Path, keys: Sequence[str] | None = None) -> Summary:
     """What the runs of a sweep in a store show, cells in the order of their first runs. It is read
-    cell by cell from what is sealed: of a million runs in seconds. Trials are read when they are
+    cell by cell from what is sealed: of a million runs in seconds. Runs are read when they are
     asked for; with `keys` those of these runs at once, and no others. Raises StoreError.
     """
-    trials: dict[int, Trial] = {}
+    runs: dict[int, Stored] = {}
     with Store.read(path) as store:
         columns, versions = store.shown(name, keys)
         if keys is not None:
             every = [number for _, _, ids, *_ in columns for number in ids.tolist()]
-            trials = dict(zip(every, map(_trial, store.numbered(every)), strict=True))
+            runs = dict(zip(every, store.numbered(every), strict=True))
 
-    def load(ids: Numbers, places: Sequence[int]) -> list[Trial]:
+    def load(ids: Numbers, places: Sequence[int]) -> list[Stored]:
         wanted = ids[[*places]].tolist()
         if keys is not None:
-            return [trials[number] for number in wanted]
+            return [runs[number] for number in wanted]
         with Store.read(path) as store:
-            return list(map(_trial, store.numbered(wanted)))
+            return store.numbered(wanted)
 
     found: dict[Run, list[Rate]] = {}
     for text, rate, ids, *numbers in columns:
@@ -446,15 +411,3 @@ def _measured(run: Run, rates: Sequence[Rate], label: str) -> Measured:
         proved=beside,
         repeats=repeats(parse_task(run.task), drawn(run, np.concatenate(done).tolist())),
     )
-
-
-def _trial(row: Stored) -> Trial:
-    unknown = Outcome(
-        seed=row.run.seed,
-        correct=0,
-        tested=0,
-        steps_done=row.step,
-        parameters=0,
-        seconds=row.seconds,
-    )
-    return Trial(row.key, row.status, row.outcome or unknown)

@@ -12,8 +12,9 @@ from support.each import each
 from support.practice_tables import diverged, row, table, trial
 
 from separatrix.cards.measured import table as tables
-from separatrix.cards.measured.table import Longer, Rounded, Table, names, parse, read, read_file
+from separatrix.cards.measured.table import Table, names, parse, read, read_file
 from separatrix.core.errors import EvidenceError, SpecError
+from separatrix.core.evidence.outcome import FormatOutcome
 from separatrix.core.evidence.records import enveloped
 
 
@@ -34,11 +35,16 @@ def example() -> Table:
                     trial(
                         0,
                         400,
-                        longer=(Longer("n=64", 3, 40, 160),),
-                        formats=(Rounded("bf16", 10, 390, 1000, 2.5),),
+                        longer=(3,),
+                        longer_right=(40,),
+                        longer_due=(160,),
+                        formats=(
+                            FormatOutcome(format="bf16", correct=10, right=390, due=1000, bits=2.5),
+                        ),
                     )
                 ]
             },
+            longer=["n=64"],
         ),
         row({"mechanism": "full", "n": 8}, {3e-3: [trial(0, 1000)]}, architecture="full*2"),
     )
@@ -145,6 +151,11 @@ def _rounded(body: Any) -> Any:
         (lambda body: _trial(body).update(bits_squares=-1.0), "impossible counts"),
         (lambda body: _longer(body).__setitem__(2, 161), "impossible counts"),
         (lambda body: _rounded(body).__setitem__(2, 1001), "impossible counts"),
+        (lambda body: _longer(body).__setitem__(0, "n=32"), "no rows"),
+        (lambda body: _longer(body).pop(), "no rows"),
+        (lambda body: _rounded(body).pop(), "no rows"),
+        (lambda body: _trial(body).pop("steps"), "no rows"),
+        (lambda body: body.update(rows={"a": 1}), "no rows"),
         (lambda body: _trial(body).update(seed=1), "a seed twice"),
         (lambda body: body["rows"][0]["rates"][0].update(learning_rate=3e-3), "rate twice"),
         (lambda body: body["rows"][0]["run"].pop("architecture"), "of no stack"),

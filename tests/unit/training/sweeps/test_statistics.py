@@ -5,12 +5,13 @@ cases.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from separatrix.core.numbers.seeds import Spread, best_rate
 from separatrix.training.run import Run
 from separatrix.training.sweeps import statistics
 from separatrix.training.sweeps.schema import ADD_CELL, FIND_CELL
-from separatrix.training.sweeps.statistics import WORDS, Counts, Measured, Rate, Summary, Trial
+from separatrix.training.sweeps.statistics import WORDS, Counts, Measured, Rate, Summary
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
 
@@ -32,7 +33,8 @@ Given = int | str
 """Right answers of 100, or a status."""
 
 
-def stored(run: Run, given: Given, longer: tuple[int, ...] = ()) -> Stored:
+def stored(run: Run, given: Given, longer: tuple[int, ...] = (), **more: Any) -> Stored:
+    """What a run gave; `more` fields of its outcome."""
     outcome = None
     status = given if isinstance(given, str) else "done"
     if status in ("done", "diverged"):
@@ -47,6 +49,7 @@ def stored(run: Run, given: Given, longer: tuple[int, ...] = ()) -> Stored:
             steps_done=7 if diverged else run.steps,
             parameters=PARAMETERS,
         )
+        outcome = replace(outcome, **more)
     return Stored(
         key=run.key,
         sweep="s",
@@ -93,13 +96,13 @@ INSERT = (
 )
 
 
-def rate_of(learning_rate: float, trials: Iterable[Trial]) -> Rate:
-    own = sorted(trials, key=lambda trial: trial.seed)
+def rate_of(learning_rate: float, own: Sequence[Stored]) -> Rate:
+    """Of runs in the order of their seeds."""
     rows: list[tuple[int, ...]] = []
     for one in own:
         o = one.outcome
-        counts = (o.steps_done, o.correct, o.tested, o.right, o.due)
-        rows.append((o.seed, WORDS.index(one.status), *counts))
+        counts = (o.steps_done, o.correct, o.tested, o.right, o.due) if o else (0,) * 5
+        rows.append((one.run.seed, WORDS.index(one.status), *counts))
     return Rate(
         learning_rate=learning_rate,
         counts=Counts(*np.array(rows, np.int64).reshape(-1, len(Counts._fields)).T),
@@ -141,7 +144,8 @@ def test_by_hand() -> None:
     assert hundredths(cell.held_out_accuracy) == (70, 10, 95)
     assert cell.chance == Fraction(1, 128)
     # Wilson for 90 of 100, from the formula with z = 1.96: 0.8256 to 0.9448
-    low, high = map(float, cell.rates[0].trials[0].interval or ())
+    (first, *_) = ended(cell.rates[0]).values()
+    low, high = map(float, first.interval or ())
     assert (low, high) == (pytest.approx(0.8256, abs=1e-4), pytest.approx(0.9448, abs=1e-4))
 
 
@@ -151,7 +155,7 @@ def test_seeds_that_diverged_failed_or_wait() -> None:
     # a diverged seed is right about nothing: 0, 98, 99, 100
     assert hundredths(low.accuracy) == (Fraction(197, 2), 0, 100)
     assert (low.solved, low.seeds, low.count("failed")) == (2, 4, 1)
-    assert low.trials[1].interval is None
+    assert ended(low)[1].interval is None
     assert (high.accuracy, high.solved_interval, high.unfinished) == (None, None, 2)
     assert cell.best is low
     # for each seed that ended there is one rate with others to choose it by
@@ -188,7 +192,7 @@ def test_no_choice_flatters_what_is_held_out() -> None:
             label="",
             run=RUN,
             rates=tuple(
-                rate_of(rate, map(trial, range(3), given))
+                rate_of(rate, list(map(trial, range(3), given)))
                 for rate, given in ((1e-3, case[:3]), (1e-2, case[3:]))
             ),
             proved=None,
@@ -196,41 +200,39 @@ def test_no_choice_flatters_what_is_held_out() -> None:
         )
         assert cell.best is not None
         assert len(cell.held_out) == 3
-        shown += sum(one.accuracy for one in cell.best.trials) / 3
+        shown += sum(o.accuracy for o in ended(cell.best).values()) / 3
         apart += sum((one.accuracy for one in cell.held_out), Fraction(0)) / 3
     assert apart / len(cases) == Fraction(1, 2)
     assert shown / len(cases) > Fraction(3, 5)
 
 
-def of_answers(seed: int, rng: random.Random) -> Trial:
+def of_answers(seed: int, rng: random.Random) -> Stored:
     """Of 0 to 4 answers in 4, or in 6; now and then diverged, failed or without single answers."""
     due = rng.choice((4, 6, 0))
     status = rng.choice(("done",) * 6 + ("diverged", "failed"))
     correct = rng.randint(0, 4)
     right = rng.randint(0, due)
+    run = replace(RUN, seed=seed)
     if status != "done":
-        return Trial(
-            "", status, Outcome(seed=seed, correct=0, tested=0, steps_done=1, parameters=1)
-        )
-    ended = trial(seed, correct).outcome
-    return Trial("", "done", replace(ended, tested=4, right=right, due=due))
+        return stored(run, status)
+    return stored(run, correct, tested=4, right=right, due=due)
 
 
 def held_out_by_definition(cell: Measured) -> list[tuple[int, float, Fraction]]:
     """For each seed every rate's median and mean without it, one after another."""
     found: list[tuple[int, float, Fraction]] = []
-    ended = {
-        rate.learning_rate: {t.seed: t.accuracy for t in rate.trials if t.ended}
+    known = {
+        rate.learning_rate: {seed: o.accuracy for seed, o in ended(rate).items()}
         for rate in cell.rates
     }
-    for seed in sorted({seed for own in ended.values() for seed in own}):
+    for seed in sorted({seed for own in known.values() for seed in own}):
         others = {
             rate: [value for other, value in own.items() if other != seed]
-            for rate, own in ended.items()
+            for rate, own in known.items()
         }
         chosen = best_rate(others)
-        if chosen is not None and seed in ended[chosen]:
-            found.append((seed, chosen, ended[chosen][seed]))
+        if chosen is not None and seed in known[chosen]:
+            found.append((seed, chosen, known[chosen][seed]))
     return found
 
 
@@ -251,13 +253,11 @@ def test_what_is_held_out_by_definition() -> None:
         assert found == expected
         assert cell.held_out_accuracy == Spread.of([value for *_, value in expected])
         for rate in rates:
-            ended = [t for t in rate.trials if t.ended]
-            assert rate.accuracy == Spread.of([t.accuracy for t in ended])
-            assert rate.whole == Spread.of(
-                [Fraction(o.correct, max(o.tested, 1)) for o in (t.outcome for t in ended)]
-            )
-            assert rate.solved == sum(t.accuracy >= Fraction(99, 100) for t in ended)
-        values = {r.learning_rate: [t.accuracy for t in r.trials if t.ended] for r in rates}
+            own = ended(rate).values()
+            assert rate.accuracy == Spread.of([o.accuracy for o in own])
+            assert rate.whole == Spread.of([Fraction(o.correct, max(o.tested, 1)) for o in own])
+            assert rate.solved == sum(o.accuracy >= Fraction(99, 100) for o in own)
+        values = {r.learning_rate: [o.accuracy for o in ended(r).values()] for r in rates}
         assert (cell.best and cell.best.learning_rate) == best_rate(values)
 
 
@@ -277,9 +277,12 @@ def test_the_rule_of_stopping_asks_for_steps() -> None:
     assert only(one({1e-3: (100, 99, 40)})).needed == 0
 
 
-def trial(seed: int, correct: int) -> Trial:
-    ended = Outcome(seed=seed, correct=correct, tested=100, steps_done=1, parameters=1)
-    return Trial("", "done", ended)
+def trial(seed: int, correct: int) -> Stored:
+    return stored(replace(RUN, seed=seed), correct)
+
+
+def ended(rate: Rate) -> dict[int, Outcome]:
+    return {one.run.seed: one.outcome for one in rate.runs if one.outcome is not None}
 
 
 def test_longer_sizes_stand_apart() -> None:
