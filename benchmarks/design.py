@@ -7,7 +7,8 @@ from __future__ import annotations
 import statistics
 import time
 
-from separatrix.cards.design import Choices, design, space_of, task_for_context
+from separatrix.cards.design.search import design
+from separatrix.cards.design.space import Choices, space_of, task_for_context
 from separatrix.stacks.architecture.resolve import resolve
 
 ROUNDS = 3
@@ -57,7 +58,7 @@ BUDGET = 8 << 31
 
 def main() -> None:
     for name, (base, choices, tasks) in CASES.items():
-        times = []
+        times, found = [], None
         for _ in range(ROUNDS):
             start = time.perf_counter()
             space = space_of(choices, None if base is None else resolve(base))
@@ -68,6 +69,7 @@ def main() -> None:
                 space=space,
             )
             times.append(time.perf_counter() - start)
+        assert found is not None
         front = f"{len(found.proved)} proved, {len(found.not_excluded)} not excluded"
         print(
             f"{name:32} {found.layouts:>9,} layouts  {found.judged:>9,} judged "

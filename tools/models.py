@@ -13,7 +13,7 @@ from math import log2
 from pathlib import Path
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.short import ASKED, THOUGHT, steps_of
+from separatrix.cards.facts import ASKED, THOUGHT, steps_of
 from separatrix.core.document.markdown import table
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count

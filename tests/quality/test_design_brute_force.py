@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards.design import Layout, Space, design
+from separatrix.cards.design.search import design
+from separatrix.cards.design.space import Layout, Space
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge

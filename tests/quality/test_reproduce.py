@@ -14,8 +14,7 @@ import pytest
 
 import separatrix.checks.verify
 import separatrix.cli.reproduce as reproduce
-from separatrix.cards.table.body import Settings
-from separatrix.cards.table.models import Source
+from separatrix.cards.table.body import Settings, Source
 from separatrix.cards.table.plan import KINDS, Kind
 from separatrix.checks.verify import Checked, verify, verify_path
 from separatrix.cli.reproduce import reproduce_table

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from separatrix.cards.table.body import Settings, derive, table_cells
-from separatrix.cards.table.models import Source
+from separatrix.cards.table.body import Settings, Source, derive, table_cells
 from separatrix.cards.table.plan import Cell, Kind
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.core.evidence.records import Certificate, Evidence

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from separatrix.cards.facts import CardFacts
+from separatrix.cards.facts import ASKED, FAR, THOUGHT, CardFacts, Row, steps_of
 from separatrix.cards.question import grade
 from separatrix.cards.questions import one_of_facts, values_of
-from separatrix.cards.short import ASKED, FAR, THOUGHT, Row, steps_of
 from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.accuracy import WHOLE
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
@@ -110,10 +109,9 @@ def _composed(models: Sequence[Sequence[_Stretch]], how: str) -> Iterator[Asked]
     ends = {end for own in models for one in own for end in (one.first, one.last + 1)}
     found: list[tuple[int, int, tuple[Answer, ...]]] = []
     for first, after in zip(sorted(ends), sorted(ends)[1:], strict=False):
-        answers = tuple(_at(own, first) for own in models)
-        if any(answer is None for answer in answers):
+        told = tuple(answer for own in models if (answer := _at(own, first)) is not None)
+        if len(told) < len(models):
             continue
-        told = tuple(answer for answer in answers if answer is not None)
         if found and found[-1][1] == first - 1 and _alike(found[-1][2], told):
             found[-1] = (found[-1][0], after - 1, found[-1][2])
         else:

@@ -159,7 +159,11 @@ def _failing(architecture: Architecture, steps: int, context: int) -> CardLine |
     beyond it; None where none says so.
     """
     asked = _composition(steps, 2)
-    quick = _quick(architecture, steps)
+
+    def quick(theorem: Theorem) -> bool:
+        # none that shows no failure in any prompt that is short enough to be written
+        return theorem.fails_at_once() and not _far(theorem, architecture, steps)
+
     found = judge(architecture, asked, among=quick)
     first = next((verdict for verdict in found if verdict.n is not None), None)
     if first is None or first.n is None:
@@ -202,14 +206,6 @@ def _too_long(architecture: Architecture, steps: int, context: int) -> CardLine 
 
 def _far(theorem: Theorem, architecture: Architecture, steps: int) -> bool:
     return theorem.fails_at_once() and theorem.silent_up_to(architecture, steps, LONGEST_CONTEXT)
-
-
-def _quick(architecture: Architecture, steps: int) -> Callable[[Theorem], bool]:
-    """The theorems that show failure, without those that show none in any prompt that is short
-    enough to be written.
-    """
-    far = {key for key, theorem in THEOREMS.items() if _far(theorem, architecture, steps)}
-    return lambda theorem: theorem.fails_at_once() and theorem.key not in far
 
 
 def _wrong(steps: int, tokens: str) -> str:

@@ -4,7 +4,6 @@ that fit in a memory, all in exact integers; and from which contexts one costs l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -17,7 +16,6 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.engines import Engine
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.architecture.weights import Weights
-from separatrix.stacks.mechanisms import Mechanism
 
 MOST_BATCH = 10**6
 _APART = 16
@@ -36,6 +34,8 @@ class Serving:
     batch: int = 1
     engine: Engine | None = None
     utilisation: Fraction = Fraction(1)
+    told: bool = False
+    """Whether a file tells the weights, which may be too large for the memory without a mistake."""
 
     def __post_init__(self) -> None:
         if type(self.batch) is not int or not 1 <= self.batch <= MOST_BATCH:
@@ -43,7 +43,7 @@ class Serving:
                 f"batch is {self.batch!r}; it must be a number of sequences from 1 to"
                 f" {MOST_BATCH:,}"
             )
-        if self.memory is not None and self._beside <= 0:
+        if self.memory is not None and self._beside <= 0 and not self.told:
             more = f", {format_bytes(-self._beside)} too little" if self._beside else ""
             raise SizeError(
                 f"weights of {format_bytes(self.weights or 0)} leave nothing of"
@@ -109,7 +109,7 @@ class Serving:
             size = known.stored
         if self.weights is not None or size is None:
             return self
-        return _Told(self.memory, size, self.batch, self.engine, self.utilisation)
+        return replace(self, weights=size, told=True)
 
     def read(self, known: Weights | None) -> Fraction:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
@@ -118,13 +118,6 @@ class Serving:
         if self.weights is None or known is None:
             return Fraction(self.weights or 0)
         return Fraction(self.weights * known.read(self.batch), known.total)
-
-
-class _Told(Serving):
-    """Weights that a file tells: they may be too large for the memory, which is no mistake."""
-
-    def __post_init__(self) -> None:
-        pass
 
 
 class CostAt(NamedTuple):
@@ -265,12 +258,9 @@ class _Grown(NamedTuple):
             return None
         found = cls(Growth(), Growth(), Growth(), Growth())
         for part, times in parts:
-            found = cls(*(sum_ + own * times for sum_, own in zip(found, _own(part), strict=True)))
+            own = (part.work(), part.prefill_work(), part.fetched(), part.kept())
+            found = cls(*(total + more * times for total, more in zip(found, own, strict=True)))
         return found
-
-
-def _own(part: Mechanism) -> tuple[Growth, Growth, Growth, Growth]:
-    return part.work(), part.prefill_work(), part.fetched(), part.kept()
 
 
 @dataclass(frozen=True)
@@ -312,39 +302,27 @@ def crossings(
         # weights of one alone would decide nothing
         served = (replace(served[0], weights=None), replace(served[1], weights=None))
     read = [own.read(weights) for own, weights in zip(served, known, strict=True)]
-    found = list(_crossings(one, other, served, read[0] - read[1]))
+    bits = read[0] - read[1]
+    decode, prefill, fetched, kept = (mine - its for mine, its in zip(one, other, strict=True))
+    caches = fetched * served[0].batch
+    found = {
+        "decode": signs(decode, LONGEST_CONTEXT),
+        "prefill": total_signs(prefill, LONGEST_CONTEXT),
+        "fetched": signs(caches * bits.denominator + Growth(bits.numerator), LONGEST_CONTEXT),
+    }
     if known[0] is not None and known[1] is not None:
-        found += _crossings_whole(one, other, known[0], known[1])
-    order = list(MEASURES)
-    return tuple(sorted(found, key=lambda crossing: order.index(crossing.what)))
-
-
-def _crossings_whole(
-    one: _Grown, other: _Grown, known: Weights, known_other: Weights
-) -> Iterator[Crossing]:
-    """With the operations of maps, MLPs and experts; the head only where a token is decoded."""
-    more = (
-        known.operations(head=head) - known_other.operations(head=head) for head in (True, False)
-    )
-    decode, prefill = (Growth(operations) for operations in more)
-    whole = one.decode - other.decode + decode
-    yield Crossing("decode_whole", signs(whole, LONGEST_CONTEXT))
-    prompts = one.prefill - other.prefill + prefill
-    yield Crossing("prefill_whole", total_signs(prompts, LONGEST_CONTEXT))
-
-
-def _crossings(
-    one: _Grown, other: _Grown, servings: tuple[Serving, Serving], weights: Fraction
-) -> Iterator[Crossing]:
-    yield Crossing("decode", signs(one.decode - other.decode, LONGEST_CONTEXT))
-    yield Crossing("prefill", total_signs(one.prefill - other.prefill, LONGEST_CONTEXT))
-    caches = (one.fetched - other.fetched) * servings[0].batch
-    read = caches * weights.denominator + Growth(weights.numerator)
-    yield Crossing("fetched", signs(read, LONGEST_CONTEXT))
-    rooms = [serving.room for serving in servings]
+        # maps, MLPs and experts; the head only where a token is decoded
+        whole, prompts = (
+            Growth(known[0].operations(head=head) - known[1].operations(head=head))
+            for head in (True, False)
+        )
+        found["decode_whole"] = signs(decode + whole, LONGEST_CONTEXT)
+        found["prefill_whole"] = total_signs(prefill + prompts, LONGEST_CONTEXT)
+    rooms = (served[0].room, served[1].room)
     if rooms[0] is None or rooms[1] is None or min(rooms[0], rooms[1]) <= 0:
-        yield Crossing("kept", signs(one.kept - other.kept, LONGEST_CONTEXT))
-        return
-    # as many more sequences of the one fit as its caches take less of its room
-    shares = one.kept * rooms[1] - other.kept * rooms[0]
-    yield Crossing("sequences", signs(shares, LONGEST_CONTEXT))
+        found["kept"] = signs(kept, LONGEST_CONTEXT)
+    else:
+        # as many more sequences of the one fit as its caches take less of its room
+        shares = one.kept * rooms[1] - other.kept * rooms[0]
+        found["sequences"] = signs(shares, LONGEST_CONTEXT)
+    return tuple(Crossing(what, found[what]) for what in MEASURES if what in found)

@@ -179,7 +179,6 @@ _BESIDE = {
     "unknown": "not said in the file",
 }
 _UNREAD = "in a way that is read: "
-_KINDS = {"full": "full", "windowed": "windowed", "indexed": "indexed"}
 
 
 def positions_text(architecture: Architecture) -> str:
@@ -207,7 +206,7 @@ def _rotations(rotating: list[Mechanism], parts: list[Mechanism]) -> str:
     counts = Counter((_rotation(part), part.group) for part in rotating)
     kinds: dict[str, list[str]] = {}
     for (said, group), number in counts.items():
-        kinds.setdefault(said, []).append(f"{number:,} {_KINDS.get(group, group)}")
+        kinds.setdefault(said, []).append(f"{number:,} {group}")
     if len(kinds) > 1:
         return "rotary: " + "; ".join(
             f"{said} in {' and '.join(layers)} layers" for said, layers in kinds.items()

@@ -100,7 +100,7 @@ class CardLine:
     grade: Grade | None = None
     """FAILS: how many of random questions are answered at the context, at the most."""
     key: str = ""
-    """The question's name: "recall"; see `cards.short`."""
+    """The question's name: "recall"; see `ASKED`."""
     missing: str = ""
     """OPEN, and no bound: what is missing, in a few words."""
 

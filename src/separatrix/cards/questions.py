@@ -272,34 +272,32 @@ def _tracked(architecture: Architecture, line: CardLine, *, complete: bool) -> s
     return f"{undecided(architecture, complete=complete).text}; {lacking}"
 
 
-_Does = tuple[str, str]
-"""What layers of a kind do, said of one and of several."""
-_TURNS = ("turns its state over", "turn their state over")
-_ONE_WAY = ("only moves one way while a token repeats", "only move one way while a token repeats")
-_NEAR = ("sees the last tokens only", "see the last tokens only")
-_READS = ("reads the prompt at a fixed depth", "read the prompt at a fixed depth")
-_DIAGONAL = (
-    "is a diagonal recurrence that Theorem P does not cover",
-    "are diagonal recurrences that Theorem P does not cover",
+_TURNS = "turn{s} {its} state over"
+_ONE_WAY = "only move{s} one way while a token repeats"
+_NEAR = "see{s} the last tokens only"
+_READS = "read{s} the prompt at a fixed depth"
+_DIAGONAL = "{a} that Theorem P does not cover"
+_SHRINKS = "shrink{s} {its} state along a key, and {be} not shown to turn it over"
+_OTHER = "look{s} at places, or {be} not covered"
+"""What layers of a kind do."""
+_SAID = (
+    {"s": "s", "its": "its", "be": "is", "a": "is a diagonal recurrence"},
+    {"s": "", "its": "their", "be": "are", "a": "are diagonal recurrences"},
 )
-_SHRINKS = (
-    "shrinks its state along a key, and is not shown to turn it over",
-    "shrink their state along a key, and are not shown to turn it over",
-)
-_OTHER = ("looks at places, or is not covered", "look at places, or are not covered")
+"""Of one layer, and of several."""
 
 
 def tracked_by(architecture: Architecture) -> str:
     """The layers that mix tokens, by kind, each with what it does: "18 RG-LRU layers only
     move one way while a token repeats; 1 full attention layer reads the prompt at a fixed depth".
     """
-    kinds: dict[tuple[str, _Does], int] = {}
+    kinds: dict[tuple[str, str], int] = {}
     for layer, times in architecture.counted():
         if title := title_of(layer):
             kind = (title, _does(layer))
             kinds[kind] = kinds.get(kind, 0) + times
     return "; ".join(
-        f"{counted_as(times, f'{titles} layer')} {does[times != 1]}"
+        f"{counted_as(times, f'{titles} layer')} {does.format_map(_SAID[times != 1])}"
         for (titles, does), times in kinds.items()
     )
 
@@ -367,7 +365,7 @@ def _shallow(layer: Layer) -> bool:
     )
 
 
-def _does(layer: Layer) -> _Does:
+def _does(layer: Layer) -> str:
     if any(part.turning is not None for part in layer):
         return _TURNS
     if layer_settles(layer) is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from separatrix.cards import CardFacts
     from separatrix.cards.apart import Curve
     from separatrix.cards.costs import Serving
-    from separatrix.cards.design import DesignResult
+    from separatrix.cards.design.search import DesignResult
     from separatrix.cli.report.costs import Pair
     from separatrix.core.document import Document
     from separatrix.theory.base import Theorem
@@ -95,7 +95,7 @@ class Cards(Shown):
 
     @property
     def measured(self) -> bool:
-        from separatrix.cards.short import MEASURED
+        from separatrix.cards.facts import MEASURED
 
         return self.why == MEASURED
 
@@ -272,8 +272,8 @@ def design(
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError and SizeError.
     """
-    from separatrix.cards.design import Choices, space_of, task_for_context
-    from separatrix.cards.design import design as search
+    from separatrix.cards.design.search import design as search
+    from separatrix.cards.design.space import Choices, space_of, task_for_context
 
     model = None if base is None else _stack(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.cards import card
-from separatrix.cards.table.models import model_summary
+from separatrix.cards.table.body import model_summary
 from separatrix.core.evidence.records import Evidence, Verdict
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.counts import Power

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from separatrix.cards import card_facts
-from separatrix.cards.short import rows_of
+from separatrix.cards.facts import rows_of
 from separatrix.cli.main import run
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT
 from separatrix.stacks.architecture.resolve import resolve

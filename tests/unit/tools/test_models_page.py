@@ -8,7 +8,7 @@ import pytest
 from support.console import ROOT
 from support.tools import loaded
 
-from separatrix.cards.short import ASKED
+from separatrix.cards.facts import ASKED
 from separatrix.stacks.architecture.released import PRESETS
 
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")

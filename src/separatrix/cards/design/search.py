@@ -13,8 +13,15 @@ from itertools import groupby
 from operator import le
 from typing import Any, TypeVar
 
-from separatrix.cards.design.candidates import check_fits
-from separatrix.cards.design.space import TOLD_APART, Arrangement, Cost, Costs, Layout, Space
+from separatrix.cards.design.space import (
+    TOLD_APART,
+    Arrangement,
+    Cost,
+    Costs,
+    Layout,
+    Space,
+    check_fits,
+)
 from separatrix.core.errors import SizeError, Undecided
 from separatrix.core.evidence.records import Status, Verdict
 from separatrix.core.numbers.amounts import check_context

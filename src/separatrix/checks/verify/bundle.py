@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.table.body import Settings, derive
-from separatrix.cards.table.models import Source
+from separatrix.cards.table.body import Settings, Source, derive
 from separatrix.cards.table.plan import KINDS
 from separatrix.checks.verify.measurement import count_parameters
 from separatrix.core.errors import CheckFailed, EvidenceError, SeparatrixError

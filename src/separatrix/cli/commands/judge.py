@@ -31,7 +31,7 @@ def analyze(asked: Asked) -> Answer:
     do, each with the number that decides it.
     """
     from separatrix.cards.costs import Serving
-    from separatrix.cards.short import MEASURED, opened
+    from separatrix.cards.facts import MEASURED, opened
     from separatrix.stacks.architecture.outline import UnknownSizes
 
     settings = chosen_sizes(asked.set)
@@ -62,7 +62,7 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    from separatrix.cards.short import opened
+    from separatrix.cards.facts import opened
     from separatrix.cli.asked import Cards
 
     models, plot = asked.models, asked.plot
@@ -148,8 +148,8 @@ def design(asked: Asked) -> Told:
     reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
     --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
     """
-    from separatrix.cards.design import Choices, space_of, task_for_context
-    from separatrix.cards.design import design as search
+    from separatrix.cards.design.search import design as search
+    from separatrix.cards.design.space import Choices, space_of, task_for_context
     from separatrix.cli.report.pareto import design_document, design_json
     from separatrix.core.numbers.amounts import parse_bits
 

@@ -15,8 +15,7 @@ def reproduce(asked: Asked) -> Told:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command goes on; a new --out begins anew.
     """
-    from separatrix.cards.table.body import Settings
-    from separatrix.cards.table.models import DEFAULT_MODELS, source
+    from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
     from separatrix.cli.reproduce import reproduce_table
 
     models = tuple(source(text) for text in asked.config) if asked.config else DEFAULT_MODELS

@@ -14,8 +14,7 @@ from typing import Any
 
 from separatrix.cards import CardFacts, CardLine, card_facts
 from separatrix.cards.apart import KINDS, asked_of_all, recall_curve
-from separatrix.cards.facts import in_turn
-from separatrix.cards.short import ASKED, TOPICS, rows_of
+from separatrix.cards.facts import ASKED, TOPICS, in_turn, rows_of
 from separatrix.cli.report import charts
 from separatrix.cli.report.card import card_json, opened
 from separatrix.cli.report.compare import COSTS, separated

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
 from separatrix.cards.memory import FAR as FAR_ON
 from separatrix.cards.memory import largest_numbers, layer_counts, symbols
 from separatrix.cards.memory import rows as memory_rows
-from separatrix.cards.short import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
     cost_rows,

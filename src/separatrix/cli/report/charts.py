@@ -46,7 +46,8 @@ from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 if TYPE_CHECKING:
     from separatrix.cards.apart import Curve
-    from separatrix.cards.design import Cost, DesignResult
+    from separatrix.cards.design.search import DesignResult
+    from separatrix.cards.design.space import Cost
     from separatrix.constructions.precision import Family, Line
 
 PROVED, OPEN, EXCLUDED, DEARER = (
@@ -86,7 +87,7 @@ def fronts(result: DesignResult) -> Drawing:
         dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
         found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
 
-    from separatrix.cards.design import ladder
+    from separatrix.cards.design.search import ladder
 
     for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
         for point in points:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import asked_of_all
-from separatrix.cards.short import ALL
+from separatrix.cards.facts import ALL
 from separatrix.cli.report.card import card_json, opened, tokens
 from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from separatrix.cards.table.models import DEFAULT_MODELS
+from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.notation import formula, label, number
 from separatrix.cli.report.statuses import FACES, theorem_name, where

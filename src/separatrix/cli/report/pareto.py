@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from separatrix.cards.design import DesignResult, Layout, Neighbour, Point
-from separatrix.cards.design.space import NAMED
+from separatrix.cards.design.search import DesignResult, Neighbour, Point
+from separatrix.cards.design.space import NAMED, Layout
 from separatrix.cli.report.charts import OPEN, PROVED
 from separatrix.cli.report.statuses import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried

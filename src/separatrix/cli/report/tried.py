@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from separatrix.cards.design import DesignResult, Layout, Point
+from separatrix.cards.design.search import DesignResult, Point
+from separatrix.cards.design.space import Layout
 from separatrix.cards.question import failure
 from separatrix.core.document import Document, Heading, Line, Part, Plot
 from separatrix.core.errors import SeparatrixError

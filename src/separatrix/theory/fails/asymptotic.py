@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from flint import arb, ctx, fmpz
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.base import NEITHER, Theorem
 
@@ -20,18 +19,13 @@ MOST_WRITTEN = 4096
 
 def hdp(architecture: Architecture) -> int:
     """The largest heads * head dimension * bits per number of any layer with memory."""
-    widths = [0]
-    for layer, _ in architecture.counted():
-        widths.append(sum(_width(part.sizes()) * _precision(part.formats) for part in layer))
-    return max(widths)
+    return max((sum(map(_bits, layer)) for layer, _ in architecture.counted()), default=0)
 
 
-def _width(sizes: Mapping[str, Any]) -> int:
-    return sizes.get("heads", 1) * (sizes.get("head_dim") or sizes.get("width") or 0)
-
-
-def _precision(formats: Iterable[str]) -> int:
-    return max(NumberFormat(name).bits for name in formats)
+def _bits(part: Mechanism) -> int:
+    sizes = part.sizes()
+    width = sizes.get("heads", 1) * (sizes.get("head_dim") or sizes.get("width") or 0)
+    return width * max(NumberFormat(name).bits for name in part.formats)
 
 
 @dataclass(frozen=True)

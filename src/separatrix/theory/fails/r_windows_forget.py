@@ -205,16 +205,20 @@ class Alike(NamedTuple):
     contents: Callable[[int], Count]
     """How many there are of c tokens."""
     most: int
-    shared: Callable[[int], int]
-    """Up to which token of the prompt all continuations are the same; it grows no faster than c."""
+    until: int
+    """Up to which token of the prompt all continuations are the same."""
     answered: int
+    nested: int = 0
+    """Brackets that may be open: where more than c may, pairs lie one deeper, to c before it."""
 
     def latest(self, lags: Lags) -> Forgetting | None:
         """What is lost at the latest cut that leaves room; None where there is none."""
 
         def too_late(c: int) -> bool:
             lost = lags.at(c)
-            return lost.handed > self.shared(c) or lost.beyond >= self.answered
+            pairs = self.until - c if c < self.nested else c
+            shared = pairs if self.nested else self.until
+            return lost.handed > shared or lost.beyond >= self.answered
 
         late = first_size(too_late, 1, limit=self.most)
         last = self.most if late is None else late - 1
@@ -231,23 +235,13 @@ def alike_behind(task: Task) -> Alike | None:
     n = task.asked.length
     match task:
         case Equality(n=bits) | Disjointness(n=bits):
-            return Alike(partial(Power, 2), bits, partial(_up_to, bits), n)
+            return Alike(partial(Power, 2), bits, bits, n)
         case Dyck(k=k, D=deepest) if k > 1:
-            most = min(deepest, n // 2)
-            return Alike(partial(Power, k), most, partial(_pairs_up_to, n, deepest), n)
+            return Alike(partial(Power, k), min(deepest, n // 2), n, n, nested=deepest)
         case Counting(n=bits):
-            return Alike(_counts, bits, partial(_up_to, n), n)
+            return Alike(_counts, bits, n, n)
         case _:
             return None
-
-
-def _up_to(end: int, _: int) -> int:
-    return end
-
-
-def _pairs_up_to(n: int, deepest: int, c: int) -> int:
-    # pairs between what opens and what closes lie one deeper
-    return n - c if c < deepest else c
 
 
 def _counts(c: int) -> Count:

@@ -21,7 +21,7 @@ from separatrix.tasks.tracking import tracked
 from separatrix.theory.base import number
 from separatrix.theory.search.reals import ln
 from separatrix.theory.solves.places import BY_ROTATIONS, Attending, counted_tokens, full_heads
-from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of
+from separatrix.theory.solves.room import EMBEDDED, WIDE, Construction, Room, bits_of, each
 from separatrix.theory.solves.states import SATURATED
 from separatrix.theory.words import Words, counted_as
 
@@ -158,12 +158,11 @@ def slotted(architecture: Architecture, points: int, letters: int) -> dict[int, 
 def seeing_heads(architecture: Architecture) -> Iterator[Attending]:
     """Heads that see all tokens, and those that see the last ones."""
     yield from full_heads(architecture)
-    for index, layer in enumerate(architecture):
-        for part in layer:
-            if not isinstance(part, Window) or part.shared or not part.free_scores:
-                continue
-            if part.formats <= EXACT_FORMATS:
-                yield Attending(architecture, index, part, part.head, part.size)
+    for (index, _), part in each(architecture):
+        if not isinstance(part, Window) or part.shared or not part.free_scores:
+            continue
+        if part.formats <= EXACT_FORMATS:
+            yield Attending(architecture, index, part, part.head, part.size)
 
 
 def _margin(one: Attending, points: int, tokens: int, *, blank: bool) -> float:
@@ -310,25 +309,24 @@ def _counted(architecture: Architecture, task: Task) -> Room | None:
     if not known or not isinstance(task, Parity | Modular):
         return None
     n = task.length
-    for index, layer in enumerate(architecture):
-        for part in layer:
-            if not isinstance(part, Full) or part.accumulator_bits < 32:
-                continue
-            channels = part.kv * part.dv
-            if part.format in WIDE:
-                most = (1 << DIGITS["fp32"]) - 1
-                said = f"fp32 tells c/n apart up to {most:,}"
-            elif part.format == "bf16":
-                most = channels_reach(n, channels)
-                said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
-            else:
-                continue
-            if n <= most:
-                return Room(
-                    f"one full layer (layer {index + 1}) of equal weights counts: {said}",
-                    {"layer": index, "channels": channels},
-                    (DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
-                )
+    for (index, _), part in each(architecture):
+        if not isinstance(part, Full) or part.accumulator_bits < 32:
+            continue
+        channels = part.kv * part.dv
+        if part.format in WIDE:
+            most = (1 << DIGITS["fp32"]) - 1
+            said = f"fp32 tells c/n apart up to {most:,}"
+        elif part.format == "bf16":
+            most = channels_reach(n, channels)
+            said = f"{channels:,} value channels in bf16 tell {n:,} counts apart"
+        else:
+            continue
+        if n <= most:
+            return Room(
+                f"one full layer (layer {index + 1}) of equal weights counts: {said}",
+                {"layer": index, "channels": channels},
+                (DIVIDES_LAST, *([FIRST] if part.format == "bf16" else [])),
+            )
     return None
 
 

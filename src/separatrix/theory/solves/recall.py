@@ -20,7 +20,7 @@ from separatrix.theory.solves.places import (
     full_heads,
 )
 from separatrix.theory.solves.products import seeing_heads
-from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, parts_in_turn
+from separatrix.theory.solves.room import EMBEDDED, TAGS, WIDE, Room, bits_of, each, in_turn
 from separatrix.theory.solves.states import SATURATED
 
 
@@ -42,52 +42,49 @@ def retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
 
 def block_retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
     address, payload = bits_of(task.n), bits_of(task.V)
-    for index, layer in enumerate(architecture):
-        for part in layer:
-            if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
-                continue
-            # low address bits cancel in the mean over whole powers of two only
-            if part.block < 2 or part.block & (part.block - 1):
-                continue
-            if part.head.has_room(address + TAGS, payload) and address <= 256:
-                said = (
-                    f"one sparse layer (layer {index + 1}) solves it, opening 1 block of"
-                    f" {part.block} tokens: {address} address bits and {TAGS} tags of"
-                    f" {part.head_dim} key dimensions, {payload} answer bits of {part.dv} value"
-                    " dimensions"
-                )
-                numbers = {"address_bits": address, "payload_bits": payload}
-                return Room(said, numbers | {"block": part.block, "layer": index})
+    for (index, _), part in each(architecture):
+        if not isinstance(part, Sparse) or not part.plain or not part.formats <= WIDE:
+            continue
+        # low address bits cancel in the mean over whole powers of two only
+        if part.block < 2 or part.block & (part.block - 1):
+            continue
+        if part.head.has_room(address + TAGS, payload) and address <= 256:
+            said = (
+                f"one sparse layer (layer {index + 1}) solves it, opening 1 block of {part.block}"
+                f" tokens: {address} address bits and {TAGS} tags of {part.head_dim} key"
+                f" dimensions, {payload} answer bits of {part.dv} value dimensions"
+            )
+            numbers = {"address_bits": address, "payload_bits": payload}
+            return Room(said, numbers | {"block": part.block, "layer": index})
     return None
 
 
 def indexed_retrieval(architecture: Architecture, task: Eva | Index) -> Room | None:
     address, payload = bits_of(task.n), bits_of(task.V)
-    for index, layer in enumerate(architecture):
-        for part in layer:
-            choice = part.token_choice
-            if choice is None:
-                continue
-            found = Attending(architecture, index, part, choice.head).places(
-                address=address + TAGS, payload=payload, tokens=task.length
-            )
-            # an indexer that reads every token need not choose
-            every = choice.topk >= task.length
-            if found is None or not (every or (found.address and choice.dims >= address + TAGS)):
-                continue
-            turned = 0 if part.rotation is None else part.rotation.dims
-            if choice.asking is not None and choice.asking < (found.address or turned):
-                continue
-            asked = found.asked or (
-                f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the"
-                f" indexer and {choice.head.head_dim} key dimensions"
-            )
-            said = (
-                f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer"
-                f" bits of {choice.head.dv} value dimensions"
-            )
-            numbers = found.numbers(address, payload_bits=payload, layer=index)
-            return Room(said, numbers, (found.rests_on,))
+    for (index, _), part in each(architecture):
+        choice = part.token_choice
+        if choice is None:
+            continue
+        found = Attending(architecture, index, part, choice.head).places(
+            address=address + TAGS, payload=payload, tokens=task.length
+        )
+        # an indexer that reads every token need not choose
+        every = choice.topk >= task.length
+        if found is None or not (every or (found.address and choice.dims >= address + TAGS)):
+            continue
+        turned = 0 if part.rotation is None else part.rotation.dims
+        if choice.asking is not None and choice.asking < (found.address or turned):
+            continue
+        asked = found.asked or (
+            f"{address} address bits and {TAGS} tags of {choice.dims} dimensions of the indexer"
+            f" and {choice.head.head_dim} key dimensions"
+        )
+        said = (
+            f"one indexed layer (layer {index + 1}) solves it: {asked}, {payload} answer bits of"
+            f" {choice.head.dv} value dimensions"
+        )
+        numbers = found.numbers(address, payload_bits=payload, layer=index)
+        return Room(said, numbers, (found.rests_on,))
     return None
 
 
@@ -125,8 +122,8 @@ def recall(architecture: Architecture, task: Recall | MQAR) -> Room | None:
     needed = needed_by(task)
     if needed is None:
         return None
-    parts = ((i, part) for i, layer in enumerate(architecture) for part in layer)
-    index, part = next(((i, part) for i, part in parts if _holds(part, needed)), (-1, None))
+    held = (one for one in each(architecture) if _holds(one[1], needed))
+    (index, _), part = next(held, ((-1, 0), None))
     if part is None:
         return None
     said = (
@@ -183,7 +180,7 @@ def last_layer(architecture: Architecture, task: CGram | Recall | MQAR) -> Room 
         long = isinstance(part, ShortConvolution) and part.conv > c and part.width >= width
         return long and part.format in WIDE
 
-    behind = parts_in_turn(architecture, brings, lambda part: _compares(part, needed, width))
+    behind = in_turn(each(architecture), brings, lambda part: _compares(part, needed, width))
     if behind is None:
         return None
     layers = list(enumerate(architecture))[behind[0][0] :]
@@ -302,7 +299,7 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
         return part.sees_neighbour and part.carries(1)
 
     first_told = () if placed else (hands_on,)
-    found = parts_in_turn(architecture, *first_told, keeps_key, hands_on, keeps_answer)
+    found = in_turn(each(architecture), *first_told, keeps_key, hands_on, keeps_answer)
     if found is None:
         return None
     layers = [layer for layer, _ in found]

@@ -4,7 +4,7 @@ and full layers with a head to spare and room for the bits they write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from separatrix.core.evidence.records import Verdict
@@ -89,12 +89,10 @@ def in_turn(
     return tuple(found) if len(found) == len(wanted) else None
 
 
-def parts_in_turn(
-    architecture: Architecture, *wanted: Callable[[Mechanism], bool]
-) -> tuple[Place, ...] | None:
-    """The same of all that stands in a stack."""
+def each(architecture: Architecture) -> Iterator[tuple[Place, Mechanism]]:
+    """All that stands in a stack, with its place."""
     layers = enumerate(architecture)
-    return in_turn((((i, j), part) for i, layer in layers for j, part in enumerate(layer)), *wanted)
+    return (((i, j), part) for i, layer in layers for j, part in enumerate(layer))
 
 
 def bits_of(values: int) -> int:

@@ -12,7 +12,7 @@ from separatrix.stacks.mechanisms import Mechanism
 from separatrix.tasks import Dyck, Eva, Permutation, Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import counted, number
-from separatrix.theory.solves.room import Room, bits_of, parts_in_turn
+from separatrix.theory.solves.room import Room, bits_of, each, in_turn
 from separatrix.theory.words import SHARED, counted_as
 
 MOST_THINGS = 128
@@ -32,8 +32,7 @@ def state_tracking(architecture: Architecture, task: Task) -> Room | None:
     placed = architecture.positions == "embedded"
     found = [
         (index, part, room)
-        for index, layer in enumerate(architecture)
-        for part in layer
+        for (index, _), part in each(architecture)
         if (room := room_for(moved, task, part, placed=placed)) is not None
     ]
     if not found:
@@ -147,8 +146,8 @@ def stacked(architecture: Architecture, needed: Needed) -> tuple[Place, ...] | N
     def exact(part: Mechanism) -> bool:
         return all(needed.tokens <= most_counted(name) for name in part.formats)
 
-    return parts_in_turn(
-        architecture,
+    return in_turn(
+        each(architecture),
         lambda part: part.adds_up and exact(part),
         lambda part: _holds(part, needed.slots, needed.bits) and exact(part),
         lambda part: _holds(part, 1, 1) and exact(part),
@@ -167,10 +166,9 @@ def _holds(part: Mechanism, places: int, numbers: int) -> bool:
 
 def tightness(architecture: Architecture, task: Task) -> Room | None:
     needed, rules = automaton_of(task)
-    for index, layer in enumerate(architecture):
-        for machine in (part.machine for part in layer):
-            if machine is None or machine.bits < needed or machine.rules < rules:
-                continue
+    for (index, _), part in each(architecture):
+        machine = part.machine
+        if machine is not None and machine.bits >= needed and machine.rules >= rules:
             said = (
                 f"layer {index + 1} solves it as the automaton of its prefixes' classes:"
                 f" {needed} of {machine.bits} bits, {rules} of {machine.rules} rules"

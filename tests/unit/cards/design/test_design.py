@@ -22,18 +22,16 @@ from support.depth_sizes import five, four, three
 from support.each import each
 from support.paper_sizes import paper_sizes
 
-from separatrix.cards.design import (
+from separatrix.cards.design.search import TaskJudge, design, ladder, may_speak, told_apart
+from separatrix.cards.design.space import (
     Arrangement,
     Choices,
     Cost,
     Layout,
     Space,
-    design,
-    ladder,
     space_of,
     task_for_context,
 )
-from separatrix.cards.design.search import TaskJudge, may_speak, told_apart
 from separatrix.cli.commands import judge as command
 from separatrix.cli.main import run
 from separatrix.cli.report.charts import fronts

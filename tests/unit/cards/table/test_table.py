@@ -10,8 +10,16 @@ import pytest
 from support.each import each
 from support.small_table import KIND, small_body, small_settings
 
-from separatrix.cards.table.body import MOST_APART, STORIES, Settings, derive, table_cells
-from separatrix.cards.table.models import Source, model_entry, source
+from separatrix.cards.table.body import (
+    MOST_APART,
+    STORIES,
+    Settings,
+    Source,
+    derive,
+    model_entry,
+    source,
+    table_cells,
+)
 from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, WIDTH, Cell
 from separatrix.core.errors import EvidenceError
 from separatrix.core.evidence.records import from_envelope

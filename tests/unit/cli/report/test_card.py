@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.short import ASKED, FAR, NOTHING_SPEAKS, opened
+from separatrix.cards.facts import ASKED, FAR, NOTHING_SPEAKS, opened
 from separatrix.cli.main import run
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document

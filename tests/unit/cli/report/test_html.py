@@ -18,7 +18,7 @@ from support.each import each
 from support.report_bundle import fake_bundle
 
 from separatrix import __version__
-from separatrix.cards.table.models import DEFAULT_MODELS
+from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.commands.reproduce import results_document
 from separatrix.cli.report import notation
 from separatrix.cli.report.evidence import aligned, budget_words, said, share_text

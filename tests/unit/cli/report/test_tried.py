@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 import separatrix as sx
-from separatrix.cards.design import DesignResult
+from separatrix.cards.design.search import DesignResult
 from separatrix.cli.report.tried import designed, tried
 from separatrix.findings.trial import trial
 from separatrix.stacks.architecture import Architecture
