@@ -89,16 +89,13 @@ class Watch:
         return ("steps" if step >= run.steps else None), step
 
 
-FORMAT = 2
 _STATE = "state"
 _WINDOW = "window"
 _ENDED = "ended."
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and plain numbers of a checkpoint. Raises EvidenceError for what is no checkpoint of
-    this format.
-    """
+    """Tensors and plain numbers of a checkpoint. Raises EvidenceError for what is none."""
     try:
         # safetensors: 8 bytes of length, then a header of JSON
         length = int.from_bytes(data[:8], "little")
@@ -106,10 +103,6 @@ def unpacked(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise EvidenceError("a checkpoint is damaged, or is none of a training") from error
-    if state.get("format") != FORMAT:
-        raise EvidenceError(
-            f"a checkpoint has format {state.get('format')!r}; this version reads {FORMAT}"
-        )
     return tensors, state
 
 
@@ -187,7 +180,6 @@ class Trainer:
         tensors = self._models.tensors() | {_WINDOW: self._window}
         tensors |= {f"{_ENDED}{key}": row for key, row in self._ended.items()}
         state = {
-            "format": FORMAT,
             "version": code_version(),
             "pack": self.pack.key,
             "step": self.step,

@@ -7,15 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from sqlite3 import Connection
-from typing import TYPE_CHECKING
 
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.processes import Process, this_process
-from separatrix.training.sweeps.reading import LISTED, Reading, begun_packs
+from separatrix.training.sweeps.reading import LISTED, Begun, Reading, begun_packs
 from separatrix.training.sweeps.schema import RUNNING, WAITING
-
-if TYPE_CHECKING:
-    from separatrix.training.packs import Pack
 
 LEASE = 60.0
 """Seconds after which the claims of an owner that has not told of itself are free."""
@@ -44,17 +40,6 @@ class Owner:
         copy of, or has been silent for too long.
         """
         return (self.process.here and not self.works_on(file)) or time.time() - self.beaten > LEASE
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A pack with a checkpoint, and how far it is."""
-
-    pack: Pack
-    held: list[str]
-    """Members that are claimed now."""
-    step: int
-    checkpoint: bytes
 
 
 class Claims(Reading):
@@ -89,9 +74,9 @@ class Claims(Reading):
                     _free(connection, one.name)
             held = _taken(connection, keys, owner)
             if going_on and held:
-                for pack, step, data in begun_packs(connection, held, self.version):
-                    members = _taken(connection, pack.keys, owner)
-                    begun.append(Begun(pack, members, step, data))
+                for one in begun_packs(connection, held, self.version):
+                    members = _taken(connection, one.pack.keys, owner)
+                    begun.append(one._replace(held=members))
         if new:
             # from now on the store itself says that somebody writes beside it
             self._database.flush()

@@ -76,6 +76,16 @@ class Listed(NamedTuple):
     seconds: float
 
 
+class Begun(NamedTuple):
+    """A pack with a checkpoint, and how far it is."""
+
+    pack: Pack
+    step: int
+    checkpoint: bytes
+    held: Sequence[str] = ()
+    """Members that are claimed now."""
+
+
 class Reading:
     """The half of a store that tells what is there."""
 
@@ -229,8 +239,7 @@ class Reading:
     def packs(self, keys: Sequence[str]) -> list[Pack]:
         """The packs with a checkpoint that hold one of these runs, ended members included."""
         with self._database.reading() as connection:
-            found = begun_packs(connection, keys, self.version)
-        return [pack for pack, _, _ in found]
+            return [one.pack for one in begun_packs(connection, keys, self.version)]
 
     def standing(self, owner: str) -> tuple[list[Any], list[Any], list[Any]]:
         """How the watched runs (`Store.watch`) stand, by the number of their cell: cell, status,
@@ -271,12 +280,8 @@ def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
     return {name: named.get(name, name) for name in names}
 
 
-def begun_packs(
-    connection: sqlite3.Connection, keys: Sequence[str], version: str
-) -> list[tuple[Pack, int, bytes]]:
-    """The packs with a checkpoint of this version that hold one of these runs, each with the step
-    and the data of it.
-    """
+def begun_packs(connection: sqlite3.Connection, keys: Sequence[str], version: str) -> list[Begun]:
+    """The packs with a checkpoint of this version that hold one of these runs."""
     from separatrix.training.packs import Pack
     from separatrix.training.run import Run
 
@@ -285,12 +290,12 @@ def begun_packs(
         f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
         (version, json.dumps([*keys])),
     ).fetchall()
-    packs: list[tuple[Pack, int, bytes]] = []
+    packs: list[Begun] = []
     for members, step, data in found:
         query = f"SELECT key, specification FROM runs WHERE {LISTED}"
         texts = dict(connection.execute(query, (members,)).fetchall())
         runs = tuple(Run.from_json(json.loads(texts[key])) for key in json.loads(members))
-        packs.append((Pack(runs), step, data))
+        packs.append(Begun(Pack(runs), step, data))
     return packs
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.core.evidence.canonical import canonical, code_version
-from separatrix.training.sweeps.claims import LEASE, Begun, Claims, Owner
+from separatrix.training.sweeps.claims import LEASE, Claims, Owner
 from separatrix.training.sweeps.database import Database, make
 from separatrix.training.sweeps.processes import this_process
 from separatrix.training.sweeps.reading import BROKEN, LISTED
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from separatrix.training.packs import Metric, Pack, Update
     from separatrix.training.run import Run
 
-__all__ = ["LEASE", "Begun", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
+__all__ = ["LEASE", "ClaimLost", "Owner", "Store", "StoreError", "Stored"]
 
 
 class Store(Claims):

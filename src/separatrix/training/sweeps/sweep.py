@@ -6,8 +6,9 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +57,12 @@ def sweep(
     """
     if not slice_seconds > 0:
         raise SizeError(f"slice_seconds is {slice_seconds}; it must be above 0")
-    if isinstance(engine, str):
-        # a wrong word is told at once, even where nothing is left to do
-        check_choice(engine, workers=workers, device=device, address=address)
+    # a wrong word is told at once, even where nothing is left to do
+    opened = (
+        opener(engine, workers=workers, device=device, address=address)
+        if isinstance(engine, str)
+        else partial(nullcontext, engine)
+    )
     modules = imported(imports)
     wanted = read(source, name)
     # no other process has this name, and no other sweep of this one
@@ -74,11 +78,7 @@ def sweep(
         if show:
             _say(kept, wanted, len(ended))
         if len(ended) < len(keys):
-            if isinstance(engine, str):
-                opened = chosen(engine, workers=workers, device=device, address=address)
-            else:
-                opened = nullcontext(engine)
-            with opened as there, watching(wanted.name, shown=show) as told:
+            with opened() as there, watching(wanted.name, shown=show) as told:
                 run_sweep(
                     kept,
                     to_do(kept, wanted, ended, device=device, least=there.workers),
@@ -104,7 +104,7 @@ def planned(
     """What a sweep would take on this machine. No store is made or changed. Raises what `sweep`
     raises.
     """
-    check_choice("local", workers=workers, device=device, address="")
+    opener("local", workers=workers, device=device, address="")
     wanted = read(source, name)
     many = workers or cores()
     ended: set[str] = set()
@@ -157,30 +157,25 @@ def _say(store: Store, wanted: Sweep, ended: int) -> None:
     print(said, file=sys.stderr)
 
 
-def check_choice(name: str, *, workers: int | None, device: str, address: str) -> None:
-    """Raises UnknownNameError for an unknown engine, SpecError for settings of another one, and
-    EngineError for a device that is not on this machine; starts nothing.
+def opener(name: str, *, workers: int | None, device: str, address: str) -> Callable[[], Engine]:
+    """What opens the engine of that name, with its workers at hand; raises what the engine raises.
+
+    At once, and starting nothing, raises UnknownNameError for an unknown engine, SpecError for
+    settings of another one, and EngineError for a device that is not on this machine.
     """
     if name not in ENGINES:
         raise UnknownNameError.of("engine", name, ENGINES)
     if name == "local":
         if address:
             raise SpecError("an address is of a Ray cluster: take --engine ray with it")
-        from separatrix.training.sweeps.engines.pool import devices
+        from separatrix.training.sweeps.engines.pool import LocalEngine, devices
 
         devices(device)
-    if name == "ray" and workers is not None:
+        return partial(LocalEngine, workers, device=device)
+    if workers is not None:
         raise SpecError(
             "a Ray cluster has one worker for each of its CPUs or GPUs; leave --workers out"
         )
-
-
-def chosen(name: str, *, workers: int | None, device: str, address: str) -> Engine:
-    """The engine of that name, with its workers at hand. Raises what the engine itself raises."""
-    if name == "local":
-        from separatrix.training.sweeps.engines.pool import LocalEngine
-
-        return LocalEngine(workers, device=device)
     from separatrix.training.sweeps.engines.ray import RayEngine
 
-    return RayEngine(address or "auto", device=device)
+    return partial(RayEngine, address or "auto", device=device)

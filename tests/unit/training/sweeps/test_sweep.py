@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from separatrix.training.packs import Slice, Update
 from separatrix.training.sweeps.engines.base import Engine, Work
 from separatrix.training.sweeps.store import Store
 from separatrix.training.sweeps.stored import Stored
-from separatrix.training.sweeps.sweep import Source, check_choice, read
+from separatrix.training.sweeps.sweep import Source, opener, read
 
 FILE = """\
 baseline: {task: 'eva:n=8', steps: 5}
@@ -64,7 +65,7 @@ class Given:
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Given:
     engine = Given(pretend)
-    monkeypatch.setattr("separatrix.training.sweeps.sweep.chosen", engine)
+    monkeypatch.setattr("separatrix.training.sweeps.sweep.opener", partial(partial, engine))
     return engine
 
 
@@ -75,9 +76,7 @@ def quick(piece: Slice) -> Update:
 def trained(source: Source, engine: Engine, **settings: Any) -> list[Stored]:
     """A sweep's runs as the store has them, in the order of its summary."""
     found = sx.sweep(source, store="s.sqlite", engine=engine, show=False, **settings)
-    trials = [trial for cell in found.cells for rate in cell.rates for trial in rate.trials]
-    with Store.read("s.sqlite") as store:
-        return [store.run(trial.key) for trial in trials]
+    return [run for cell in found.cells for rate in cell.rates for run in rate.runs]
 
 
 def test_every_run_is_trained_once_and_what_it_gave_is_returned(file: Path) -> None:
@@ -255,9 +254,9 @@ def test_a_dry_run_of_what_is_there_has_nothing_to_do(
 
 def test_settings_that_do_not_fit() -> None:
     with pytest.raises(UnknownNameError, match="'local'"):
-        check_choice("locl", workers=None, device="cpu", address="")
+        opener("locl", workers=None, device="cpu", address="")
     with pytest.raises(SpecError, match="--engine ray"):
-        check_choice("local", workers=1, device="cpu", address="host:1")
+        opener("local", workers=1, device="cpu", address="host:1")
     with pytest.raises(SizeError, match="slice_seconds is 0"):
         sx.sweep([], slice_seconds=0)
 
