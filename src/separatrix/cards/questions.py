@@ -7,22 +7,9 @@ from __future__ import annotations
 from functools import partial
 from math import isqrt
 
+from separatrix import tasks
 from separatrix.cards.question import AfterThought, CardLine, Question
 from separatrix.stacks.architecture import Architecture, Layer
-from separatrix.tasks import (
-    MQAR,
-    CGram,
-    Copying,
-    Dyck,
-    Equality,
-    Eva,
-    KHop,
-    NoisyRecall,
-    Parity,
-    Permutation,
-    Recall,
-    TwoSum,
-)
 from separatrix.tasks.base.task import LARGEST_SIZE
 from separatrix.tasks.recall import Place
 from separatrix.tasks.sums import Form
@@ -85,11 +72,11 @@ def one_of_facts(context: int, values: int) -> Question:
     return Question(
         title=f"recall of one of n facts (vocabulary {values:,})",
         size=n,
-        here=Eva(n=n, V=values),
+        here=tasks.Eva(n=n, V=values),
         # its V stays, whatever n is, also where context and vocabulary are equal
-        least=Eva(n=1, V=values),
+        least=tasks.Eva(n=1, V=values),
         # with n = V the task would belong to the family in which both grow
-        at=lambda n: Eva(n=n + (n == values), V=values),
+        at=lambda n: tasks.Eva(n=n + (n == values), V=values),
         solved=(
             "answer every question of this kind at this context: name any of"
             f" {counted_as(n, 'fact')}, get its value."
@@ -118,7 +105,7 @@ def one_of_pairs(context: int, values: int, place: Place) -> Question:
     return Question(
         title=f"recall, {where}",
         size=n,
-        at=lambda n: Recall(n=n, K=max(n, values), V=values, question=place),
+        at=lambda n: tasks.Recall(n=n, K=max(n, values), V=values, question=place),
         solved=f"answer every prompt of {counted_as(n, 'pair')}.",
         failed="answers some prompt of {n} pair{s} wrongly.",
         after_thought=AfterThought(f"recall, {where}, with chain of thought", _NO_HELP),
@@ -142,7 +129,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
         "needle": Question(
             title="a needle: one of 2 facts amid filler",
             size=2,
-            at=lambda n: NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE),
+            at=lambda n: tasks.NoisyRecall(n=n, noise=filler, K=max(n, half), V=half, N=NOISE),
             alone=True,
             solved=f"name either of 2 facts amid {2 * filler:,} tokens of filler.",
             failed=(
@@ -153,14 +140,14 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
         "needles": Question(
             title="all of n facts asked for in turn (MQAR)",
             size=pairs,
-            at=lambda n: MQAR(vocab_size=ids, input_seq_len=max(even, 4 * n), num_kv_pairs=n),
+            at=lambda n: tasks.MQAR(vocab_size=ids, input_seq_len=max(even, 4 * n), num_kv_pairs=n),
             solved=f"answer all {pairs:,} questions about as many facts.",
             failed="misses some fact when all {n} are asked for.",
         ),
         "copy": Question(
             title="copying of n tokens",
             size=copied,
-            at=lambda n: Copying(n=n, V=letters),
+            at=lambda n: tasks.Copying(n=n, V=letters),
             solved=f"copy every string of up to {copied:,} tokens.",
             failed="copies some string of {n} token{s} wrongly.",
         ),
@@ -168,7 +155,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
             title="continuing after 2 tokens as it went on before (c-gram)",
             size=context,
             # fewer ids do not make as many different contexts
-            at=lambda n: CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2),
+            at=lambda n: tasks.CGram(n=n, V=max(values, 2 * isqrt(n) + 2), c=2),
             solved="find where the last 2 tokens stood before, and what followed.",
             failed="continues some prompt of {n} tokens wrongly.",
         ),
@@ -177,7 +164,7 @@ def looked_up(context: int, values: int) -> dict[str, Question]:
         asked["hops"] = Question(
             title=f"{HOPS} hops from each token to what followed it before (k-hop)",
             size=context,
-            at=lambda n: KHop(n=n, V=hopped, k=HOPS),
+            at=lambda n: tasks.KHop(n=n, V=hopped, k=HOPS),
             solved=f"follow {HOPS} hops through any {context:,} tokens.",
             failed="loses its way in some prompt of {n} tokens.",
         )
@@ -197,7 +184,7 @@ def two_sum(context: int, form: Form) -> Question:
     return Question(
         title=f"2-Sum {'per query' if form == 'query' else 'of any pair'} (M = {ratio:,} n)",
         size=n,
-        at=lambda n: TwoSum(n=n, M=ratio * n, form=form),
+        at=lambda n: tasks.TwoSum(n=n, M=ratio * n, form=form),
         solved=solved,
         failed="misses a match, or sees one that is not there, in some prompt of {n} value{s}.",
     )
@@ -209,7 +196,7 @@ def equal_strings(context: int) -> Question:
     return Question(
         title="equality of two strings",
         size=n,
-        at=lambda n: Equality(n=n),
+        at=lambda n: tasks.Equality(n=n),
         solved=f"compare two strings of {n:,} bits bit by bit.",
         failed="takes some two different strings of {n} bits for equal, or the reverse.",
     )
@@ -222,8 +209,8 @@ def nested_brackets(context: int) -> Question:
         title=f"nested brackets of {KINDS} kinds",
         size=n,
         # where any depth is allowed, the longest prompts of the family nest the deepest
-        least=Dyck(n=2, k=KINDS, D=DEEPEST),
-        at=lambda n: Dyck(n=n, k=KINDS, D=n // 2),
+        least=tasks.Dyck(n=2, k=KINDS, D=DEEPEST),
+        at=lambda n: tasks.Dyck(n=n, k=KINDS, D=n // 2),
         solved=f"judge every row of {n:,} brackets, however they nest.",
         failed="misjudges some brackets nested {half} deep.",
     )
@@ -235,7 +222,7 @@ def parity_of_bits(architecture: Architecture, context: int) -> Question:
     return Question(
         title="parity of bits",
         size=n,
-        at=lambda n: Parity(n=n),
+        at=lambda n: tasks.Parity(n=n),
         solved=f"tell whether the ones among {n:,} bits are odd in number.",
         failed="takes an odd number of ones for even in some row of {n} bits, or the reverse.",
         unknown=undecided(architecture, complete=False),
@@ -251,7 +238,7 @@ def permutations(architecture: Architecture, context: int) -> Question:
     return Question(
         title=f"permutation tracking (S_{THINGS})",
         size=n,
-        at=lambda n: Permutation(n=n, k=THINGS),
+        at=lambda n: tasks.Permutation(n=n, k=THINGS),
         solved=f"follow every row of {n:,} rearrangements of {THINGS} things.",
         failed=f"loses track of {THINGS} things in some row of {{n}} rearrangements.",
         unknown=undecided(architecture, complete=True),

@@ -8,23 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from separatrix import tasks
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.selection import MOST_OFFSETS, selection_lead
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import Mechanism
 from separatrix.stacks.mechanisms.base import EXACT_FORMATS
-from separatrix.tasks import (
-    Copying,
-    Dyck,
-    Equality,
-    Eva,
-    Index,
-    KHop,
-    Recall,
-    SeqComp,
-    Task,
-    TwoSum,
-)
+from separatrix.tasks import Task
 from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.base import NEITHER, Theorem
 from separatrix.theory.fails.p_parity import layer_settles
@@ -63,7 +53,12 @@ class NothingKnown(Theorem):
         return self.verdict(architecture, task, "OPEN", sentence, numbers=numbers)
 
     def told(
-        self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
+        self,
+        verdict: Verdict,
+        task: Task,
+        architecture: Architecture,
+        *,
+        thought: bool = False,
     ) -> Words:
         return why_open(architecture, task)._replace(text=verdict.statement)
 
@@ -89,7 +84,7 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     """What keeps Theorem P or the constructions for this task from the stack; None where that is
     another matter than places, contents, formats and scores.
     """
-    if isinstance(task, Dyck):
+    if isinstance(task, tasks.Dyck):
         return unstacked(architecture, task)
     placed = architecture.positions != "none" and task.two_runs() is not None
     if placed and all(layer_settles(layer) is not None for layer, _ in architecture.counted()):
@@ -114,18 +109,18 @@ def _apart(architecture: Architecture, task: Task) -> Words | None:
     wanted = wanted_by(task)
     moved = tracked(task)
     match task:
-        case TwoSum():
+        case tasks.TwoSum():
             return uncompared(architecture, bits_of(task.M) + TAGS)
-        case Equality():
+        case tasks.Equality():
             return unplaced(architecture, n) or _no_blank(architecture, n)
-        case Eva() | Index() | SeqComp():
+        case tasks.Eva() | tasks.Index() | tasks.SeqComp():
             return unplaced(architecture, n)
-        case Recall(question="first") if not full:
+        case tasks.Recall(question="first") if not full:
             said = "no two layers are shown to keep a key and to wait for it"
             return _lack(said, "no two layers shown to keep a key")
-        case Copying() if full:
+        case tasks.Copying() if full:
             return _uncopied(architecture, n)
-        case KHop() if full:
+        case tasks.KHop() if full:
             return _unhopped(architecture, task)
         case _ if wanted is not None:
             if comparing(architecture, wanted):
@@ -170,7 +165,7 @@ def _uncopied(architecture: Architecture, tokens: int) -> Words | None:
     return unplaced(architecture, tokens)
 
 
-def _unhopped(architecture: Architecture, task: KHop) -> Words | None:
+def _unhopped(architecture: Architecture, task: tasks.KHop) -> Words | None:
     if architecture.positions != "embedded":
         said = "k hops are built where embeddings give every token its place"
         return _lack(said, "built where embeddings give places")
@@ -206,7 +201,7 @@ def _unbuilt(architecture: Architecture, task: Task) -> Words:
 
 
 def _unbounded(architecture: Architecture, task: Task) -> Words:
-    if isinstance(task, SeqComp):
+    if isinstance(task, tasks.SeqComp):
         return _lack("")
     if architecture.reading:
         return _lack("; bounds on it need a small cache, or a single layer")
@@ -216,10 +211,10 @@ def _unbounded(architecture: Architecture, task: Task) -> Words:
             "prefixes to tell apart are not counted",
         )
     said = "; no bound here names a size at which it fails"
-    tasks = task.family()
+    family = task.family()
     # a small vocabulary holds few contexts, or keys: no prompt is long enough for a bound
-    if tasks.largest < _LONG:
-        said += f": with {tasks.described} sizes end at {tasks.grows} = {tasks.largest:,}"
+    if family.largest < _LONG:
+        said += f": with {family.described} sizes end at {family.grows} = {family.largest:,}"
     return _lack(said)
 
 
@@ -238,7 +233,7 @@ def unmultiplied(architecture: Architecture, moved: Tracked, letters: int) -> Wo
     return _lack(reached, f"product of its layers ends at {product - 1:,}")
 
 
-def unstacked(architecture: Architecture, task: Dyck) -> Words | None:
+def unstacked(architecture: Architecture, task: tasks.Dyck) -> Words | None:
     """Why no layers are known to count brackets and to keep them; None where some are."""
     needed = Needed.of(task)
     if stacked(architecture, needed) is not None:
@@ -294,17 +289,10 @@ def uncompared(architecture: Architecture, needed: int) -> Words | None:
             " bits of two values do not compare",
             "rotations turn every key dimension",
         )
-    if not any(one.part.rotation for one in heads):
-        return _lack(
-            f"its full layers compare contents in {most:,} key dimensions, and comparing two values"
-            f" takes {needed:,}",
-            _NO_CONTENTS,
-        )
-    return _lack(
-        f"rotations leave {most:,} key dimensions of its full layers as they are, and comparing two"
-        f" values takes {needed:,}",
-        _NO_CONTENTS,
-    )
+    left = f"its full layers compare contents in {most:,} key dimensions"
+    if any(one.part.rotation for one in heads):
+        left = f"rotations leave {most:,} key dimensions of its full layers as they are"
+    return _lack(f"{left}, and comparing two values takes {needed:,}", _NO_CONTENTS)
 
 
 def unplaced(architecture: Architecture, tokens: int) -> Words | None:
