@@ -209,7 +209,7 @@ def test_the_table_of_theorem_v() -> None:
         m, n_1, n_2, X, t, beta, q, r, g = integers(chosen)
         sizes = five(h_1=h, h_2=h, sigma_0=sigma[0], sigma_1=sigma[1], sigma_2=sigma[2])
         x = Numbers(u_0=0, N_1=n_1 * m, q=q, sigma_0=sigma[0])
-        u_0 = v.ThreeSteps().poor_places(x).certified_places() if sigma[0] else 1
+        u_0 = v.TheoremV().poor_places(x).certified_places() if sigma[0] else 1
         assert u_0 is not None
         named: dict[str, Any] = {"m": m, "n_1": n_1, "n_2": n_2, "X": X, "t": t, "beta": beta}
         parameters = v.Parameters(**named, q=q, r=r, g=g, u_0=u_0 - 1)

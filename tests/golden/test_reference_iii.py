@@ -43,7 +43,7 @@ def test_reference_values_hold_and_are_met(hdp, before, after, n, known) -> None
     reference = Parameters(m=m, n_1=n_1, r=r, t=t)
     assert reference.length() == n
     assert holds(III, reference, sizes)
-    found = III.argument.shortest(sizes, 2)
+    found = III.shortest(sizes, 2)
     assert found is not None
     assert found.length() <= n
     assert holds(III, found, sizes)
@@ -74,7 +74,7 @@ def test_no_smaller_prompt_by_brute_force() -> None:
     groups in play.
     """
     sizes = three(h=6, sigma_0=4, sigma_1=3)
-    found = III.argument.shortest(sizes, 2)
+    found = III.shortest(sizes, 2)
     assert found is not None
     n = found.length()
     for m in range(1, n):

@@ -52,7 +52,7 @@ def test_the_search_of_iv(
     sizes = four(h_1=h, h_2=h, sigma_1=bounded * state, sigma_2=bounded * state)
     m, n_1 = place
     assert m + n_1 * m + 2 == n
-    found = IV.argument.shortest(sizes, 2)
+    found = IV.shortest(sizes, 2)
     here = IV.best_at(sizes, SeqComp(L=2, m=m, branching=(n_1,)))
     assert found is not None
     assert found.length() <= n
@@ -72,7 +72,7 @@ def test_the_search_of_v(
     sizes = five(
         h_1=h, h_2=h, sigma_0=before * state, sigma_1=between * state, sigma_2=after * state
     )
-    found = V.argument.shortest(sizes, 3)
+    found = V.shortest(sizes, 3)
     assert found is not None
     assert found.length() <= n
     assert holds(V, found, sizes)

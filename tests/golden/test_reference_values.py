@@ -62,7 +62,7 @@ def test_values_of_theorem_iv(hdp, bounded, n, known) -> None:
     reference = iv.Parameters(*known)
     assert reference.length() == n
     assert holds(IV, reference, sizes)
-    found = IV.argument.shortest(sizes, 2)
+    found = IV.shortest(sizes, 2)
     assert found is not None
     assert found.length() <= n
     assert holds(IV, found, sizes)
@@ -96,7 +96,7 @@ def test_values_of_theorem_v(hdp, groups, n, known) -> None:
     else:
         assert reference.length() == n
     assert holds(V, reference, sizes)
-    found = V.argument.shortest(sizes, 3)
+    found = V.shortest(sizes, 3)
     assert found is not None
     assert found.length() <= reference.length()
     assert holds(V, found, sizes)
@@ -115,6 +115,6 @@ def test_one_step_breaks_a_condition_of_theorem_v(hdp, groups, n, known) -> None
 
 @pytest.mark.parametrize(("hdp", "n"), [((1, 4, 8), 12_242), ((1, 16, 16), 1_988_027)])
 def test_theorem_v_without_bounded_layers(hdp, n) -> None:
-    found = V.argument.shortest(_three(hdp, (0, 0, 0)), 3)
+    found = V.shortest(_three(hdp, (0, 0, 0)), 3)
     assert found is not None
     assert found.length() <= n

@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.fails.iii_one_reading_layer import Parameters, TheoremIII
-from separatrix.theory.fails.many_layers import ManyReadings
+from separatrix.theory.fails.many_layers import ManyLayers
 from separatrix.theory.search import driver
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
@@ -62,7 +62,7 @@ def test_derived_again_without_any_search(case: Verdict, monkeypatch: pytest.Mon
         raise AssertionError("the checker runs a search")
 
     for name in ("shortest", "at_size"):
-        monkeypatch.setattr(ManyReadings, name, refuse)
+        monkeypatch.setattr(ManyLayers, name, refuse)
     for name in ("shortest", "at_size", "_tries", "nearby"):
         monkeypatch.setattr(driver, name, refuse)
     recheck(case)

@@ -18,4 +18,4 @@ def threshold(architecture: Architecture, task: Task) -> int | None:
 
 def holds(theorem: Any, parameters: Any, sizes: Sizes) -> bool:
     """Whether a theorem about reading layers shows failure with these parameters, certified."""
-    return theorem.argument.holds(sizes, parameters)
+    return theorem.holds(sizes, parameters)

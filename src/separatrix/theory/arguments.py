@@ -150,10 +150,18 @@ class Refuted(NamedTuple):
 
 
 class Argument(ABC, Generic[P]):
-    """One theorem's argument: what it asks of its parameters, and how they are found. Stateless."""
+    """What a theorem asks of its parameters, and how they are found. Stateless: two of a kind are
+    equal.
+    """
 
     parameters: type[P]
     least_steps: ClassVar[int] = 2
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     @abstractmethod
     def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:

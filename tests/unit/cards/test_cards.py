@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import Eva, Permutation, SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
-from separatrix.theory.fails.many_layers import ManyReadings
+from separatrix.theory.fails.many_layers import ManyLayers
 
 
 def lines(spec: str, context: int = 512) -> dict[str, CardLine]:
@@ -180,7 +180,7 @@ def test_three_full_layers_have_a_bound_without_a_search(monkeypatch: pytest.Mon
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the card searches")
 
-    monkeypatch.setattr(ManyReadings, "shortest", refuse)
+    monkeypatch.setattr(ManyLayers, "shortest", refuse)
     line = lines(f"full*3 @ {paper_sizes(1, 8, 8)}")["composition, 3 steps"]
     assert line.bound is not None
     assert (line.status, line.theorem) == ("OPEN", "VII'")

@@ -37,7 +37,7 @@ def _floats(*values: int) -> list[float]:
 def _in_floats(argument: CountingArgument[Any], p: ProofParameters, s: Sizes) -> list[Any]:
     x = Numbers(**s.numbers, **{name: float(value) for name, value in p.numbers.items()})
     argument.complete(x)
-    return [*argument.premises(x).values(), argument.counting(x)]
+    return [*argument.before(x).values(), argument.counting(x)]
 
 
 def _agree(exact: Collection[Any], floats: Sequence[Any]) -> None:
@@ -68,8 +68,8 @@ def test_theorem_iii_exact_and_in_floats(
     drawn: tuple[iii.Parameters, Sizes],
 ) -> None:
     p, s = drawn
-    exact = [*iii.OneReading().inequalities(s, p).values()]
-    _agree(exact, _in_floats(iii.OneReading(), p, s))
+    exact = [*iii.TheoremIII().inequalities(s, p).values()]
+    _agree(exact, _in_floats(iii.TheoremIII(), p, s))
 
 
 @st.composite
@@ -91,7 +91,7 @@ def parameters_iv(draw: st.DrawFn) -> tuple[iv.Parameters, Sizes]:
 @given(parameters_iv())
 def test_theorem_iv_exact_and_in_floats(drawn: tuple[iv.Parameters, Sizes]) -> None:
     p, s = drawn
-    _agree(iv.TwoReadings().inequalities(s, p).values(), _in_floats(iv.TwoReadings(), p, s))
+    _agree(iv.TheoremIV().inequalities(s, p).values(), _in_floats(iv.TheoremIV(), p, s))
 
 
 @st.composite
@@ -123,7 +123,7 @@ def parameters_v(draw: st.DrawFn) -> tuple[v.Parameters, Sizes]:
 @given(parameters_v())
 def test_theorem_v_exact_and_in_floats(drawn: tuple[v.Parameters, Sizes]) -> None:
     p, s = drawn
-    _agree(v.ThreeSteps().inequalities(s, p).values(), _in_floats(v.ThreeSteps(), p, s))
+    _agree(v.TheoremV().inequalities(s, p).values(), _in_floats(v.TheoremV(), p, s))
 
 
 @pytest.mark.slow

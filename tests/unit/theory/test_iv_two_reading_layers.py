@@ -64,7 +64,7 @@ def test_the_inequalities_are_those_of_theory_md(m, n_1, r, q, t, g, h_1, h_2, s
 )
 def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every (m, n_1, r, q, t, g) with a prompt shorter than what the search found."""
-    found = IV.argument.shortest(sizes, 2)
+    found = IV.shortest(sizes, 2)
     assert found is not None
     assert holds(IV, found, sizes)
     n = found.length()
@@ -145,7 +145,7 @@ LARGE = (0, 10**7, 10**9)
 
 
 def _best(sizes: Sizes) -> Parameters:
-    found = IV.argument.shortest(sizes, 2)
+    found = IV.shortest(sizes, 2)
     assert found is not None
     return found
 

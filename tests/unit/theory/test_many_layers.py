@@ -17,7 +17,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, parse_task
 from separatrix.theory import THEOREMS, judge, recheck
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import ManyLayers, ManyReadings, TheoremVII, closed_form
+from separatrix.theory.fails.many_layers import ManyLayers, TheoremVII, closed_form
 from separatrix.theory.fails.many_proof import Parameters, conditions
 
 SMALL = f"@ {paper_sizes(1, 4, 8)}"
@@ -145,7 +145,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     # no context of its own: a test that sets these again would leave `refuse` behind
     for theorem in (SIX, SEVEN):
         monkeypatch.setattr(type(theorem), "best_at", refuse)
-    monkeypatch.setattr(ManyReadings, "shortest", refuse)
+    monkeypatch.setattr(ManyLayers, "shortest", refuse)
 
 
 def test_a_record_is_derived_again_without_a_search(verdict: Verdict) -> None:
@@ -294,7 +294,7 @@ def test_judge_takes_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of V and VI about two reading layers, the one with the shorter prompt comes first."""
     # a patch of its own, undone before that of `no_search`
     with monkeypatch.context() as patched:
-        patched.setattr(ManyReadings, "shortest", lambda *_, **__: EVERYWHERE)
+        patched.setattr(ManyLayers, "shortest", lambda *_, **__: EVERYWHERE)
         patched.setattr(type(SIX), "best_at", lambda *_: None)
         found = judge(Architecture.parse(HYBRID), SeqComp(L=3, m=9, branching=(1, 1)))
     known = [verdict for verdict in found if verdict.n is not None]

@@ -16,11 +16,7 @@ from separatrix.core.numbers.occupancy import Occupancy
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Sizes
-from separatrix.theory.fails.many_layers import (
-    MOST_READERS,
-    ManyReadings,
-    _spread,
-)
+from separatrix.theory.fails.many_layers import MOST_READERS, TheoremVI, TheoremVII, _spread
 from separatrix.theory.fails.many_proof import Parameters
 from separatrix.theory.fails.many_relaxed import most_hit
 from separatrix.theory.judge import judge, recheck
@@ -91,13 +87,13 @@ class Looked:
     s: Sizes
 
     def shortest(self, *, quick: bool = False) -> Parameters | None:
-        return ManyReadings(self.ahead).shortest(self.s, quick=quick)
+        return (TheoremVI(), TheoremVII())[self.ahead].shortest(self.s, quick=quick)
 
     def at(self, size: tuple[int, ...]) -> Parameters | None:
-        return ManyReadings(self.ahead).at_size(self.s, size)
+        return (TheoremVI(), TheoremVII())[self.ahead].at_size(self.s, size)
 
     def holds(self, parameters: Parameters) -> bool:
-        return ManyReadings(self.ahead).holds(self.s, parameters)
+        return (TheoremVI(), TheoremVII())[self.ahead].holds(self.s, parameters)
 
 
 VI = Looked(0, Sizes((40, 40), (160, 160, 160), (0, 0)))

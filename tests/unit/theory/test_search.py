@@ -123,9 +123,9 @@ def test_settling_finds_the_smallest_from_below_and_above() -> None:
 
 
 SEARCHES: list[CountingSearch[Any]] = [
-    CountingSearch(iii.OneReading(), three(40, 30, 50, 6)),
-    CountingSearch(iv.TwoReadings(), four(3, 4, 5, 6)),
-    CountingSearch(v.ThreeSteps(), five(3, 4, 5, 6, 7)),
+    CountingSearch(iii.TheoremIII(), three(40, 30, 50, 6)),
+    CountingSearch(iv.TheoremIV(), four(3, 4, 5, 6)),
+    CountingSearch(v.TheoremV(), five(3, 4, 5, 6, 7)),
 ]
 KEYS = ["III", "IV", "V"]
 
@@ -154,13 +154,13 @@ def test_the_last_branching_number_is_the_smallest(search: CountingSearch[Any]) 
 
 
 def test_tasks_below_every_theorem_get_none() -> None:
-    two = CountingSearch(iv.TwoReadings(), four(40, 40, 0, 0))
-    third = CountingSearch(v.ThreeSteps(), five(40, 40, 0, 0, 0))
-    assert at_size(CountingSearch(iv.TwoReadings(), two.s, (1, 5)), shortest(two, 2)) is None
-    assert at_size(CountingSearch(v.ThreeSteps(), third.s, (1, 1, 5)), shortest(third, 3)) is None
-    one = CountingSearch(iii.OneReading(), three(10**15, 0, 0))
+    two = CountingSearch(iv.TheoremIV(), four(40, 40, 0, 0))
+    third = CountingSearch(v.TheoremV(), five(40, 40, 0, 0, 0))
+    assert at_size(CountingSearch(iv.TheoremIV(), two.s, (1, 5)), shortest(two, 2)) is None
+    assert at_size(CountingSearch(v.TheoremV(), third.s, (1, 1, 5)), shortest(third, 3)) is None
+    one = CountingSearch(iii.TheoremIII(), three(10**15, 0, 0))
     assert shortest(one, 2) is None
-    assert at_size(CountingSearch(iii.OneReading(), one.s, (100, 5)), None) is None
+    assert at_size(CountingSearch(iii.TheoremIII(), one.s, (100, 5)), None) is None
 
 
 @pytest.mark.parametrize("m", [10**20, 10**23 + 1, 2**90 - 1])

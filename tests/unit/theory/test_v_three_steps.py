@@ -115,7 +115,7 @@ def test_no_shorter_prompt_by_brute_force(sizes: Sizes) -> None:
     """Every choice of parameters with a prompt shorter than what the search found; r as large as
     (b) allows, since (c) gains with r.
     """
-    found = V.argument.shortest(sizes, 3)
+    found = V.shortest(sizes, 3)
     assert found is not None
     assert holds(V, found, sizes)
     for m, n_1, n_2 in product(range(2, found.length()), repeat=3):
@@ -205,7 +205,7 @@ LARGER = {"h_1": (2, 40), "h_2": (2, 40)} | {f"sigma_{i}": (0, 3, 160) for i in 
 
 
 def _best(sizes: Sizes) -> Parameters:
-    found = V.argument.shortest(sizes, 3)
+    found = V.shortest(sizes, 3)
     assert found is not None
     return found
 

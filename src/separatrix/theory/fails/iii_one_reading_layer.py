@@ -38,11 +38,14 @@ class Parameters(ProofParameters):
         return 1 <= p.r <= p.m and 1 <= p.t <= p.m and p.n_1 >= 1
 
 
-class OneReading(CountingArgument[Parameters]):
+class TheoremIII(CountingArgument[Parameters], DepthTheorem[Parameters]):
     """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows. As many entries as
     the lag has tokens are fixed before the t, and as many behind them.
     """
 
+    key = "III"
+    reading_layers = range(1, 2)
+    names: ClassVar = {"h_1": "h", "open_1": "open_block"}
     parameters = Parameters
     free = ("m", "r")
 
@@ -61,7 +64,7 @@ class OneReading(CountingArgument[Parameters]):
         after = smaller(x.r * x.sigma_1, x.sigma_1 + late * x.h_1)
         return Counting(x=x.n_1, r=x.r, base=x.m, each=x.h_1, owed=x.sigma_0 + x.open_1 + after)
 
-    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+    def before(self, x: Numbers) -> Mapping[str, Certified]:
         fixed = {} if x.t + 2 * x.lag <= x.m else {"fixed entries": _NO_ROOM}
         return {**fixed, "a": self.contents(x)}
 
@@ -85,21 +88,6 @@ class OneReading(CountingArgument[Parameters]):
         places = (exp(ln(2.0) + step / 24 * ln(_LARGEST / 2)) for step in range(25))
         return [(m, r) for m in places for r in _rows(s, m, 8)]
 
-
-def _rows(s: Numbers, m: float, count: int) -> list[float]:
-    far = [exp(step / count * ln(m)) for step in range(count + 1)]
-    # (a) with t = m: r - 1 < m 2^(-sigma_0 / m)
-    widest = 1 + m * exp(-s.sigma_0 / m * LN2)
-    return [*far, *(m - r for r in far), *(min(m, widest) - step for step in (0, 1, 2))]
-
-
-class TheoremIII(DepthTheorem[Parameters]):
-    key = "III"
-    reading_layers = range(1, 2)
-    argument = OneReading()
-    least_steps = OneReading.least_steps
-    names: ClassVar = {"h_1": "h", "open_1": "open_block"}
-
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """r <= m; and n_1 log N_1 > min(sigma_1, t h), where t > sigma_0 / log m unless r = 1."""
         (h,), (sigma_0, sigma_1), (opened,) = sizes.h, sizes.sigma, sizes.opened
@@ -107,6 +95,13 @@ class TheoremIII(DepthTheorem[Parameters]):
         bits = (n_1 * m).bit_length()
         t = 1 if bits > h else max(1, sigma_0 // m.bit_length())
         return n_1 * bits <= min(sigma_1, t * h) or n_1 * m * bits <= sigma_0 + opened + n_1 * h
+
+
+def _rows(s: Numbers, m: float, count: int) -> list[float]:
+    far = [exp(step / count * ln(m)) for step in range(count + 1)]
+    # (a) with t = m: r - 1 < m 2^(-sigma_0 / m)
+    widest = 1 + m * exp(-s.sigma_0 / m * LN2)
+    return [*far, *(m - r for r in far), *(min(m, widest) - step for step in (0, 1, 2))]
 
 
 class TheoremRDepth(TheoremIII):

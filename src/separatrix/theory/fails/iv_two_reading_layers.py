@@ -34,9 +34,13 @@ class Parameters(ProofParameters):
         return 2 <= p.r <= p.q <= p.m and 1 <= p.t <= p.m and 1 <= p.g <= p.n_1
 
 
-class TwoReadings(CountingArgument[Parameters]):
+class TheoremIV(CountingArgument[Parameters], DepthTheorem[Parameters]):
     """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
 
+    key = "IV"
+    reading_layers = range(2, 3)
+    # the open block of the first counts with the heads beside it
+    names: ClassVar = {"sigma_0": "", "open_1": ""}
     parameters = Parameters
     free = ("q", "t", "g")
     rounds = 2
@@ -64,7 +68,7 @@ class TwoReadings(CountingArgument[Parameters]):
             more=x.h_1,
         )
 
-    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+    def before(self, x: Numbers) -> Mapping[str, Certified]:
         return {"a": self.contents(x)}
 
     def choose(self, x: Numbers, solver: Solver) -> bool:
@@ -94,15 +98,6 @@ class TwoReadings(CountingArgument[Parameters]):
             q, t, g = (spread(*ends, rng) for ends in zip(grid.low, grid.high, strict=True))
             # m = max(q, t): the smaller may rise to the larger without more entries in z_1
             yield q, t if number % 2 else q, g
-
-
-class TheoremIV(DepthTheorem[Parameters]):
-    key = "IV"
-    reading_layers = range(2, 3)
-    argument = TwoReadings()
-    least_steps = TwoReadings.least_steps
-    # the open block of the first counts with the heads beside it
-    names: ClassVar = {"sigma_0": "", "open_1": ""}
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         before, first, _ = architecture.groups(n)

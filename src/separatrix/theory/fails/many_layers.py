@@ -5,14 +5,15 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, product
 from operator import mul
+from typing import ClassVar
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.seqcomp import MOST_STEPS
-from separatrix.theory.arguments import Argument, Sizes
+from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import listed
 from separatrix.theory.fails.many_proof import Choice, Parameters, conditions, prices, sides
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
@@ -31,16 +32,16 @@ _CLOSE = 0.1
 Flags = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class ManyReadings(Argument[Parameters]):
-    """The argument of Theorem VI (`ahead` = 0) or VII (1), which knows more at each level by one
-    stage, over all choices of flags. What it finds does not depend on the functions that lifting
-    adds.
+class ManyLayers(DepthTheorem[Parameters]):
+    """Failure of L-SeqComp for any number of reading layers, over all choices of flags. What is
+    found does not depend on the functions that lifting adds.
     """
 
-    ahead: int
-    parameters = Parameters
+    ahead: ClassVar[int]
+    """0 for Theorem VI, 1 for VII, which knows more at each level by one stage."""
     least_steps = 3
+    first_length = 1 << 20
+    parameters = Parameters
 
     def inequalities(self, s: Sizes, p: Parameters) -> Mapping[str, Certified]:
         return conditions(self.ahead, s, p)
@@ -74,17 +75,23 @@ class ManyReadings(Argument[Parameters]):
         tried = len(levels) if s.readers <= _SHALLOW else 1
         return [*product(*((0, 1) if at < tried and any(caches[at:]) else (0,) for at in levels))]
 
+    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
+        readers = len(architecture.reading)
+        if readers not in self.reading_layers or self.functions(readers) > steps:
+            return False
+        if self.sizes(architecture, FAR) is None:
+            return False
+        # caches grow with the prompt: those of the shortest one that is not ruled out count
+        n = 0
+        for _ in range(2):
+            s = sizes_of(architecture, n)
+            n = min(self.least_entries(s, tokens.bit_length()), tokens)
+        return n == tokens
 
-class ClosedForm(ManyReadings):
-    """The parameters of the corollary, without a search."""
-
-    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
-        return first_answer(s)
-
-    def at_size(
-        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
-    ) -> Parameters | None:
-        return None
+    def listed(self, parameters: Parameters) -> str:
+        task = {"m": parameters.m}
+        task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
+        return listed(task)
 
 
 def closed_form(h: int) -> Parameters:
@@ -116,7 +123,7 @@ def first_answer(sizes: Sizes) -> Parameters | None:
 
 
 @lru_cache(maxsize=768)
-def _counted(argument: ManyReadings, s: Sizes) -> Parameters | None:
+def _counted(argument: ManyLayers, s: Sizes) -> Parameters | None:
     """The proof with one content and one value at every level, certified: w receives fewer bits
     than the answer has. None where these are too many, or nothing is looked for.
     """
@@ -139,7 +146,7 @@ def _counted(argument: ManyReadings, s: Sizes) -> Parameters | None:
 
 
 @lru_cache(maxsize=768)
-def _spread(argument: ManyReadings, s: Sizes, *, quick: bool) -> Parameters | None:
+def _spread(argument: ManyLayers, s: Sizes, *, quick: bool) -> Parameters | None:
     """Those with many contents at every level."""
     if s.readers > MOST_READERS:
         return None
@@ -162,7 +169,7 @@ def _spread(argument: ManyReadings, s: Sizes, *, quick: bool) -> Parameters | No
 
 
 @lru_cache(maxsize=768)
-def _at_size(argument: ManyReadings, s: Sizes, size: tuple[int, ...]) -> Parameters | None:
+def _at_size(argument: ManyLayers, s: Sizes, size: tuple[int, ...]) -> Parameters | None:
     # nothing much shorter than the shortest is to be found
     anywhere = _spread(argument, s, quick=True)
     entries: Iterator[int] = accumulate(size, mul)
@@ -259,35 +266,10 @@ def _product(ahead: int, s: Sizes, bits: int, cached: bool) -> int:
     return above // below
 
 
-class ManyLayers(DepthTheorem[Parameters]):
-    """Failure of L-SeqComp for any number of reading layers."""
-
-    least_steps = ManyReadings.least_steps
-    first_length = 1 << 20
-
-    def silent_up_to(self, architecture: Architecture, steps: int, tokens: int) -> bool:
-        readers = len(architecture.reading)
-        if readers not in self.reading_layers or self.argument.functions(readers) > steps:
-            return False
-        if self.sizes(architecture, FAR) is None:
-            return False
-        # caches grow with the prompt: those of the shortest one that is not ruled out count
-        n = 0
-        for _ in range(2):
-            s = sizes_of(architecture, n)
-            n = min(self.argument.least_entries(s, tokens.bit_length()), tokens)
-        return n == tokens
-
-    def listed(self, parameters: Parameters) -> str:
-        task = {"m": parameters.m}
-        task |= {f"n_{level}": n for level, n in enumerate(parameters.branching, 1)}
-        return listed(task)
-
-
 class TheoremVII(ManyLayers):
     key = "VII"
     reading_layers = range(3, MOST_STEPS + 1)
-    argument = ManyReadings(1)
+    ahead = 1
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         before, first, *_ = architecture.groups(n)
@@ -298,7 +280,7 @@ class TheoremVII(ManyLayers):
 class TheoremVI(ManyLayers):
     key = "VI"
     reading_layers = range(2, MOST_STEPS)
-    argument = ManyReadings(0)
+    ahead = 0
 
     def threshold(self, architecture: Architecture, steps: int) -> Found[Parameters] | None:
         """As for every theorem, but where Theorem VII speaks: it names shorter failing sizes."""
@@ -311,7 +293,15 @@ class TheoremVI(ManyLayers):
 class TheoremVIIPrime(ManyLayers):
     key = "VII'"
     reading_layers = range(3, 4)
-    argument = ClosedForm(1)
+    ahead = 1
+
+    def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
+        return first_answer(s)
+
+    def at_size(
+        self, s: Sizes, size: tuple[int, ...], anywhere: Parameters | None = None
+    ) -> Parameters | None:
+        return None
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         sizes = TheoremVII().sizes(architecture, n)

@@ -37,7 +37,7 @@ class Found(Generic[P]):
     sizes: Sizes
 
 
-class DepthTheorem(Theorem, Generic[P]):
+class DepthTheorem(Argument[P], Theorem):
     """Failure of L-SeqComp for some numbers of reading layers; sizes may grow with n (log-linear
     layers, windows not yet full).
     """
@@ -49,14 +49,13 @@ class DepthTheorem(Theorem, Generic[P]):
     """Where the search for a failing size begins to ask how large caches are."""
     names: ClassVar[Mapping[str, str]] = {}
     """What it calls sizes that go by another name here; "" for those that it lacks."""
-    argument: Argument[P]
 
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """True only where no parameters can show failure at this m and these n_l: bounds on the
         inequalities that spare a search. log N < its bits stands for every logarithm.
         """
         entries = prod(size)
-        return self.argument.least_entries(sizes, entries.bit_length()) > entries
+        return self.least_entries(sizes, entries.bit_length()) > entries
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
@@ -66,32 +65,32 @@ class DepthTheorem(Theorem, Generic[P]):
 
     def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
         """Certified parameters at the task's own size, or None."""
-        size, anywhere = self.size(sizes, task), self.argument.shortest(sizes, task.L)
-        longer = self.argument.lengthened(sizes, anywhere, size)
-        return longer or self.argument.at_size(sizes, size, anywhere)
+        size, anywhere = self.size(sizes, task), self.shortest(sizes, task.L)
+        longer = self.lengthened(sizes, anywhere, size)
+        return longer or self.at_size(sizes, size, anywhere)
 
     def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
         """The theorem's inequalities, certified; the counting one last. Raises Undecided where
         one stays open.
         """
-        return tuple(one.sign() for one in self.argument.inequalities(sizes, parameters).values())
+        return tuple(one.sign() for one in self.inequalities(sizes, parameters).values())
 
     def begins(self, architecture: Architecture) -> int:
         readers = len(architecture.reading)
         spoken_of = readers in self.reading_layers
-        return self.argument.functions(readers) if spoken_of else self.least_steps
+        return self.functions(readers) if spoken_of else self.least_steps
 
     def size(self, sizes: Sizes, task: SeqComp) -> tuple[int, ...]:
         """The m and n_l that the proof is about, of the first functions and one of the others, that
         with most rows; the rest are fixed to identities, whatever their n_l.
         """
         # identities right before z_L or behind it are constants of the prefix (Lifting)
-        first = self.argument.functions(sizes.readers) - 2
+        first = self.functions(sizes.readers) - 2
         return (task.m, *task.branching[:first], max(task.branching[first:]))
 
     def covers(self, readers: int, task: SeqComp) -> bool:
         """Whether the theorem is about stacks of so many reading layers on so many functions."""
-        return readers in self.reading_layers and self.argument.functions(readers) <= task.L
+        return readers in self.reading_layers and self.functions(readers) <= task.L
 
     def applies(self, architecture: Architecture, task: Task) -> bool:
         """Whether the theorem is about these reading layers and this task."""
@@ -144,14 +143,14 @@ class DepthTheorem(Theorem, Generic[P]):
         if not numbers:
             return None
         try:
-            parameters = self.argument.parameters.of(numbers)
+            parameters = self.parameters.of(numbers)
         except (KeyError, SizeError) as error:
             raise CheckFailed(
                 f"the parameters of Theorem {self.key} are incomplete or out of range: {error}"
             ) from None
         n = parameters.length(steps) if task is None else task.length
         found = Found(n, parameters, self._sizes_at(architecture, n))
-        functions = self.argument.functions(found.sizes.readers)
+        functions = self.functions(found.sizes.readers)
         if len(parameters.branching) != functions - 1:
             raise CheckFailed(
                 f"the parameters of Theorem {self.key} are about {len(parameters.branching) + 1}"
@@ -159,7 +158,7 @@ class DepthTheorem(Theorem, Generic[P]):
             )
         if task is not None and parameters.size != self.size(found.sizes, task):
             raise CheckFailed(f"the parameters of Theorem {self.key} are not those of {task.spec}")
-        if not self.argument.holds(found.sizes, found.parameters):
+        if not self.holds(found.sizes, found.parameters):
             raise CheckFailed(
                 f"an inequality of Theorem {self.key} does not hold with these parameters"
             )
@@ -198,7 +197,7 @@ class DepthTheorem(Theorem, Generic[P]):
             sizes = self._sizes_at(architecture, n)
             if sizes == self._sizes_at(architecture, FAR):
                 break
-            shortest = partial(self.argument.shortest, sizes, steps)
+            shortest = partial(self.shortest, sizes, steps)
             parameters = shortest(quick=True) or shortest()
             if parameters is None:
                 return None
@@ -206,13 +205,13 @@ class DepthTheorem(Theorem, Generic[P]):
             if parameters.length(steps) <= n:
                 break
             n = parameters.length(steps)
-        last = self.argument.shortest(self._sizes_at(architecture, n), steps)
+        last = self.shortest(self._sizes_at(architecture, n), steps)
         if last is not None:
             found.append(last)
         for parameters in sorted(found, key=lambda p: p.length(steps)):
             n = parameters.length(steps)
             failing = Found(n, parameters, self._sizes_at(architecture, n))
-            if self.argument.holds(failing.sizes, failing.parameters):
+            if self.holds(failing.sizes, failing.parameters):
                 return failing
         return None
 
@@ -276,7 +275,7 @@ class DepthTheorem(Theorem, Generic[P]):
 
     def _numbers(self, found: Found[P]) -> dict[str, int]:
         numbers = found.parameters.numbers | self.named(found.sizes)
-        return numbers | self.argument.sides(found.sizes, found.parameters)
+        return numbers | self.sides(found.sizes, found.parameters)
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:

@@ -64,7 +64,7 @@ def rich_blocks(x: Any) -> Any:
     return ceil_ratio(x.X - blocks * x.u_0, x.beta - x.u_0)
 
 
-class ThreeSteps(CountingArgument[Parameters]):
+class TheoremV(CountingArgument[Parameters], DepthTheorem[Parameters]):
     """Points (m, n_1, k, q, d, g), k = m - X and d = beta - u_0, or (k, q, d, g) at a task's size;
     u_0 and t are the smallest and r the largest that the other inequalities allow.
 
@@ -72,6 +72,8 @@ class ThreeSteps(CountingArgument[Parameters]):
     differences can be searched.
     """
 
+    key = "V"
+    reading_layers = range(1, 3)
     parameters = Parameters
     free = ("m", "n_1", "k", "q", "d", "g")
     least_steps = 3
@@ -110,16 +112,16 @@ class ThreeSteps(CountingArgument[Parameters]):
             caches=x.sigma_2,
         )
 
-    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+    def before(self, x: Numbers) -> Mapping[str, Certified]:
         poor, first, rows = self.poor_places(x), self.first_contents(x), self.row_contents(x)
         return {"u_0": poor, "a": first, "b": rows}
 
     def complete(self, x: Numbers) -> None:
         x.N_1 = x.m * x.n_1
         x.k = x.m - x.X
-        self._read(x)
+        self._follow(x)
 
-    def _read(self, x: Numbers) -> None:
+    def _follow(self, x: Numbers) -> None:
         x.y = rich_blocks(x)
         # reads of a prefix by the tokens of z_1 and by z_0
         x.late = x.m - x.t + x.X * x.t + 1
@@ -140,7 +142,7 @@ class ThreeSteps(CountingArgument[Parameters]):
         x.beta = x.u_0 + x.d
         if x.t > x.m or x.beta > x.m:
             return False
-        self._read(x)
+        self._follow(x)
         if x.y < 1:
             return False
         x.r = solver.kept(self.row_contents(x))
@@ -175,37 +177,6 @@ class ThreeSteps(CountingArgument[Parameters]):
             yield _spread(s, grid.high, number, rng)
             yield _balanced(s, rng)
 
-
-def _spread(s: Numbers, high: Point, number: int, rng: Random) -> Point:
-    m, n_1, q, g = (spread(1, high[axis], rng) for axis in (0, 1, 3, 5))
-    # (a) with t a share of m
-    narrow = -m * expm1(-LN2 * s.sigma_0 / (m * (0.3 + 0.7 * rng.random())))
-    k = (0.0, narrow, m * spread(1e-7, 1, rng))[number % 3]
-    u_0 = s.sigma_0 / log2(max(m * n_1 / q, 1.001))
-    return m, n_1, k, q, u_0 * spread(1e-4, 10, rng) + 1, g
-
-
-def _balanced(s: Numbers, rng: Random) -> Point:
-    """A first point where (a), (b) and the cost of a group in (c) balance."""
-    g = s.sigma_2 / spread(3, 400, rng) + 1
-    gain = spread(0.05, 20, rng)  # log(q / r)
-    share = spread(1e-2, 1e2, rng)  # E / n_1 over g h_1
-    q = ((s.h_1 + s.h_2) / spread(3, 400, rng) + 2) * exp(gain * LN2)
-    u_0 = s.sigma_0 / spread(5, 200, rng)
-    k = s.sigma_0 * spread(0.7, 3, rng)
-    d = u_0 * spread(1e-3, 10, rng) + 1
-    y = (1 + share) * (g * s.h_1 + 1) / gain
-    m = (y * d + k) * (u_0 + d) / d + 1
-    E = min(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
-    return m, E / (share * (g * s.h_1 + 1)) + 1, k, q, d, g
-
-
-class TheoremV(DepthTheorem[Parameters]):
-    key = "V"
-    reading_layers = range(1, 3)
-    argument = ThreeSteps()
-    least_steps = ThreeSteps.least_steps
-
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
         """Of one reading layer only what Theorem III leaves open: where z_1 has few entries, z_2
         takes its part here.
@@ -237,3 +208,27 @@ class TheoremV(DepthTheorem[Parameters]):
         least = 1884 * n_2 * sigma_2 * read * n_1 * h_1
         counted = n_2 * bits <= few or 1000 * (n_2 * bits) ** 2 <= least
         return counted or n_1 * m * bits <= h_1 + h_2
+
+
+def _spread(s: Numbers, high: Point, number: int, rng: Random) -> Point:
+    m, n_1, q, g = (spread(1, high[axis], rng) for axis in (0, 1, 3, 5))
+    # (a) with t a share of m
+    narrow = -m * expm1(-LN2 * s.sigma_0 / (m * (0.3 + 0.7 * rng.random())))
+    k = (0.0, narrow, m * spread(1e-7, 1, rng))[number % 3]
+    u_0 = s.sigma_0 / log2(max(m * n_1 / q, 1.001))
+    return m, n_1, k, q, u_0 * spread(1e-4, 10, rng) + 1, g
+
+
+def _balanced(s: Numbers, rng: Random) -> Point:
+    """A first point where (a), (b) and the cost of a group in (c) balance."""
+    g = s.sigma_2 / spread(3, 400, rng) + 1
+    gain = spread(0.05, 20, rng)  # log(q / r)
+    share = spread(1e-2, 1e2, rng)  # E / n_1 over g h_1
+    q = ((s.h_1 + s.h_2) / spread(3, 400, rng) + 2) * exp(gain * LN2)
+    u_0 = s.sigma_0 / spread(5, 200, rng)
+    k = s.sigma_0 * spread(0.7, 3, rng)
+    d = u_0 * spread(1e-3, 10, rng) + 1
+    y = (1 + share) * (g * s.h_1 + 1) / gain
+    m = (y * d + k) * (u_0 + d) / d + 1
+    E = min(m * s.sigma_1, s.sigma_1 + m * (1 + (m if s.sigma_0 else 1)) * s.h_1)
+    return m, E / (share * (g * s.h_1 + 1)) + 1, k, q, d, g

@@ -308,7 +308,7 @@ class CountingArgument(Argument[P]):
         return
 
     @abstractmethod
-    def premises(self, x: Numbers) -> Mapping[str, Certified]:
+    def before(self, x: Numbers) -> Mapping[str, Certified]:
         """The inequalities before the counting one."""
 
     @abstractmethod
@@ -322,7 +322,7 @@ class CountingArgument(Argument[P]):
     def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:
         x = Numbers(**s.numbers, **p.numbers)
         self.complete(x)
-        return {**self.premises(x), "counting": self.counting(x)}
+        return {**self.before(x), "counting": self.counting(x)}
 
     @abstractmethod
     def grid(self, s: Numbers, size: tuple[int, ...] | None) -> Grid:
