@@ -4,16 +4,16 @@ chooses, and its inequalities, each written once for exact integers and for floa
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from math import inf
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.logs import LogSign
-from separatrix.theory.inequalities import Certified, Pigeonhole, certainly
+from separatrix.theory.inequalities import Pigeonhole
 
 
 @dataclass(frozen=True)
@@ -147,63 +147,3 @@ class Refuted(NamedTuple):
     def sign(self) -> LogSign:
         """Negative."""
         return LogSign(-1, "integers", self.said)
-
-
-class Argument(ABC, Generic[P]):
-    """What a theorem asks of its parameters, and how they are found. Stateless: two of a kind are
-    equal.
-    """
-
-    parameters: type[P]
-    least_steps: ClassVar[int] = 2
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    @abstractmethod
-    def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:
-        """All of them by name, of exact integers; the counting one last."""
-
-    @abstractmethod
-    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        """Certified parameters with the shortest prompt found, or None; `quick` may look less
-        far.
-        """
-
-    @abstractmethod
-    def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
-        """Certified parameters at this m and these n_l, or None; `anywhere` are those of the
-        shortest prompt found.
-        """
-
-    def holds(self, s: Sizes, p: P) -> bool:
-        """Whether every inequality certainly holds; a tie that stays open counts as no."""
-        return all(map(certainly, self.inequalities(s, p).values()))
-
-    def functions(self, readers: int) -> int:
-        """How many functions it composes in stacks of so many reading layers; it says nothing of
-        compositions of fewer.
-        """
-        return self.least_steps
-
-    def least_entries(self, s: Sizes, bits: int) -> int:
-        """A number of entries of the last function below which no parameters show failure where
-        log2 of it is below `bits`; 0 where nothing is known.
-        """
-        return 0
-
-    def sides(self, s: Sizes, p: P) -> dict[str, int]:
-        """Both sides of the inequalities, by name, where a verdict holds them."""
-        return {}
-
-    def lengthened(self, s: Sizes, anywhere: P | None, size: tuple[int, ...]) -> P | None:
-        """The same argument at this m and these n_l, where it differs from its own only in the last
-        n_l, and holds there; else None.
-        """
-        if anywhere is None or anywhere.size[:-1] != size[:-1] or anywhere.least_last > size[-1]:
-            return None
-        here = anywhere.with_last(size[-1])
-        return here if self.holds(s, here) else None

@@ -21,7 +21,7 @@ from separatrix.theory.fails import iii_one_reading_layer as iii
 from separatrix.theory.fails import iv_two_reading_layers as iv
 from separatrix.theory.fails import v_three_steps as v
 from separatrix.theory.inequalities import Counting, Pigeonhole, ceil_ratio, certainly, smaller
-from separatrix.theory.search.driver import CountingArgument
+from separatrix.theory.search.driver import CountingTheorem
 
 BITS = st.one_of(st.just(0), st.integers(1, 60), st.integers(61, 10**6))
 
@@ -34,7 +34,7 @@ def _floats(*values: int) -> list[float]:
     return [float(value) for value in values]
 
 
-def _in_floats(argument: CountingArgument[Any], p: ProofParameters, s: Sizes) -> list[Any]:
+def _in_floats(argument: CountingTheorem[Any], p: ProofParameters, s: Sizes) -> list[Any]:
     x = Numbers(**s.numbers, **{name: float(value) for name, value in p.numbers.items()})
     argument.complete(x)
     return [*argument.before(x).values(), argument.counting(x)]

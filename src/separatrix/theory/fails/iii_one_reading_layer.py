@@ -14,9 +14,9 @@ from separatrix.stacks.architecture.forgetting import Lags
 from separatrix.tasks import SeqComp
 from separatrix.theory.arguments import Numbers, ProofParameters, Refuted, Sizes, Solver
 from separatrix.theory.fails.r_windows_forget import granted
-from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
+from separatrix.theory.fails.reading_layers import Found, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, smaller
-from separatrix.theory.search.driver import CountingArgument, Grid
+from separatrix.theory.search.driver import CountingTheorem, Grid
 from separatrix.theory.search.reals import LN2, exp, ln
 
 _LARGEST = 1e12
@@ -38,7 +38,7 @@ class Parameters(ProofParameters):
         return 1 <= p.r <= p.m and 1 <= p.t <= p.m and p.n_1 >= 1
 
 
-class TheoremIII(CountingArgument[Parameters], DepthTheorem[Parameters]):
+class TheoremIII(CountingTheorem[Parameters]):
     """Points (m, r), or (r) at a task's size; t is the smallest that (a) allows. As many entries as
     the lag has tokens are fixed before the t, and as many behind them.
     """

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from separatrix.stacks.architecture import Architecture
 from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
-from separatrix.theory.fails.reading_layers import DepthTheorem, sizes_of
+from separatrix.theory.fails.reading_layers import sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole
-from separatrix.theory.search.driver import CountingArgument, Grid, spread
+from separatrix.theory.search.driver import CountingTheorem, Grid, spread
 
 _STARTS = 1_000
 
@@ -34,7 +34,7 @@ class Parameters(ProofParameters):
         return 2 <= p.r <= p.q <= p.m and 1 <= p.t <= p.m and 1 <= p.g <= p.n_1
 
 
-class TheoremIV(CountingArgument[Parameters], DepthTheorem[Parameters]):
+class TheoremIV(CountingTheorem[Parameters]):
     """Points (q, t, g); m = max(q, t) where it is free, and r is the largest that (a) allows."""
 
     key = "IV"

@@ -4,10 +4,11 @@ layers anywhere, L >= R >= 3 with none before the second; a closed form for thre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, product
+from math import prod
 from operator import mul
 from typing import ClassVar
 
@@ -15,10 +16,16 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks.seqcomp import MOST_STEPS
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import listed
-from separatrix.theory.fails.many_proof import Choice, Parameters, conditions, prices, sides
+from separatrix.theory.fails.many_proof import (
+    Choice,
+    Conditions,
+    Parameters,
+    conditions,
+    prices,
+    sides,
+)
 from separatrix.theory.fails.many_relaxed import RelaxedSearch
 from separatrix.theory.fails.reading_layers import FAR, DepthTheorem, Found, sizes_of
-from separatrix.theory.inequalities import Certified
 from separatrix.theory.search.driver import at_size, nearby, shortest
 
 MOST_READERS = 6
@@ -43,11 +50,8 @@ class ManyLayers(DepthTheorem[Parameters]):
     first_length = 1 << 20
     parameters = Parameters
 
-    def inequalities(self, s: Sizes, p: Parameters) -> Mapping[str, Certified]:
+    def inequalities(self, s: Sizes, p: Parameters) -> Conditions:
         return conditions(self.ahead, s, p)
-
-    def sides(self, s: Sizes, p: Parameters) -> dict[str, int]:
-        return sides(conditions(self.ahead, s, p))
 
     def shortest(self, s: Sizes, steps: int = 0, *, quick: bool = False) -> Parameters | None:
         found = [_spread(self, s, quick=quick), _counted(self, s)]
@@ -63,8 +67,9 @@ class ManyLayers(DepthTheorem[Parameters]):
     def functions(self, readers: int) -> int:
         return max(self.least_steps, readers + 1 - self.ahead)
 
-    def least_entries(self, s: Sizes, bits: int) -> int:
-        return least_entries(self.ahead, s, bits)
+    def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
+        entries = prod(size)
+        return least_entries(self.ahead, sizes, entries.bit_length()) > entries
 
     def flags(self, s: Sizes) -> list[Flags]:
         """What f_2, ..., f_L may be: where no cache is left to know, 0; in deep stacks f_2 alone is
@@ -85,8 +90,11 @@ class ManyLayers(DepthTheorem[Parameters]):
         n = 0
         for _ in range(2):
             s = sizes_of(architecture, n)
-            n = min(self.least_entries(s, tokens.bit_length()), tokens)
+            n = min(least_entries(self.ahead, s, tokens.bit_length()), tokens)
         return n == tokens
+
+    def _numbers(self, found: Found[Parameters]) -> dict[str, int]:
+        return super()._numbers(found) | sides(self.inequalities(found.sizes, found.parameters))
 
     def listed(self, parameters: Parameters) -> str:
         task = {"m": parameters.m}

@@ -4,6 +4,7 @@ their verdicts read.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,9 @@ from separatrix.core.numbers.logs import LogSign
 from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.tasks.seqcomp import LARGEST_PROMPT
-from separatrix.theory.arguments import Argument, P, Sizes
+from separatrix.theory.arguments import P, Sizes
 from separatrix.theory.base import FAILS, Theorem, listed, readers, sized
+from separatrix.theory.inequalities import Certified, certainly
 
 _ROUNDS = 40
 FAR = 1 << 200
@@ -37,12 +39,15 @@ class Found(Generic[P]):
     sizes: Sizes
 
 
-class DepthTheorem(Argument[P], Theorem):
+class DepthTheorem(Theorem, Generic[P]):
     """Failure of L-SeqComp for some numbers of reading layers; sizes may grow with n (log-linear
-    layers, windows not yet full).
+    layers, windows not yet full). What it asks of its parameters, and how they are found. Two of a
+    kind are equal.
     """
 
     shows = FAILS
+    least_steps = 2
+    parameters: type[P]
     reading_layers: ClassVar[range]
     """How many reading layers a stack may have that it is about."""
     first_length: ClassVar[int] = 4
@@ -50,12 +55,52 @@ class DepthTheorem(Argument[P], Theorem):
     names: ClassVar[Mapping[str, str]] = {}
     """What it calls sizes that go by another name here; "" for those that it lacks."""
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    @abstractmethod
+    def inequalities(self, s: Sizes, p: P) -> Mapping[str, Certified]:
+        """All of them by name, of exact integers; the counting one last."""
+
+    @abstractmethod
+    def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
+        """Certified parameters with the shortest prompt found, or None; `quick` may look less
+        far.
+        """
+
+    @abstractmethod
+    def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
+        """Certified parameters at this m and these n_l, or None; `anywhere` are those of the
+        shortest prompt found.
+        """
+
+    @abstractmethod
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:
         """True only where no parameters can show failure at this m and these n_l: bounds on the
         inequalities that spare a search. log N < its bits stands for every logarithm.
         """
-        entries = prod(size)
-        return self.least_entries(sizes, entries.bit_length()) > entries
+
+    def holds(self, s: Sizes, p: P) -> bool:
+        """Whether every inequality certainly holds; a tie that stays open counts as no."""
+        return all(map(certainly, self.inequalities(s, p).values()))
+
+    def functions(self, readers: int) -> int:
+        """How many functions it composes in stacks of so many reading layers; it says nothing of
+        compositions of fewer.
+        """
+        return self.least_steps
+
+    def lengthened(self, s: Sizes, anywhere: P | None, size: tuple[int, ...]) -> P | None:
+        """The same argument at this m and these n_l, where it differs from its own only in the last
+        n_l, and holds there; else None.
+        """
+        if anywhere is None or anywhere.size[:-1] != size[:-1] or anywhere.least_last > size[-1]:
+            return None
+        here = anywhere.with_last(size[-1])
+        return here if self.holds(s, here) else None
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
         """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
@@ -274,8 +319,7 @@ class DepthTheorem(Argument[P], Theorem):
         return listed(parameters.numbers)
 
     def _numbers(self, found: Found[P]) -> dict[str, int]:
-        numbers = found.parameters.numbers | self.named(found.sizes)
-        return numbers | self.sides(found.sizes, found.parameters)
+        return found.parameters.numbers | self.named(found.sizes)
 
 
 def _named_least(numbers: Mapping[str, int]) -> dict[str, int]:

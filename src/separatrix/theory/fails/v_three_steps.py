@@ -14,9 +14,9 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import Task
 from separatrix.theory.arguments import Numbers, ProofParameters, Sizes, Solver
 from separatrix.theory.fails.iii_one_reading_layer import TheoremIII
-from separatrix.theory.fails.reading_layers import DepthTheorem, Found, sizes_of
+from separatrix.theory.fails.reading_layers import Found, sizes_of
 from separatrix.theory.inequalities import Certified, Counting, Pigeonhole, ceil_ratio, smaller
-from separatrix.theory.search.driver import CountingArgument, Grid, Point, spread
+from separatrix.theory.search.driver import CountingTheorem, Grid, Point, spread
 from separatrix.theory.search.reals import LN2, exp, expm1, log2
 
 _STARTS = 700
@@ -64,7 +64,7 @@ def rich_blocks(x: Any) -> Any:
     return ceil_ratio(x.X - blocks * x.u_0, x.beta - x.u_0)
 
 
-class TheoremV(CountingArgument[Parameters], DepthTheorem[Parameters]):
+class TheoremV(CountingTheorem[Parameters]):
     """Points (m, n_1, k, q, d, g), k = m - X and d = beta - u_0, or (k, q, d, g) at a task's size;
     u_0 and t are the smallest and r the largest that the other inequalities allow.
 

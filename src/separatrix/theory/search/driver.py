@@ -17,7 +17,8 @@ from math import floor, inf, sqrt
 from random import Random
 from typing import Any, ClassVar, Generic
 
-from separatrix.theory.arguments import Argument, Numbers, P, Sizes, Solver
+from separatrix.theory.arguments import Numbers, P, Sizes, Solver
+from separatrix.theory.fails.reading_layers import DepthTheorem
 from separatrix.theory.inequalities import Certified, Counting, certainly
 from separatrix.theory.search.reals import dot, exp, ln, settle
 
@@ -286,7 +287,7 @@ class Search(ABC, Generic[P]):
         """
 
 
-class CountingArgument(Argument[P]):
+class CountingTheorem(DepthTheorem[P]):
     """One whose last inequality is a `Counting`, which yields the last n_l.
 
     Points of the search have the coordinates `free`, at a task's own size those of them that are
@@ -345,7 +346,7 @@ class CountingArgument(Argument[P]):
 class CountingSearch(Search[P]):
     """Where the parameters of such an argument are looked for."""
 
-    argument: CountingArgument[P]
+    argument: CountingTheorem[P]
     s: Sizes
     size: tuple[int, ...] | None = None
 
