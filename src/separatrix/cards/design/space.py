@@ -206,7 +206,7 @@ class Space:
 
         # numbers in place of layers: short keys, which are compared many times
         readers = {own((reader,))[0]: reader for reader in self.readers}
-        fills = {own(cycle): cycle for cycle in map(_shortest, self.fills)}
+        fills = {own(cycle): cycle for cycle in (_cycle(fill, whole=True) for fill in self.fills)}
         found: dict[tuple[int | None, int, tuple[int, ...], int], Arrangement] = {}
         classes = 0
         for depth in sorted(set(self.depths)):
@@ -234,14 +234,6 @@ class Space:
                 " reading layers, or name more mechanisms"
             )
         return list(found.values())
-
-
-def _shortest(cycle: tuple[Layer, ...]) -> tuple[Layer, ...]:
-    """The shortest cycle that repeats to the same layers."""
-    for period in range(1, len(cycle)):
-        if len(cycle) % period == 0 and cycle[:period] * (len(cycle) // period) == cycle:
-            return cycle[:period]
-    return cycle
 
 
 @dataclass(frozen=True, order=True)
@@ -529,9 +521,11 @@ def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
     return {size: value for size, value in wanted.items() if value is not None and size in own}
 
 
-def _cycle(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+def _cycle(layers: Sequence[Layer], *, whole: bool = False) -> tuple[Layer, ...]:
+    """The shortest cycle that repeats to these layers; `whole`: that ends where they end."""
     for period in range(1, len(layers) + 1):
-        if all(layers[i] == layers[i - period] for i in range(period, len(layers))):
+        alike = all(layers[i] == layers[i - period] for i in range(period, len(layers)))
+        if alike and not (whole and len(layers) % period):
             return tuple(layers[:period])
     return ()
 

@@ -98,47 +98,32 @@ class TheoremII(Theorem):
         )
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        if not isinstance(task, TwoSum):
-            return None
-        sizes = self.sizes(architecture, task)
-        if sizes is None:
+        s = self.sizes(architecture, task)
+        if s is None:
             return None
         n, since = self.since(task, self.least(architecture, task))
-        sign = sizes.compare()
-        fails = sign is not None and sign.positive
-        numbers = {
-            "T": sizes.T,
-            "B": sizes.B,
-            "k": sizes.k,
-            "c": sizes.c,
-            "values": sizes.N,
-            "u1": max(0, sizes.u1),
-        }
-        traces = sizes.traces(max(0, sizes.u1)).log2_str()
-        sentence = (
-            f"{sizes.T:,} blocks of {sizes.B} tokens, {sizes.k} opened, {sizes.c} bits of message"
-            " each: "
-        )
-        if fails:
+        sign = s.compare()
+        clear = max(0, s.u1)
+        sentence = f"{s.T:,} blocks of {s.B} tokens, {s.k} opened, {s.c} bits of message each: "
+        if sign is not None and sign.positive:
             sentence += (
-                f"a block leaves 2^{traces} traces on u_1 = {sizes.u1:,} of {sizes.N:,} values,"
-                f" more than 2^{sizes.c} messages"
+                f"a block leaves 2^{s.traces(clear).log2_str()} traces on u_1 = {s.u1:,} of {s.N:,}"
+                f" values, more than 2^{s.c} messages"
             )
-            if n is not None:
-                sentence += f"; {since}"
+            sentence += "" if n is None else f"; {since}"
         elif n is not None:
+            sign = None
             sentence += (
-                f"the messages could tell the traces on u_1 = {max(0, sizes.u1):,} values apart; it"
-                f" fails {self.failing(n)}"
+                f"the messages could tell the traces on u_1 = {clear:,} values apart; it fails"
+                f" {self.failing(n)}"
             )
         else:
             return None
-        status = "FAILS" if fails else "OPEN"
-        return self.verdict(
-            architecture, task, status, sentence, n=n, numbers=numbers, sign=sign if fails else None
-        )
+        numbers = {"T": s.T, "B": s.B, "k": s.k, "c": s.c, "values": s.N, "u1": clear}
+        status = "FAILS" if sign else "OPEN"
+        return self.verdict(architecture, task, status, sentence, n=n, numbers=numbers, sign=sign)
 
-    def least(self, architecture: Architecture, task: TwoSum) -> Task | None:
+    def least(self, architecture: Architecture, task: Task) -> Task | None:
         """The smallest task of the family at which the theorem bites; None if none up to 10^12."""
 
         def bites(larger: Task) -> bool:
