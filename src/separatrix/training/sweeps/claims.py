@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.processes import Process, this_process
-from separatrix.training.sweeps.reading import LISTED, Begun, Reading, begun_packs
+from separatrix.training.sweeps.reading import LISTED, Begun, Reading
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 
 LEASE = 60.0
@@ -69,12 +69,12 @@ class Claims(Reading):
         begun: list[Begun] = []
         with self._database.transaction(lasting=False) as connection:
             new = self._register(connection, owner)
-            for one in _owners(connection):
+            for one in self.owners():
                 if one.name != owner and one.gone(self._database.number):
                     _free(connection, one.name)
             held = _taken(connection, keys, owner)
             if going_on and held:
-                for one in begun_packs(connection, held, self.version):
+                for one in self.begun(held):
                     members = _taken(connection, one.pack.keys, owner)
                     begun.append(one._replace(held=members))
         if new:
@@ -93,7 +93,7 @@ class Claims(Reading):
         """
         self._names.add(name)
         this, file, now = this_process(), self._database.number, time.time()
-        found = next((owner for owner in _owners(connection) if owner.name == name), None)
+        found = next((owner for owner in self.owners() if owner.name == name), None)
         if found is not None and found.process == this:
             connection.execute("UPDATE owners SET beaten = ? WHERE name = ?", (now, name))
             return False
@@ -126,7 +126,11 @@ class Claims(Reading):
     def owners(self) -> list[Owner]:
         """Who has claimed runs, the first of them first; some may be dead."""
         with self._database.reading() as connection:
-            return _owners(connection)
+            found = connection.execute(
+                "SELECT name, host, machine, process, started, version, file, since, beaten"
+                " FROM owners ORDER BY since, name"
+            )
+            return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
 
     def left_open(self) -> str:
         """What it means that owners never closed the store and nothing stands in the file beside
@@ -150,14 +154,6 @@ class Claims(Reading):
             f"{path}: {last.process}, which wrote to this store last, did not close it, and no -wal"
             " file stands beside it; what was stored last may be missing, and is trained again"
         )
-
-
-def _owners(connection: Connection) -> list[Owner]:
-    found = connection.execute(
-        "SELECT name, host, machine, process, started, version, file, since, beaten FROM owners"
-        " ORDER BY since, name"
-    )
-    return [Owner(row[0], Process(*row[1:5]), *row[5:]) for row in found]
 
 
 def _free(connection: Connection, name: str) -> None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 from separatrix.core.errors import StoreError
 from separatrix.training.sweeps.processes import lock_holders
@@ -182,12 +182,11 @@ def make(path: Path) -> None:
     """An empty store at `path`, whole from its first moment; what is there already stays as it
     is. Raises StoreError where none can be made.
     """
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
-        os.close(handle)
+        # with the user's own permissions, which SQLite would narrow
+        temporary.touch()
         with told(path, True), closing(sqlite3.connect(temporary, isolation_level=None)) as made:
             made.execute("PRAGMA journal_mode = WAL").fetchone()
             # nobody sees the file before all of it is on the disk
@@ -195,9 +194,6 @@ def make(path: Path) -> None:
             made.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         # unlike a rename, a link never takes the place of what another process has just made
         os.link(temporary, path)
     except FileExistsError:
@@ -208,7 +204,7 @@ def make(path: Path) -> None:
             f"{path}: no store can be made there: {error.strerror or error}; give another --store"
         ) from None
     finally:
-        if temporary is not None:
+        with suppress(OSError):
             for end in ("", BESIDE, "-shm"):
                 temporary.with_name(temporary.name + end).unlink(missing_ok=True)
 

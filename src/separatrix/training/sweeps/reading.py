@@ -238,8 +238,26 @@ class Reading:
 
     def packs(self, keys: Sequence[str]) -> list[Pack]:
         """The packs with a checkpoint that hold one of these runs, ended members included."""
+        return [one.pack for one in self.begun(keys)]
+
+    def begun(self, keys: Sequence[str]) -> list[Begun]:
+        """The same with their checkpoints; those of this version."""
+        from separatrix.training.packs import Pack
+        from separatrix.training.run import Run
+
+        packs: list[Begun] = []
         with self._database.reading() as connection:
-            return [one.pack for one in begun_packs(connection, keys, self.version)]
+            found = connection.execute(
+                "SELECT members, step, data FROM checkpoints WHERE version = ? AND pack IN"
+                f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
+                (self.version, json.dumps([*keys])),
+            ).fetchall()
+            for members, step, data in found:
+                query = f"SELECT key, specification FROM runs WHERE {LISTED}"
+                texts = dict(connection.execute(query, (members,)).fetchall())
+                runs = (Run.from_json(json.loads(texts[key])) for key in json.loads(members))
+                packs.append(Begun(Pack(tuple(runs)), step, data))
+        return packs
 
     def standing(self, owner: str) -> tuple[list[Any], list[Any], list[Any]]:
         """How the watched runs (`Store.watch`) stand, by the number of their cell: cell, status,
@@ -278,25 +296,6 @@ class Reading:
 def _called(names: Iterable[str], sweep: str | None = None) -> dict[str, str]:
     named = {"sweep": "runs.sweep" if sweep is None else "members.sweep", **CALLED}
     return {name: named.get(name, name) for name in names}
-
-
-def begun_packs(connection: sqlite3.Connection, keys: Sequence[str], version: str) -> list[Begun]:
-    """The packs with a checkpoint of this version that hold one of these runs."""
-    from separatrix.training.packs import Pack
-    from separatrix.training.run import Run
-
-    found = connection.execute(
-        "SELECT members, step, data FROM checkpoints WHERE version = ? AND pack IN"
-        f" (SELECT pack FROM runs WHERE {LISTED}) ORDER BY rowid",
-        (version, json.dumps([*keys])),
-    ).fetchall()
-    packs: list[Begun] = []
-    for members, step, data in found:
-        query = f"SELECT key, specification FROM runs WHERE {LISTED}"
-        texts = dict(connection.execute(query, (members,)).fetchall())
-        runs = tuple(Run.from_json(json.loads(texts[key])) for key in json.loads(members))
-        packs.append(Begun(Pack(runs), step, data))
-    return packs
 
 
 def shown(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,7 @@ from separatrix.core.errors import ClaimLost, StoreError
 from separatrix.training.packs import Pack, Slice, Update, cost
 from separatrix.training.run import Run
 from separatrix.training.sweeps.engines.base import Engine, Failed, Lost, Result
-from separatrix.training.sweeps.live import Snapshot, Watch
+from separatrix.training.sweeps.live import Snapshot, Told, Watch
 from separatrix.training.sweeps.processes import Stopping
 from separatrix.training.sweeps.schema import RUNNING, WAITING
 from separatrix.training.sweeps.store import Store
@@ -38,8 +38,6 @@ POLL = 2.0
 TELL = 0.25
 MOMENT = 0.5
 """Seconds that slices have to come back when the sweep is stopped; the others are dropped."""
-
-Told = Callable[[Snapshot], None]
 
 
 def run_sweep(

@@ -371,3 +371,14 @@ def test_a_run_that_this_version_cannot_read(path: Path) -> None:
         with pytest.raises(StoreError, match=f"{run(1).key[:12]}.*'colour'"):
             _ = store.rows(status="waiting")[0].run
         assert store.rows(status="done")[0].run == run(0).canonical()
+
+
+def test_whoever_may_write_files_of_the_folder_may_write_the_store(tmp_path: Path) -> None:
+    """A group that shares a folder has an umask of 2, and nothing of the making stays behind."""
+    before = os.umask(0o002)
+    try:
+        Store.create(tmp_path / "runs.db").close()
+    finally:
+        os.umask(before)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o664
