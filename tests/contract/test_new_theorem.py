@@ -10,8 +10,8 @@ from typing import ClassVar
 import pytest
 
 import separatrix as sx
-from separatrix.cli import complete
 from separatrix.cli.main import run
+from separatrix.cli.options import names
 from separatrix.core.errors import CheckFailed, EvidenceError
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
@@ -169,7 +169,7 @@ def test_it_is_listed_explained_and_completed(capsys: pytest.CaptureFixture[str]
     out = said(capsys, "list", "theorems", "toy")
     for text in (Toy.title, Toy.statement, *Toy.premises, Toy.proof_sketch, Toy.source):
         assert text in out
-    assert "toy" in complete.names("theorems")
+    assert "toy" in names("theorems")
 
 
 def test_composition_too(

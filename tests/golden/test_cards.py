@@ -17,7 +17,7 @@ from support.each import each
 from separatrix.cards import CardLine, card, card_facts
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document, card_json, log10_of, why_document
-from separatrix.cli.report.statuses import theorem_name
+from separatrix.cli.report.notation import theorem_name
 from separatrix.core.errors import SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import format_bytes

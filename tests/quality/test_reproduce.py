@@ -17,8 +17,7 @@ import separatrix.cli.reproduce as reproduce
 from separatrix.cards.table.body import Settings, Source
 from separatrix.cards.table.plan import KINDS, Kind
 from separatrix.checks.verify import Checked, verify, verify_path
-from separatrix.cli.reproduce import reproduce_table
-from separatrix.cli.reproduce.jobs import Job, perform, runs_of, stored
+from separatrix.cli.reproduce import Job, perform, reproduce_table, runs_of, stored
 from separatrix.core.errors import OutputError, SeparatrixError
 from separatrix.core.evidence.bundles import bundle_envelope
 from separatrix.core.evidence.canonical import canonical, sha256
@@ -260,7 +259,7 @@ def test_saved_results_belong_to_their_job_and_code(
         )
         is None
     )
-    monkeypatch.setattr("separatrix.cli.reproduce.jobs.code_digest", lambda: sha256("other code"))
+    monkeypatch.setattr("separatrix.cli.reproduce.code_digest", lambda: sha256("other code"))
     assert stored(job, tmp_path) is None
 
 

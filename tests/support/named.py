@@ -103,13 +103,18 @@ def links(text: str) -> Iterator[tuple[int, str]]:
 
 @cache
 def tree() -> click.Group:
-    """The command line itself."""
+    """The command line itself, its commands loaded."""
     import typer
 
     from separatrix.cli.main import app
 
     command = typer.main.get_command(app)
     assert isinstance(command, click.Group)
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        command.add_command(found)
     return command
 
 

@@ -10,9 +10,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.cards import CardFacts, card_facts
+from separatrix.cards.apart import Curve, few_contexts, recall_curve
+from separatrix.cards.costs import Serving, crossings
+from separatrix.cards.design.search import DesignResult
+from separatrix.cards.design.search import design as search
+from separatrix.cards.design.space import Choices, space_of, task_for_context
+from separatrix.cards.facts import MEASURED
 from separatrix.cli.printing import Answer
+from separatrix.cli.report.card import card_document, card_json, why_document
+from separatrix.cli.report.compare import compare_json, compared_why_document, comparison_document
+from separatrix.cli.report.costs import Pair
+from separatrix.core.document import Document, Line, Table
 from separatrix.core.errors import MissingExtraError, SizeError
 from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_bits
@@ -20,15 +31,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge as decide
-
-if TYPE_CHECKING:
-    from separatrix.cards import CardFacts
-    from separatrix.cards.apart import Curve
-    from separatrix.cards.costs import Serving
-    from separatrix.cards.design.search import DesignResult
-    from separatrix.cli.report.costs import Pair
-    from separatrix.core.document import Document
-    from separatrix.theory.base import Theorem
+from separatrix.theory.base import Theorem
 
 WIDTH = 100
 
@@ -66,7 +69,6 @@ class Verdicts(list[Verdict], Shown):
         return f"{first.status} by {first.theorem}: {first.statement}{more}"
 
     def document(self) -> Document:
-        from separatrix.core.document import Document, Table
 
         return Document(Table([(one.status, one.theorem, one.statement) for one in self]))
 
@@ -95,7 +97,6 @@ class Cards(Shown):
 
     @property
     def measured(self) -> bool:
-        from separatrix.cards.facts import MEASURED
 
         return self.why == MEASURED
 
@@ -111,8 +112,6 @@ class Cards(Shown):
         drawn: str = "",
     ) -> Cards:
         """At one context, and who chose it."""
-        from separatrix.cards import card_facts
-        from separatrix.cards.costs import Serving
 
         served = tuple(servings) or (Serving(),) * len(stacks)
         facts = (
@@ -127,9 +126,6 @@ class Cards(Shown):
         return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
 
     def document(self) -> Document:
-        from separatrix.cli.report.card import card_document, why_document
-        from separatrix.cli.report.compare import compared_why_document, comparison_document
-        from separatrix.core.document import Document, Line
 
         one, *others = self.facts
         why = "" if self.measured else self.why
@@ -146,8 +142,6 @@ class Cards(Shown):
         return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
 
     def to_json(self) -> dict[str, Any]:
-        from separatrix.cli.report.card import card_json
-        from separatrix.cli.report.compare import compare_json
 
         one, *others = self.facts
         found = (
@@ -161,15 +155,12 @@ class Cards(Shown):
 
     def _curves(self) -> list[Curve]:
         """What each recalls at the most, over contexts."""
-        from separatrix.cards.apart import few_contexts, recall_curve
 
         contexts = few_contexts(self.stacks, self.facts[0].context)
         return [recall_curve(stack, contexts) for stack in self.stacks]
 
     def _pairs(self) -> list[Pair]:
         """Every two models that say how they grow, and where their costs cross."""
-        from separatrix.cards.costs import crossings
-        from separatrix.cli.report.costs import Pair
 
         pairs: list[Pair] = []
         numbered = zip(map(str, self.stacks), self.stacks, self.servings, strict=True)
@@ -272,8 +263,6 @@ def design(
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError and SizeError.
     """
-    from separatrix.cards.design.search import design as search
-    from separatrix.cards.design.space import Choices, space_of, task_for_context
 
     model = None if base is None else _stack(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT

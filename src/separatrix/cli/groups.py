@@ -8,6 +8,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.resources import files
 from itertools import groupby
 from shlex import join
@@ -35,10 +36,18 @@ class Commands(TyperGroup):
     """All commands: listed under headings; what is misspelt or of an earlier version is told."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for names in HEADINGS.values() for name in names]
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The file of a command is loaded when it is asked for."""
+        if cmd_name not in COMMANDS:
+            return None
+        home = import_module(f"separatrix.cli.commands.{COMMANDS[cmd_name].get('file', cmd_name)}")
+        own = cmd_name.replace("-", "_")
+        return getattr(home, own if hasattr(home, own) else f"{own}_")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        longest = max(map(len, self.commands))
+        longest = max(map(len, COMMANDS))
         for heading, lines in HEADINGS.items():
             with formatter.section(heading):
                 formatter.write_dl([(f"{name:<{longest}}", line) for name, line in lines.items()])
@@ -47,10 +56,10 @@ class Commands(TyperGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, *others = args
-        if name not in self.commands and (new := now(name, others)):
+        if name not in COMMANDS and (new := now(name, others)):
             raise SpecError(f"`separatrix {name}` is now: {new}")
-        if name not in self.commands and not name.startswith("-"):
-            near = difflib.get_close_matches(name, self.commands, n=1)
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise SpecError(f"No such command '{name[:60]}'.{hint} `separatrix --help` lists all.")
         return super().resolve_command(ctx, args)

@@ -17,16 +17,6 @@ import typer
 import typer.core
 
 from separatrix import __version__
-from separatrix.cli.commands.evidence import construct, refute, verify
-from separatrix.cli.commands.explore import explore
-from separatrix.cli.commands.judge import analyze, compare, design
-from separatrix.cli.commands.listing import list_
-from separatrix.cli.commands.mechanisms import check_mechanism
-from separatrix.cli.commands.reproduce import reproduce
-from separatrix.cli.commands.runs import runs
-from separatrix.cli.commands.task import task
-from separatrix.cli.commands.train import train
-from separatrix.cli.commands.trial import trial
 from separatrix.cli.groups import EXAMPLES, Commands, former_option
 from separatrix.core.errors import CheckFailed, SeparatrixError, Stopped, printable
 
@@ -64,12 +54,6 @@ def root(
     """What a stack of full, linear, log-linear, sparse or hybrid attention provably cannot compute,
     what it provably can, and where training ends up in between.
     """
-
-
-for one in (reproduce, analyze, compare, design, trial, train, runs, task, construct, refute):
-    app.command()(one)
-for one in (verify, list_, explore, check_mechanism):
-    app.command(one.__name__.strip("_").replace("_", "-"))(one)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import wraps
-from inspect import Parameter, Signature
+from importlib import import_module
+from inspect import getdoc
 from pathlib import Path
-from types import GenericAlias, SimpleNamespace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
 import typer
 from click.core import ParameterSource
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from separatrix.cli.complete import completing
 from separatrix.cli.groups import COMMANDS, TABLE
 from separatrix.cli.printing import Answer, Told, show
 from separatrix.core.document import Document, Line, Table
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from separatrix.training.sweeps.planning import Plan
 
 
-_KINDS = {"str": str, "int": int, "float": float, "path": Path, "flag": bool}
+_KINDS = {"int": int, "float": float, "str": str}
+_RANGES = {"int": click.IntRange, "float": click.FloatRange}
 _TYPE = re.compile(
     r"(?P<word>word )?(?P<kind>\w+)(?P<many>\*?)(?P<needed>[?!]?)"
     r"(?: (?P<low>[\d.]+?)?\.\.(?P<high>[\d.]+)?)?(?: = (?P<default>.*))?"
@@ -41,52 +43,42 @@ class Asked(SimpleNamespace):
     """
 
     if TYPE_CHECKING:
-        ctx: typer.Context
+        ctx: click.Context
 
         def __getattr__(self, name: str) -> Any: ...
 
 
-class Declared(NamedTuple):
-    """An option or an argument: its type, what it is unless given (... for nothing), and what typer
-    knows of it.
-    """
-
-    kind: Any
-    default: Any
-    info: Any
-
-    @classmethod
-    def of(cls, name: str, row: Any) -> Declared:
-        """From a row of the table."""
-        text, said, *others = TABLE["shared"][name] if row is True else row
-        more: dict[str, Any] = dict(*others)
-        match = _TYPE.fullmatch(text)
-        assert match is not None, text
-        kind: Any = _KINDS[match["kind"]]
-        help = " ".join(said.format_map(TABLE["texts"]).split())
-        for end, given in (("min", match["low"]), ("max", match["high"])):
-            if given:
-                more[end] = kind(given)
-        if done := more.pop("complete", ""):
-            more["autocompletion"] = completing(done)
-        if name == "import":
-            more["callback"] = _import_all
-        whole: Any = GenericAlias(list, kind) if match["many"] else kind
-        if match["word"]:
-            if match["needed"]:
-                return cls(whole | None, None, typer.Argument(help=help, **more))
-            return cls(whole, ..., typer.Argument(help=help, **more))
-        option = typer.Option(f"--{name}", help=help, **more)
-        if kind is bool:
-            return cls(bool, False, option)
-        if match["needed"]:
-            return cls(whole, ..., option)
-        if match["default"] is None:
-            return cls(whole | None, None, option)
-        return cls(whole, kind(match["default"]), option)
+def _declared(name: str, row: Any) -> click.Parameter:
+    """An option or an argument from a row of the table."""
+    text, said, *others = TABLE["shared"][name] if row is True else row
+    more: dict[str, Any] = dict(*others)
+    match = _TYPE.fullmatch(text)
+    assert match is not None, text
+    kind, default = match["kind"], match["default"]
+    more["help"] = " ".join(said.format_map(TABLE["texts"]).split())
+    more["type"] = click.Path(path_type=Path) if kind == "path" else _KINDS.get(kind)
+    if match["low"] or match["high"]:
+        ends = (None if end is None else _KINDS[kind](end) for end in match.group("low", "high"))
+        more["type"] = _RANGES[kind](*ends)
+    if done := more.pop("complete", ""):
+        more["autocompletion"] = _completing(done)
+    if name == "import":
+        more["callback"] = _import_all
+    if match["word"]:
+        nargs = -1 if match["many"] else 1
+        return TyperArgument(param_decls=[name], required=not match["needed"], nargs=nargs, **more)
+    return TyperOption(
+        param_decls=[_NAMES.get(name, name), f"--{name}"],
+        required=bool(match["needed"]),
+        default=False if kind == "flag" else default,
+        is_flag=kind == "flag" or None,
+        multiple=bool(match["many"]),
+        show_default=True,
+        **more,
+    )
 
 
-def _import_all(modules: list[str] | None) -> list[str] | None:
+def _import_all(ctx: click.Context, option: click.Parameter, modules: Any) -> Any:
     if modules:
         from separatrix.mixers.plugins.probe import import_module
 
@@ -95,23 +87,48 @@ def _import_all(modules: list[str] | None) -> list[str] | None:
     return modules
 
 
-def command(body: Callable[[Asked], Answer]) -> Callable[..., None]:
-    """Makes a body a command of typer that takes what the table says under its name, and prints its
-    answer; an answer that is a failure ends with its code.
-    """
-    name = str(body.__name__).strip("_").replace("_", "-")
-    takes: dict[str, Any] = COMMANDS[name]["takes"]
-    declared = {_NAMES.get(one, one): Declared.of(one, row) for one, row in takes.items()}
-    kinds: dict[str, Any] = {"ctx": typer.Context}
-    for option, one in declared.items():
-        kinds[option] = Annotated[one.kind, one.info]
-    defaults = {n: one.default for n, one in declared.items() if one.default is not ...}
+KINDS = {
+    "mechanisms": "token mixers: what they carry and read, what a token costs, other names",
+    "tasks": "what models are asked: sizes, samplers, chance, sources",
+    "presets": "released models known by name, or by their id on the Hugging Face hub",
+    "theorems": "what `analyze` and `reproduce` apply, further statements, counts of prefixes",
+    "constructions": "explicit weights with a proof, and how far each number format carries",
+    "experiments": "what training found, beside what is proved",
+}
+"""Kind of `list` -> what its table tells; separatrix.cli.report has a file for each."""
 
-    @wraps(body)
-    def run(ctx: typer.Context | None = None, **values: Any) -> None:
-        asked = Asked(ctx=ctx, **(defaults | values))
-        answer = body(asked)
-        if asked.as_json:
+
+def names(kind: str) -> list[str]:
+    """The first column of a kind's table."""
+    rows = import_module(f"separatrix.cli.report.{kind}").rows()
+    return [next(iter(row.values())) for row in rows]
+
+
+def _completing(what: str) -> Callable[[click.Context, list[str], str], list[str]]:
+    """What the shell completes: a kind's names; `kinds` themselves; `trained`: what `train` takes
+    by name; `named`: names of the kind that stands before. A file or a spec is not completed.
+    """
+
+    def beginning(context: click.Context, words: list[str], incomplete: str) -> list[str]:
+        if what == "kinds":
+            return list(KINDS)
+        before = context.params.get("kind") or ""
+        kinds = {"trained": ["presets", "experiments"], "named": [before]}.get(what, [what])
+        return [name for kind in kinds if kind in KINDS for name in names(kind)]
+
+    return beginning
+
+
+def command(body: Callable[[Asked], Answer]) -> TyperCommand:
+    """A command that takes what the table says under the body's name, and prints its answer; an
+    answer that is a failure ends with its code.
+    """
+    name = body.__name__.strip("_").replace("_", "-")
+
+    @click.pass_context
+    def run(ctx: click.Context, **values: Any) -> None:
+        answer = body(Asked(ctx=ctx, **values))
+        if ctx.params["as_json"]:
             typer.echo(answer.json())
         else:
             show(answer.document())
@@ -120,19 +137,8 @@ def command(body: Callable[[Asked], Answer]) -> Callable[..., None]:
         if answer.code:
             raise typer.Exit(answer.code)
 
-    run.__annotations__ = kinds
-    run.__signature__ = Signature(  # pyright: ignore[reportAttributeAccessIssue]
-        [
-            Parameter(
-                option,
-                Parameter.KEYWORD_ONLY,
-                default=defaults.get(option, Parameter.empty),
-                annotation=kind,
-            )
-            for option, kind in kinds.items()
-        ]
-    )
-    return run
+    takes = [_declared(one, row) for one, row in COMMANDS[name]["takes"].items()]
+    return TyperCommand(name, callback=run, params=takes, help=getdoc(body), rich_markup_mode=None)
 
 
 STDIN = "-"
@@ -276,14 +282,14 @@ def formats_named(text: str) -> list[str]:
     return [arithmetic(one).name for one in found]
 
 
-def given(context: typer.Context) -> list[str]:
+def given(context: click.Context) -> list[str]:
     """The parameters of a command that were given."""
     names = [str(one.name) for one in context.command.params]
     source = context.get_parameter_source
     return [name for name in names if source(name) == ParameterSource.COMMANDLINE]
 
 
-def only(context: typer.Context, what: str, taken: Iterable[str]) -> None:
+def only(context: click.Context, what: str, taken: Iterable[str]) -> None:
     """Raises SpecError for an option that was given and that this use of a command does not
     take.
     """

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+COLOURS = {
+    "SOLVABLE": "bold blue",
+    "FAILS": "bold red",
+    "OPEN": "bold yellow",
+    "FAIL": "bold red",
+}
+"""Words that a terminal colours: the three answers, and a law that is broken."""
+
+
 class Answer(ABC):
     """What a command found: data for machines, a document for people, and the code to exit with."""
 
@@ -65,8 +74,6 @@ def show(document: Document) -> None:
     """Prints a document, on a terminal with its statuses coloured."""
     import typer
     from rich.text import Text
-
-    from separatrix.cli.report.statuses import COLOURS
 
     target = console()
     if not target.is_terminal:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from support.report_bundle import fake_bundle
 
-from separatrix.cli.commands import reproduce
-from separatrix.cli.complete import KINDS, names
 from separatrix.cli.main import run
+from separatrix.cli.options import KINDS, names
 from separatrix.stacks.architecture.released import PRESETS
 
 COLUMNS = 80
@@ -89,7 +88,7 @@ def test_the_table_of_results(
     texts = []
     for columns in (COLUMNS, 100):
         monkeypatch.setenv("COLUMNS", str(columns))
-        reproduce.reproduce(out=Path("report"))
+        assert run(["reproduce"]) == 0
         texts.append(capsys.readouterr().out)
     narrow, wide = ([line.rstrip() for line in text.split("\n")] for text in texts)
     assert narrow == texts[0].split("\n")

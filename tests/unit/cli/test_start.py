@@ -12,10 +12,10 @@ from pathlib import Path
 
 import click
 import pytest
-import typer
+from support.named import tree
 
 import separatrix
-from separatrix.cli.main import app, run
+from separatrix.cli.main import run
 
 PROGRAM = Path(sys.executable).parent / "separatrix"
 
@@ -51,7 +51,7 @@ def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str,
     return found
 
 
-@pytest.mark.parametrize("words", commands(typer.main.get_command(app)), ids=" ".join)  # type: ignore[arg-type]
+@pytest.mark.parametrize("words", commands(tree()), ids=" ".join)
 def test_short_and_long_help_agree(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

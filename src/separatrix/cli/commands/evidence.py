@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cli.options import PROVED, Asked, command, formats_named, stack
 from separatrix.cli.printing import Answer, Told
+from separatrix.cli.report.evidence import FORMS, certificate_parts
 from separatrix.core.document import Document, Line, Part
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.folder import new_folder, write_atomic
+from separatrix.core.evidence.records import Certificate
+from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.core.progress import bar, seconds_of
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Task, parse_task
 
 if TYPE_CHECKING:
     from separatrix.checks.verify import Checked
     from separatrix.constructions import Built
     from separatrix.models.model import Model
     from separatrix.models.stock import Checkpoint
-    from separatrix.stacks.architecture import Architecture
-    from separatrix.tasks import Task
 
 MOST_DESCRIBED = 9
 """Records of a file whose checks are printed one by one; of more only the kinds are counted."""
@@ -37,8 +42,6 @@ def construct(asked: Asked) -> Answer:
     """Explicit weights that answer every input of the size, with a proof. Example: construct
     seqcomp:L=3,n=4096 --out model/
     """
-    from separatrix.core.evidence.folder import new_folder
-    from separatrix.tasks import parse_task
 
     wanted = parse_task(asked.task)
     held = stack(asked.arch) if asked.arch else None
@@ -173,12 +176,6 @@ def refute(asked: Asked) -> Answer:
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this
     budget" (which proves nothing).
     """
-    from separatrix.cli.report.evidence import FORMS, certificate_parts
-    from separatrix.core.evidence.canonical import canonical
-    from separatrix.core.evidence.folder import write_atomic
-    from separatrix.core.evidence.records import Certificate
-    from separatrix.core.numbers.amounts import parse_bits
-    from separatrix.tasks import parse_task
 
     wanted = parse_task(asked.task)
     room = parse_bits(asked.memory, what="memory") // 8

@@ -1,30 +1,43 @@
-"""Experiments, what training finds beside what is proved: listed, shown and trained."""
+"""Experiments, what training finds beside what is proved: listed, shown and trained; and
+`separatrix trial`, layouts of one's own, scaled down and trained beside each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from separatrix.cli.options import Asked, Where, planned, stopped
-from separatrix.cli.printing import Told, rows_table
+from separatrix.cards.measured.table import Table, read
+from separatrix.cli.options import Asked, Where, command, planned, stopped
+from separatrix.cli.printing import Told, rows_table, show
 from separatrix.core.document import Document, Heading, Line, Part
-from separatrix.core.errors import CheckFailed, SeparatrixError, SpecError, UnknownNameError
+from separatrix.core.document.cells import duration
+from separatrix.core.errors import (
+    CheckFailed,
+    SeparatrixError,
+    SizeError,
+    SpecError,
+    UnknownNameError,
+)
 from separatrix.core.evidence.folder import check_new
+from separatrix.core.numbers.amounts import format_bytes
 from separatrix.core.progress import bar
+from separatrix.findings import experiment
+from separatrix.findings.base import Experiment
+from separatrix.findings.checking import check, said
+from separatrix.findings.page import COLUMNS, cells_data, contrasts, data, lines, made, notes, text
+from separatrix.findings.picture import write_out
+from separatrix.findings.results import Results, of_lines, of_table
+from separatrix.findings.running import plan, run, with_curves
+from separatrix.findings.trial import trial as scaled
+from separatrix.stacks.architecture.resolve import resolve
 
-if TYPE_CHECKING:
-    from separatrix.cards.measured.table import Table
-    from separatrix.findings.base import Experiment
-    from separatrix.findings.results import Results
 
-
-def show(name: str, asked: Asked) -> Told:
+def described(name: str, asked: Asked) -> Told:
     """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
     contrasted; fails where a claim of its page does not hold.
     """
-    from separatrix.findings import experiment
-    from separatrix.findings.results import of_lines
 
     wanted = experiment(name)
     rows, out = asked.rows, asked.out
@@ -35,7 +48,6 @@ def show(name: str, asked: Asked) -> Told:
     if rows is None:
         table = _recorded(wanted)
         return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
-    from separatrix.findings.page import cells_data
 
     results = of_lines(rows)
     more = [f"From {rows}, every line checked by its hash."]
@@ -45,8 +57,6 @@ def show(name: str, asked: Asked) -> Told:
 
 def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told:
     """Trains what an experiment asks for and the store does not have, and shows every seed."""
-    from separatrix.findings import experiment
-    from separatrix.findings.running import plan, run
 
     wanted = experiment(name)
     if where.dry_run:
@@ -64,7 +74,6 @@ def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -
 
 
 def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
-    from separatrix.findings.checking import check, said
 
     with bar(f"training a run of {wanted.name} again", shown=not asked.as_json) as told:
         found = check(table, seed=asked.seed, device="cpu", told=told)
@@ -76,7 +85,6 @@ def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
 
 
 def _recorded(wanted: Experiment) -> Table:
-    from separatrix.cards.measured.table import read
 
     table = read(wanted.name)
     if table is None:
@@ -88,9 +96,6 @@ def _recorded(wanted: Experiment) -> Table:
 
 
 def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:
-    from separatrix.findings.page import data, made
-    from separatrix.findings.picture import write_out
-    from separatrix.findings.results import of_table
 
     results = of_table(table)
     more = [made(table)]
@@ -106,7 +111,6 @@ def _shown(
     """Every cell and what was contrasted; then a claim that these results do not bear, which fails
     the command.
     """
-    from separatrix.findings.page import text
 
     wrong: list[SeparatrixError] = []
     try:
@@ -129,7 +133,6 @@ def _shown(
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
     """Every seed, what was contrasted, and notes."""
-    from separatrix.findings.page import COLUMNS, contrasts, lines, notes
 
     rows = [dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)]
     said = (
@@ -138,3 +141,47 @@ def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Par
     )
     table = [rows_table(rows)] if rows else []
     return [Heading(), *table, Heading(), *map(Line, [*said, *notes(results), *more])]
+
+
+@command
+def trial(asked: Asked) -> Told:
+    """Scales layouts down by rules that are printed, trains them to the end with paired seeds, and
+    says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
+    full)*2' 'gdn*7 + full' --task recall --hours 2
+    """
+
+    out, as_json = asked.out, asked.as_json
+    if out is not None:
+        # told before hours of training
+        check_new(out)
+    where = Where.of(asked)
+    own = {name: resolve(name) for name in asked.layouts}
+    found = scaled(own, asked.task, seeds=asked.seeds, steps=asked.steps)
+    with bar("trying some steps", shown=not as_json):
+        plan = found.plan(store=where.store, workers=where.workers, device=where.device)
+    memory = found.memory(plan)
+    short = found.short(plan, asked.hours)
+    time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
+    runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
+    rules = [*found.rules(), f"{runs}; {time}, about {format_bytes(8 * memory)} of memory"]
+    if where.dry_run:
+        said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory, "short": short}
+        lines = [*rules, *([short] if short else [])]
+        return Told(said, Document(*(Line(f"- {line}") for line in lines)))
+    if not as_json:
+        # before hours of training
+        show(Document(*(Line(f"- {rule}") for rule in rules)))
+    if short:
+        raise SizeError(short)
+    try:
+        options = where.engine_options()
+        experiment, table = found.train(show=not as_json, imports=asked.imports or (), **options)
+    except KeyboardInterrupt:
+        raise stopped(where.store) from None
+    results = of_table(table)
+    if out is not None:
+        write_out(experiment, table, with_curves(experiment, results, where.store), out)
+    remarks = found.remarks(table, results)
+    said = {"rules": found.rules(), "remarks": remarks}
+    shown = Document(*seeds(experiment, results, remarks))
+    return Told({**data(experiment, table, results), **said}, shown)

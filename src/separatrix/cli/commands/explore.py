@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from urllib.parse import urlencode
 
+from separatrix.cli.explore.server import HOME, PORT, Server
 from separatrix.cli.options import Asked, command, named, stack, tokens
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError
+from separatrix.stacks.architecture.released import preset_named
 
 
 @command
@@ -16,10 +19,6 @@ def explore(asked: Asked) -> Told:
     Nothing leaves this machine; Ctrl-C ends it.
     """
     import webbrowser
-    from urllib.parse import urlencode
-
-    from separatrix.cli.explore.server import HOME, PORT, Server
-    from separatrix.stacks.architecture.released import preset_named
 
     model, port = asked.model, asked.port
     length = None if asked.context is None else tokens(asked.context, None, whose="")[0]

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.cards.apart import many_contexts, recall_curve
+from separatrix.cards.costs import Serving
+from separatrix.cards.design.search import design as search
+from separatrix.cards.design.space import Choices, space_of, task_for_context
+from separatrix.cards.facts import MEASURED, opened
+from separatrix.cli.asked import Cards
 from separatrix.cli.options import Asked, chosen_sizes, command, named, pairs, stack, tokens
 from separatrix.cli.printing import Answer, Told
+from separatrix.cli.report.card import Outlined
+from separatrix.cli.report.charts import curves, fronts
 from separatrix.core.document import Document, Line
+from separatrix.core.document.plot import check_plot
 from separatrix.core.errors import OutputError, SizeError, SpecError
+from separatrix.core.numbers.amounts import parse_bits
 from separatrix.core.progress import bar
-
-if TYPE_CHECKING:
-    from separatrix.cards.costs import Serving
-    from separatrix.stacks.architecture import Architecture
-    from separatrix.stacks.architecture.settings import Settings
+from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.outline import UnknownSizes
+from separatrix.stacks.architecture.settings import Settings
 
 MOST_IN_A_RANGE = 10_000
 VARIED = {"state": "states", "window": "windows", "block": "blocks", "topk": "topks"}
@@ -30,9 +38,6 @@ def analyze(asked: Asked) -> Answer:
     """One screen about a model: what it carries and reads, what some weights provably do and none
     do, each with the number that decides it.
     """
-    from separatrix.cards.costs import Serving
-    from separatrix.cards.facts import MEASURED, opened
-    from separatrix.stacks.architecture.outline import UnknownSizes
 
     settings = chosen_sizes(asked.set)
     serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
@@ -43,14 +48,11 @@ def analyze(asked: Asked) -> Answer:
     try:
         architecture = stack(asked.model, settings=settings, pattern=asked.pattern)
     except UnknownSizes as error:
-        from separatrix.cli.report.card import Outlined
-
         if why == MEASURED:
             raise SpecError(
                 "--why measured takes a layout whose sizes are all known; give them with --set"
             ) from None
         return Outlined(error.outline, tokens(asked.context, error.outline.context, whose="")[0])
-    from separatrix.cli.asked import Cards
 
     length, chosen = tokens(asked.context, architecture.context, whose=LONGEST)
     return Cards.of([architecture], length, chosen=chosen, servings=[serving], why=why)
@@ -62,8 +64,6 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-    from separatrix.cards.facts import opened
-    from separatrix.cli.asked import Cards
 
     models, plot = asked.models, asked.plot
     why = "" if asked.why is None else opened(asked.why)
@@ -85,9 +85,6 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
     has a bound.
     """
-    from separatrix.cards.apart import many_contexts, recall_curve
-    from separatrix.cli.report.charts import curves
-    from separatrix.core.document.plot import check_plot
 
     check_plot(path)
     contexts = many_contexts(stacks)
@@ -107,7 +104,6 @@ def _servings(
     """What each model is served with. Raises SizeError for more sizes of weights than one, unless
     there is one for each model.
     """
-    from separatrix.cards.costs import Serving
 
     if len(weights) not in (0, 1, len(models)):
         raise SizeError(
@@ -133,7 +129,6 @@ def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
 
 def _mechanisms(model: str) -> set[str]:
     """The names of a model's mechanisms, also of one whose file leaves sizes open."""
-    from separatrix.stacks.architecture.outline import UnknownSizes
 
     try:
         layers = stack(model).counted()
@@ -148,10 +143,7 @@ def design(asked: Asked) -> Told:
     reading layers, of which kind, where. Example: design --task seqcomp:L=3 --task eva:V=50000
     --context 262144 --cache 2GiB --base qwen3-next-80b. Exit code 1 if nothing fits.
     """
-    from separatrix.cards.design.search import design as search
-    from separatrix.cards.design.space import Choices, space_of, task_for_context
     from separatrix.cli.report.pareto import design_document, design_json
-    from separatrix.core.numbers.amounts import parse_bits
 
     if not asked.task:
         raise SpecError(
@@ -166,8 +158,6 @@ def design(asked: Asked) -> Told:
     length, chosen = tokens(asked.context, own, whose="the longest the base was made for")
     plot = asked.plot
     if plot is not None:
-        from separatrix.core.document.plot import check_plot
-
         check_plot(plot)
     choices = Choices(
         layers=_integers("--layers", asked.layers),
@@ -182,8 +172,6 @@ def design(asked: Asked) -> Told:
     with bar("judging layouts", shown=not asked.as_json) as progress:
         result = search(tasks, context=length, cache_bits=budget, space=space, progress=progress)
     if plot is not None:
-        from separatrix.cli.report.charts import fronts
-
         fronts(result).write(plot)
     drawn = [] if plot is None else [Line(f"plot      {plot}")]
     shown = design_document(result, context_from=chosen) + Document(*drawn)

@@ -8,11 +8,12 @@ from importlib import import_module
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from separatrix.cli.complete import KINDS
-from separatrix.cli.options import PROVED, Asked, command, formats_named, given, only
+from separatrix.cli.options import KINDS, PROVED, Asked, command, formats_named, given, only
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import UnknownNameError
+from separatrix.core.evidence.canonical import canonical
+from separatrix.core.evidence.folder import new_folder, write_atomic
 from separatrix.core.progress import bar
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def list_(asked: Asked) -> Answer:
     if kind == "constructions" and set(PRECISION) & set(given(asked.ctx)):
         return precision(name, asked)
     if kind == "experiments":
-        from separatrix.cli.commands.experiment import show
+        from separatrix.cli.commands.experiment import described
 
-        return show(name, asked)
+        return described(name, asked)
     return explained(own.describe(name))
 
 
@@ -72,8 +73,6 @@ def precision(name: str, asked: Asked) -> Told:
     """
     from separatrix.cli.report import charts
     from separatrix.constructions.precision import family_of, precision_map
-    from separatrix.core.evidence.canonical import canonical
-    from separatrix.core.evidence.folder import new_folder, write_atomic
 
     out, most, seed = asked.out, asked.most, asked.seed or 0
     family = family_of(name, asked.sizes)

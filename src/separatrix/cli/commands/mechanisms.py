@@ -11,6 +11,7 @@ from separatrix.cli.printing import Answer, Told
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.progress import bar
+from separatrix.tasks import parse_task
 
 if TYPE_CHECKING:
     from separatrix.mixers import Mixer
@@ -68,7 +69,6 @@ def _layers(folder: str, text: str | None, mixer: Mixer, seed: int) -> dict[str,
     from separatrix.cli.commands.evidence import from_folder, holds_model
     from separatrix.mixers.laws.fed import Fed
     from separatrix.models.stored.accuracy import reads
-    from separatrix.tasks import parse_task
 
     name = mixer.mechanism.name
     if not holds_model(folder):

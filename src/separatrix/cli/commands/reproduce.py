@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
 from separatrix.cli.options import Asked, command
 from separatrix.cli.printing import Told, console
+from separatrix.cli.report.notation import FACES, formula
+from separatrix.cli.report.view import MARKS, Cell, view
 from separatrix.core.document import Document, Heading, Line, Table
 
 
@@ -15,7 +18,6 @@ def reproduce(asked: Asked) -> Told:
     """The paper's table of results with evidence in every cell: report.html and evidence.json.
     Interrupted, the same command goes on; a new --out begins anew.
     """
-    from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
     from separatrix.cli.reproduce import reproduce_table
 
     models = tuple(source(text) for text in asked.config) if asked.config else DEFAULT_MODELS
@@ -39,9 +41,6 @@ def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False
     training reached in a table of its own; in ASCII where the terminal has no more. Raises
     EvidenceError as `view` does.
     """
-    from separatrix.cli.report.notation import formula
-    from separatrix.cli.report.statuses import FACES
-    from separatrix.cli.report.view import MARKS, Cell, view
 
     seen = view(bundle_body)
     signs = {name: f"{name[0].upper()}." for name in MARKS} if ascii_only else MARKS

@@ -13,7 +13,15 @@ from math import fsum, isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from separatrix.cards.answered import OWN, sealed
+from separatrix.cards.answered import (
+    OWN,
+    Answered,
+    described,
+    document,
+    drawing,
+    read_results,
+    sealed,
+)
 from separatrix.cli.commands.evidence import CONSTRUCTED
 from separatrix.cli.printing import Told
 from separatrix.core.document.plot import check_plot
@@ -24,12 +32,15 @@ from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.core.progress import bar
 from separatrix.stacks.architecture.hf.file import load_json
 from separatrix.stacks.architecture.resolve import resolve
+from separatrix.tasks import Task
 from separatrix.tasks.base.described import file_name
+from separatrix.tasks.exports.asking import asking
+from separatrix.tasks.exports.source import instruction
+from separatrix.tasks.labels import label_vocabulary, token_labels
+from separatrix.tasks.text import TextTask
 
 if TYPE_CHECKING:
     from separatrix.models.released import Released, Reply
-    from separatrix.tasks import Task
-    from separatrix.tasks.text import TextTask
 
 IN_WORDS, IN_IDS, SHOTS = 200, 2048, 4
 """Questions of each size in words and in token ids, and solved ones before each in words, unless
@@ -76,7 +87,6 @@ def evaluate(
     are kept, and the same command goes on from them; `shown`: whether progress is; `whole`: whether
     values of several tokens each are written as words of one.
     """
-    from separatrix.cards.answered import Answered, described, document
     from separatrix.models.released import Released
 
     where = Path(folder).expanduser()
@@ -180,7 +190,6 @@ def _in_words(
     seed: int,
     instead: Mapping[str, str],
 ) -> _Asked:
-    from separatrix.tasks.exports.asking import asking
 
     made = asking(task, shots=shots, number=total, seed=seed, instead=instead)
     released.check(made)
@@ -201,8 +210,6 @@ def _in_ids(
     seed: int,
 ) -> _Asked:
     from separatrix.models.stored.accuracy import evaluation_stream
-    from separatrix.tasks import Task
-    from separatrix.tasks.labels import label_vocabulary, token_labels
 
     if not isinstance(task, Task):
         raise SpecError(f"{task.spec}: a task in words needs a tokenizer in the model's folder")
@@ -225,8 +232,6 @@ def _values(
     """What is said of values that are not one token each, and the words that are written instead
     where that is asked for. Raises SizeError where there are too few of these.
     """
-    from separatrix.tasks import Task
-    from separatrix.tasks.exports.source import instruction
 
     if not isinstance(task, Task) or task.asked.vocabulary > _FEW_WORDS:
         return [], {}
@@ -313,7 +318,6 @@ def _there(path: Path, first: str) -> dict[int, Reply]:
 
 def results(folders: Sequence[str], *, out: Path | None) -> Told:
     """Accuracies of folders of results beside what is proved, and as a picture."""
-    from separatrix.cards.answered import document, drawing, read_results
 
     if not folders:
         raise SpecError("results takes folders: separatrix task results DIR [DIR ...]")

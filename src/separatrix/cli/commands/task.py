@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from separatrix.cli.commands.listing import explained
 from separatrix.cli.options import Asked, command, only, pairs
 from separatrix.cli.printing import Answer, Told, rows_table
+from separatrix.cli.report.tasks import describe
 from separatrix.core.document import Document, Line, Plot
+from separatrix.core.document.cells import accuracy, guessed, interval
 from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.numbers.amounts import parse_context
+from separatrix.core.numbers.wilson import wilson, wilson_of_answers
 from separatrix.core.progress import bar
+from separatrix.tasks import TASKS, Task, parse_any_task, parse_task
+from separatrix.tasks.audits import audit, audit_texts, legend, table
+from separatrix.tasks.audits.run import beyond, measure
+from separatrix.tasks.base.described import add_sizes, file_name
+from separatrix.tasks.exports import FORMATS, export, rows_of
+from separatrix.tasks.exports.fitting import counter, fitted
+from separatrix.tasks.labels import LABELS, split_labels, token_labels
+from separatrix.tasks.measured import best_of, level, measured
+from separatrix.tasks.resized import resized
+from separatrix.tasks.text import TEXT_TASKS, TextTask
+from separatrix.theory.fails.a_accuracy import check_answers
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from separatrix.models.stored.accuracy import Tally
-    from separatrix.tasks import Task
-    from separatrix.tasks.text import TextTask
 
 MOST_SHOWN = 1000
 DRAWN, PROBED, ASKED = 3, 4000, 2048
@@ -70,8 +83,6 @@ def task(asked: Asked) -> Answer:
 
 
 def _show(text: str, asked: Asked) -> Told:
-    from separatrix.cli.commands.listing import explained
-    from separatrix.cli.report.tasks import describe
 
     return explained(describe(text.partition(":")[0]))
 
@@ -79,9 +90,6 @@ def _show(text: str, asked: Asked) -> Told:
 def _sample(text: str, asked: Asked) -> Told:
     """Instances, inputs over targets."""
     import numpy as np
-
-    from separatrix.tasks import Task, parse_any_task
-    from separatrix.tasks.labels import LABELS, split_labels, token_labels
 
     number = asked.number or DRAWN
     if number > MOST_SHOWN:
@@ -146,8 +154,6 @@ def _audit(text: str, asked: Asked) -> Told:
         return _audit_all(text, asked)
     if asked.out is not None:
         raise SpecError("--out of an audit keeps what --all measures; add --all, or leave it out")
-    from separatrix.tasks import parse_any_task
-    from separatrix.tasks.audits import audit, audit_texts, legend, table
 
     number = PROBED if asked.number is None else asked.number
     if not 100 <= number <= 1_000_000:
@@ -165,10 +171,6 @@ def _audit(text: str, asked: Asked) -> Told:
 
 def _audit_all(name: str, asked: Asked) -> Told:
     """The best rule at every size of a task's grid and every shift, or of every task's."""
-    from separatrix.tasks import TASKS
-    from separatrix.tasks.audits.run import audit_texts, beyond, measure
-    from separatrix.tasks.measured import best_of, measured
-    from separatrix.tasks.text import TEXT_TASKS
 
     if ":" in name or asked.number is not None:
         raise SpecError(
@@ -191,8 +193,6 @@ def _audit_all(name: str, asked: Asked) -> Told:
 
 
 def _best(row: dict[str, Any]) -> dict[str, str]:
-    from separatrix.tasks import parse_any_task
-    from separatrix.tasks.measured import level
 
     most = level(parse_any_task(row["task"]))
     return {
@@ -207,7 +207,6 @@ def _best(row: dict[str, Any]) -> dict[str, str]:
 
 def _export(text: str, asked: Asked) -> Told:
     """Instances as files, each once; of several sizes n a folder each."""
-    from separatrix.tasks.base.described import file_name
 
     if asked.format is None or asked.out is None:
         raise SpecError(
@@ -232,10 +231,6 @@ def _together(made: Sequence[Told]) -> Told:
 
 def _fitted(text: str, asked: Asked) -> Told:
     """Instances at the largest sizes that fit so many tokens; of several numbers a folder each."""
-    from separatrix.core.numbers.amounts import parse_context
-    from separatrix.tasks.exports import FORMATS, rows_of
-    from separatrix.tasks.exports.fitting import counter, fitted
-    from separatrix.tasks.labels import LABELS, split_labels
 
     numbers, _, tokenizer = asked.tokens.partition(":")
     if not (numbers and tokenizer) or asked.n is not None:
@@ -265,7 +260,6 @@ def _fitted(text: str, asked: Asked) -> Told:
 
 def _with_easy_sizes(text: str) -> Task | TextTask:
     """The task of a text; where it names no size that grows, those of its easiest one."""
-    from separatrix.tasks import parse_any_task
 
     try:
         return parse_any_task(text)
@@ -278,16 +272,12 @@ def _with_easy_sizes(text: str) -> Task | TextTask:
 
 
 def _exported(text: str, out: Path, asked: Asked) -> Told:
-    from separatrix.tasks import parse_any_task
-    from separatrix.tasks.labels import split_labels
 
     format, seed = asked.format, asked.seed
     text, labels = split_labels(text)
     wanted = parse_any_task(text)
     splits = _rows(asked.rows or [])
     with bar(f"exporting {wanted.spec}", shown=not asked.as_json) as progress:
-        from separatrix.tasks.exports import export
-
         made = export(
             wanted,
             format=format,
@@ -346,10 +336,7 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
         )
     tested = ASKED if asked.number is None else asked.number
     with bar("evaluating", shown=not asked.as_json, unit=" sizes") as advance:
-        from separatrix.core.numbers.wilson import wilson, wilson_of_answers
         from separatrix.models.stored.accuracy import evaluation_stream, reads, tally
-        from separatrix.tasks import parse_task
-        from separatrix.theory.fails.a_accuracy import check_answers
 
         found = from_folder(folder)
         tasks = _made_for(name, asked.n, found.task)
@@ -384,8 +371,6 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
 
 def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
     """The task at each size n; a bare name is the task at the sizes that the model was made for."""
-    from separatrix.tasks import parse_task
-    from separatrix.tasks.resized import resized
 
     task = parse_task(own if name == own.partition(":")[0] else name)
     return [
@@ -397,7 +382,6 @@ def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
 
 def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
     """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
-    from separatrix.tasks import parse_any_task
 
     return (
         [*_made_for(name, sizes, own)] if own else list(map(parse_any_task, _ladder(name, sizes)))
@@ -406,14 +390,12 @@ def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
 
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
-    from separatrix.tasks.base.described import add_sizes
 
     grows = _growing(name.partition(":")[0])
     return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
 
 
 def _growing(name: str) -> str:
-    from separatrix.tasks.text import TEXT_TASKS
 
     kind = TEXT_TASKS.get(name)
     return "n" if kind is None else kind.grows
@@ -444,7 +426,6 @@ def _shots(texts: Sequence[str] | None) -> int | None:
 
 
 def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:
-    from separatrix.core.document.cells import accuracy, guessed, interval
 
     several = any(one.several for one in tasks)
     return [

@@ -25,12 +25,14 @@ from separatrix.cli.options import (
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
 from separatrix.core.errors import OutputError, SpecError, Stopped
+from separatrix.core.evidence.folder import check_new
 from separatrix.core.progress import bar, clock, told
+from separatrix.tasks import parse_task
+from separatrix.training.run import Run
 
 if TYPE_CHECKING:
     from separatrix.training.alone import Trained
     from separatrix.training.engine import Trainer
-    from separatrix.training.run import Run
 
 HINT = "Ctrl-C saves and stops; the same command goes on"
 
@@ -108,15 +110,12 @@ def _grid(file: Path, where: Where, asked: Asked) -> Told:
 
 
 def _one(stack_text: str, task: str, asked: Asked) -> Told:
-    from separatrix.core.evidence.folder import check_new
-    from separatrix.tasks import parse_task
 
     settings = read_settings(asked.set or [], asked.steps)
     out = asked.out or Path("trained")
     check_new(out)
     architecture = stack(stack_text).spec
     wanted = parse_task(task).spec
-    from separatrix.training.run import Run
 
     whole = {"architecture": architecture, "task": wanted, "seed": 0} | settings
     run = Run.from_json(whole).canonical()
@@ -138,8 +137,6 @@ def read_settings(texts: Sequence[str], steps: int | None) -> dict[str, Any]:
     several times. Raises SpecError, and UnknownNameError for no field.
     """
     from yaml import YAMLError, safe_load
-
-    from separatrix.training.run import Run
 
     lists = {field.name for field in fields(Run) if field.type.startswith("tuple")}
     known = [f.name for f in fields(Run) if f.name not in ("architecture", "task")]
@@ -226,8 +223,8 @@ def _standing(run: Run) -> Callable[[Trainer], list[str]]:
 
 def _document(trained: Trained, out: Path) -> Document:
     """What came out, and what to do with it."""
+
     from separatrix.cli.report.run import ended, measured_rows
-    from separatrix.tasks import parse_task
 
     run, outcome, place = trained.run, trained.outcome, quote(str(out))
     longer = [] if run.longer else [("larger n", "not measured; --set longer=n=... does")]

@@ -7,12 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.cards import CardFacts, CardLine
 from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
 from separatrix.cards.memory import FAR as FAR_ON
-from separatrix.cards.memory import largest_numbers, layer_counts, symbols
+from separatrix.cards.memory import Row, largest_numbers, layer_counts, symbols
 from separatrix.cards.memory import rows as memory_rows
+from separatrix.cards.question import Bound, Grade
 from separatrix.cli.printing import Answer
 from separatrix.cli.report.costs import (
     cost_rows,
@@ -22,21 +24,16 @@ from separatrix.cli.report.costs import (
     memory_text,
     serving_notes,
 )
-from separatrix.cli.report.statuses import theorem_name
+from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.errors import SpecError
+from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.amounts import bytes_of, check_context, format_bytes, format_count
 from separatrix.stacks.architecture.outline import Outline
 from separatrix.stacks.architecture.spec import fold
 from separatrix.stacks.mechanisms import LayerKind
 from separatrix.theory.judge import THEOREMS
 from separatrix.theory.written import built_by, in_construct
-
-if TYPE_CHECKING:
-    from separatrix.cards import CardFacts, CardLine
-    from separatrix.cards.memory import Row
-    from separatrix.cards.question import Bound, Grade
-    from separatrix.core.evidence.records import Verdict
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
 _DEFAULTS = "not said in the spec, taken by default: "

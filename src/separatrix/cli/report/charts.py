@@ -12,6 +12,9 @@ from itertools import cycle
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from separatrix.cards.apart import Curve
+from separatrix.cards.design.search import DesignResult, ladder
+from separatrix.cards.design.space import Cost
 from separatrix.cli.report.evidence import share_text
 from separatrix.cli.report.view import task_size
 from separatrix.core.document.plot import (
@@ -45,9 +48,6 @@ from separatrix.theory.base import counted
 from separatrix.theory.fails.a_accuracy import trained_ceiling
 
 if TYPE_CHECKING:
-    from separatrix.cards.apart import Curve
-    from separatrix.cards.design.search import DesignResult
-    from separatrix.cards.design.space import Cost
     from separatrix.constructions.precision import Family, Line
 
 PROVED, OPEN, EXCLUDED, DEARER = (
@@ -86,8 +86,6 @@ def fronts(result: DesignResult) -> Drawing:
         small, shape = kind == DEARER, "cross" if kind == EXCLUDED else "circle"
         dot = Dot(cost.cache_bits / 8, float(cost.flops), colour, told.strip(), shape)
         found.setdefault(cost, dot._replace(size=2.5 if small else 5, hollow=kind == OPEN))
-
-    from separatrix.cards.design.search import ladder
 
     for kind, points in ((PROVED, result.proved), (OPEN, result.not_excluded)):
         for point in points:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from separatrix.cards import CardFacts
 from separatrix.cards.apart import KINDS as HOW
-from separatrix.cards.apart import asked_of_all
+from separatrix.cards.apart import Curve, Point, asked_of_all
 from separatrix.cards.facts import ALL
 from separatrix.cli.report.card import card_json, opened, tokens
 from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
 from separatrix.core.numbers.amounts import format_bytes
-
-if TYPE_CHECKING:
-    from separatrix.cards import CardFacts
-    from separatrix.cards.apart import Curve, Point
 
 COSTS = "Costs"
 EARLY = 1_024

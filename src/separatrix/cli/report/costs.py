@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from separatrix.cards.costs import MEASURES
+from separatrix.cards.costs import MEASURES, CostAt, Costs, Crossing, Serving
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, bytes_of, format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from separatrix.cards.costs import CostAt, Costs, Crossing, Serving
-    from separatrix.stacks.architecture.weights import Weights
+from separatrix.stacks.architecture.weights import Weights
 
 
 class Pair(NamedTuple):

@@ -9,8 +9,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any
 
-from separatrix.cli.report.notation import label, number
-from separatrix.cli.report.statuses import where
+from separatrix.cli.report.notation import label, number, where
 from separatrix.cli.report.view import task_size
 from separatrix.core.document import Cells, Heading, Line, Part, Table
 from separatrix.core.document.cells import ends

@@ -12,8 +12,7 @@ from typing import Any
 
 from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.report import charts, evidence
-from separatrix.cli.report.notation import formula, label, number
-from separatrix.cli.report.statuses import FACES, theorem_name, where
+from separatrix.cli.report.notation import FACES, formula, label, number, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
 from separatrix.core.document.plot import Drawing, palette

@@ -1,11 +1,30 @@
-"""Plain ASCII formulas ("n >= 58", "Omega(n log n)", "10^-7") as people read them, and numbers and
-names of fields in words.
+"""How things look in print: the three answers, theorems, plain ASCII formulas ("n >= 58", "Omega(n
+log n)", "10^-7"), numbers, and names of fields.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
+
+from separatrix.core.evidence.records import Status
+from separatrix.theory import THEOREMS
+
+
+class Face(NamedTuple):
+    """How a status looks: its class in a page, and its sign."""
+
+    css: str
+    sign: str
+    ascii_sign: str
+
+
+FACES: dict[Status, Face] = {
+    "SOLVABLE": Face("solves", "✓", "+"),
+    "FAILS": Face("fails", "✗", "x"),
+    "OPEN": Face("open", "?", "?"),
+}
+"""A status is written as it stands in the records, in every place: SOLVABLE, FAILS, OPEN."""
 
 _WORDS = {
     ">=": "≥",
@@ -60,3 +79,19 @@ def number(value: Any) -> str:
 def label(key: str) -> str:
     """A field name as words: cache_bits becomes "cache bits"; an index as in n_1 stays."""
     return _INDEX_OR_UNDERSCORE.sub(lambda m: m[0] if m[1] else " ", key)
+
+
+def theorem_name(key: str) -> str:
+    """A theorem as people cite it: "Theorem I", "[Ye26, Theorem 1.1]", "construction: retrieval";
+    "" for none.
+    """
+    if key in THEOREMS:
+        return THEOREMS[key].cited
+    return f"Theorem {key}" if key else ""
+
+
+def where(n: int | None, theorem: str) -> str:
+    """Where a theorem shows failure, behind a word: " from n = 7,675,932 on", " at n = 282", ""
+    where no n is known.
+    """
+    return "" if n is None else f" {THEOREMS[theorem].failing(n)}"

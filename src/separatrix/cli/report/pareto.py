@@ -10,7 +10,7 @@ from typing import Any
 from separatrix.cards.design.search import DesignResult, Neighbour, Point
 from separatrix.cards.design.space import NAMED, Layout
 from separatrix.cli.report.charts import OPEN, PROVED
-from separatrix.cli.report.statuses import theorem_name, where
+from separatrix.cli.report.notation import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent

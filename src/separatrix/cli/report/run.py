@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from separatrix.cli.report.statuses import theorem_name
+from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Part, Plot, Table
 from separatrix.core.document.cells import NONE, duration, guessed, moment, share
 from separatrix.core.errors import SeparatrixError, first_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from separatrix.cli.report.statuses import theorem_name
+from separatrix.cli.report.notation import theorem_name
 from separatrix.core.document import Document, Heading, Line, Part, Table
 from separatrix.core.document.cells import NONE, ends, guessed
 from separatrix.core.document.markdown import plain

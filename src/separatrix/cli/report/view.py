@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from separatrix.cli.report.statuses import FACES
+from separatrix.cli.report.notation import FACES
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import (

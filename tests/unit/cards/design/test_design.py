@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.bounds import holds
@@ -32,7 +31,6 @@ from separatrix.cards.design.space import (
     space_of,
     task_for_context,
 )
-from separatrix.cli.commands import judge as command
 from separatrix.cli.main import run
 from separatrix.cli.report.charts import fronts
 from separatrix.cli.report.pareto import (
@@ -422,6 +420,7 @@ def test_a_tie_of_costs_or_a_single_point_can_be_drawn() -> None:
     assert "budget" in fronts(found).svg  # nothing within the budget
 
 
+Capsys = pytest.CaptureFixture[str]
 OPTIONS: dict[str, Any] = {
     "task": ["eva:n=64,V=64"],
     "context": "64",
@@ -460,25 +459,30 @@ OPTIONS: dict[str, Any] = {
     ],
 )
 def test_mistakes_on_the_command_line(
-    changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given: dict[str, Any] = {**OPTIONS, **changed}
-    with pytest.raises(SeparatrixError) as caught:
-        command.design(**given)
-    assert said in str(caught.value)
+    assert run(words({**OPTIONS, **changed})) == 2
+    assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_prints_and_exits(capsys: pytest.CaptureFixture[str]) -> None:
-    command.design(**OPTIONS, as_json=True)
+def words(options: dict[str, Any]) -> list[str]:
+    """A command line with these options; None leaves one out."""
+    given = {
+        name: value if isinstance(value, list) else [value]
+        for name, value in options.items()
+        if value is not None
+    }
+    return ["design", *(f"--{name}={value}" for name, own in given.items() for value in own)]
+
+
+def test_the_command_prints_and_exits(capsys: Capsys) -> None:
+    assert run([*words(OPTIONS), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["tasks"] == ["eva:n=64,V=64"]
     assert data["proved_sufficient"]
-    little: dict[str, Any] = {**OPTIONS, "cache": "1 byte"}
-    with pytest.raises(typer.Exit) as caught:
-        command.design(**little)
-    assert caught.value.exit_code == 1
+    assert run(words({**OPTIONS, "cache": "1 byte"})) == 1
     assert "Nothing fits" in capsys.readouterr().out
 
 

@@ -135,7 +135,7 @@ def test_check_fails_where_counts_differ(
         recorded=row.trials[0],
         again=replace(row.trials[0], right=right),
     )
-    monkeypatch.setattr(checking, "check", lambda *_, **__: again)
+    monkeypatch.setattr("separatrix.cli.commands.experiment.check", lambda *_, **__: again)
     told = said(capsys, "toy", "--check", code=code)
     assert ("equal" if code == 0 else "differs") in told
 

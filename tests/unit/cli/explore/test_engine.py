@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from separatrix.cli.explore import engine as module
+from separatrix.cli.explore import server as module
 from separatrix.cli.explore.answers import Question, answers
-from separatrix.cli.explore.engine import ENDED, Engine
+from separatrix.cli.explore.server import ENDED, Engine
 
 ASKED = Question(("full*2",), "64")
 

@@ -10,7 +10,7 @@ from support.each import each
 
 from separatrix.cards import CardFacts, card_facts
 from separatrix.cards.apart import KINDS, asked_of_all
-from separatrix.cli.commands.judge import compare
+from separatrix.cli.main import run
 from separatrix.cli.report.compare import (
     Aligned,
     aligned,
@@ -19,7 +19,6 @@ from separatrix.cli.report.compare import (
     comparison_document,
     separated,
 )
-from separatrix.core.errors import SeparatrixError
 from separatrix.stacks.architecture.resolve import resolve
 
 MODELS = ("qwen3-next-80b", "recurrentgemma-2b", "full*2 + gdn*24")
@@ -122,14 +121,15 @@ def test_json_holds_the_cards() -> None:
         (["full", "no/such/config.json"], None, "no such file"),
     ],
 )
-def test_mistakes_are_one_line(models, context, said: str) -> None:
-    with pytest.raises(SeparatrixError) as caught:
-        compare(models=models, context=context)
-    assert said in str(caught.value)
+def test_mistakes_are_one_line(
+    models, context, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", *models, *([] if context is None else ["--context", context])]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_the_context_is_the_smallest_that_a_model_names(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(models=["full", "gdn"], as_json=True)
+    run(["compare", "full", "gdn", "--json"])
     assert json.loads(capsys.readouterr().out)["context"] == 8192
-    compare(models=["qwen3-next-80b", "gdn"], as_json=True)
+    run(["compare", "qwen3-next-80b", "gdn", "--json"])
     assert json.loads(capsys.readouterr().out)["context"] == 262_144

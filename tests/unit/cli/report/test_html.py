@@ -23,7 +23,7 @@ from separatrix.cli.commands.reproduce import results_document
 from separatrix.cli.report import notation
 from separatrix.cli.report.evidence import aligned, budget_words, said, share_text
 from separatrix.cli.report.html import command, render_html, write_report
-from separatrix.cli.report.statuses import theorem_name
+from separatrix.cli.report.notation import theorem_name
 from separatrix.cli.report.view import view
 from separatrix.core.document import Document, Line
 from separatrix.core.errors import EvidenceError, OutputError

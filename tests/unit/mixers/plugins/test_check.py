@@ -15,11 +15,11 @@ from typing import Any
 
 import jaxtyping
 import pytest
-import typer
 from support.each import each
+from support.named import tree
 from support.quick_laws import shorten
 
-from separatrix.cli.main import app, run
+from separatrix.cli.main import run
 from separatrix.mixers import MIXERS
 from separatrix.mixers.laws import LAWS, asking
 from separatrix.mixers.plugins import TAKEN, OwnMixer
@@ -318,7 +318,7 @@ def test_the_page_lists_the_names_that_are_taken_and_who_imports() -> None:
     assert tuple(re.findall(r"`(\w+)`", listed)) == TAKEN
     assert {"slots", "p", "kept", "reading", "drift", "machine"} <= set(TAKEN)
     listed = page.partition("`--import` names a module or file, on ")[2].partition(":")[0]
-    assert set(re.findall(r"`([\w -]+)`", listed)) == set(_importing(typer.main.get_command(app)))
+    assert set(re.findall(r"`([\w -]+)`", listed)) == set(_importing(tree()))
 
 
 def _importing(command: Any, name: str = "") -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 from support.each import each
 
 from separatrix.cli.main import run
-from separatrix.cli.reproduce.jobs import _eta
+from separatrix.cli.reproduce import _eta
 from separatrix.core.document import Document
 
 
