@@ -23,6 +23,8 @@ from separatrix.stacks.architecture.outline import UnknownSizes
 from separatrix.stacks.architecture.released import PRESETS
 
 transformers = pytest.importorskip("transformers")
+# GPT-BigCode's class compiles its softmax in a way that torch warns of
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 RELEASED = {
     name: dict(PRESETS[name]["config"])
@@ -30,7 +32,7 @@ RELEASED = {
         *("llama-3.1-8b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-8b", "gemma-2-9b"),
         *("gpt-oss-20b", "qwen3-next-80b", "deepseek-v3", "falcon-h1-7b", "kimi-linear-48b"),
         *("granite-4.0-h-small", "granite-4.0-h-tiny", "lfm2-1.2b", "minimax-m2.7"),
-        *("nemotron-h-8b", "nemotron-h-56b", "recurrentgemma-2b"),
+        *("nemotron-h-8b", "nemotron-h-56b", "recurrentgemma-2b", "rwkv-4-7b-pile"),
     )
 } | {
     name: {**PRESETS[name]["config"]["text_config"]}  # pyright: ignore[reportGeneralTypeIssues]
@@ -106,7 +108,7 @@ def test_weights_of_every_family_that_are_counted_are_those_of_transformers() ->
             model = transformers.AutoModelForCausalLM.from_config(config)
         found[kind] = (own.total, _built(model))
     assert {kind: pair for kind, pair in found.items() if pair[0] != pair[1]} == {}
-    assert len(found) >= 95
+    assert len(found) >= 105
 
 
 @pytest.mark.slow

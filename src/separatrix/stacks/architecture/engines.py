@@ -14,6 +14,7 @@ from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.mechanisms import (
     DSA,
     KDA,
+    Chosen,
     Indexed,
     Latent,
     Mamba2,
@@ -97,7 +98,7 @@ class Engine:
         if part.name in self.columns.split() and (conv := part.sizes()["conv"]) > 1:
             found += sum(item.bits.total for item in part.cache(conv) if item.kind == _CONV)
             found //= conv - 1
-        if isinstance(part, DSA):
+        if isinstance(part, Chosen):
             heads = part.heads * (part.head_dim + part.rope_dim + part.dv)
             found += t * (heads - part.kv_numbers) * part.p
         return found

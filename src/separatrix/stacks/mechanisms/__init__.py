@@ -17,7 +17,14 @@ from separatrix.stacks.mechanisms.base import (
     Mechanism,
 )
 from separatrix.stacks.mechanisms.blocks import NSA, MoBA, Sparse
-from separatrix.stacks.mechanisms.latent_cache import DSA, Compressed, Indexed, Latent, LatentCache
+from separatrix.stacks.mechanisms.latent_cache import (
+    DSA,
+    Chosen,
+    Compressed,
+    Indexed,
+    Latent,
+    LatentCache,
+)
 from separatrix.stacks.mechanisms.matrix_state import (
     GLA,
     HGRN2,
@@ -68,6 +75,7 @@ __all__ = [
     "Automaton",
     "CacheItem",
     "CacheKind",
+    "Chosen",
     "Chunked",
     "Compressed",
     "DeltaNet",

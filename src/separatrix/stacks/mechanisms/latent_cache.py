@@ -112,17 +112,56 @@ class Latent(LatentCache, row="mla"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DSA(LatentCache, row="dsa"):
-    """DeepSeek sparse attention: latent attention to the `topk` tokens that a lightning indexer
-    with its own small key per token scores best.
-    """
+class Chosen(LatentCache):
+    """Latent attention to the `topk` tokens that an indexer chose."""
 
     query_latent: int | None = integer(
         None, "numbers of a latent that queries come from (q_lora_rank); none if not given"
     )
+    topk: int = integer(64, "tokens read")
+
+    def read_bits(self) -> int:
+        """k (1 + d_c) numbers, scores at the accumulators' width: one choice for all heads
+        (theory.md, section 1).
+        """
+        return self.topk * (self.accumulator_bits + self.kv_numbers * self.p)
+
+    def work(self) -> Growth:
+        """Scores against latents and rotated keys, and sums of latents, take the chosen ones."""
+        chosen = tokens(self.topk) * (2 * self.heads * (2 * self.latent + self.rope_dim))
+        return chosen + Growth(2 * self.conv * self._channels)
+
+    def fetched(self) -> Growth:
+        """Of the latents, only the chosen ones."""
+        return self.kept() + (tokens(self.topk) - tokens()) * (self.kv_numbers * self.p)
+
+    @property
+    def normed(self) -> bool:
+        # the latent of queries has a norm
+        return self.query_latent is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedChoice(Chosen, row="dsa_shared"):
+    """DeepSeek sparse attention to the tokens that an earlier layer's indexer chose (GLM-5.2): its
+    latents are its own, and of the indexer it keeps nothing.
+    """
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            self.sums_assumed,
+            f"an earlier layer's indexer chooses {self.topk:,} tokens; one choice for all heads",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DSA(Chosen, row="dsa"):
+    """DeepSeek sparse attention: latent attention to the `topk` tokens that a lightning indexer
+    with its own small key per token scores best.
+    """
+
     index_heads: int = integer(1, "query heads of the indexer")
     index_dim: int = integer(64, "numbers of the indexer's key per token")
-    topk: int = integer(64, "tokens read")
 
     def _check(self) -> None:
         super()._check()
@@ -136,28 +175,9 @@ class DSA(LatentCache, row="dsa"):
         whole = super().stores()
         return {**whole, "kv": [*whole["kv"], (tokens() * self.index_dim, self.p)]}
 
-    def read_bits(self) -> int:
-        """k (1 + d_c) numbers, scores at the accumulators' width: one choice for all heads
-        (theory.md, section 1).
-        """
-        return self.topk * (self.accumulator_bits + self.kv_numbers * self.p)
-
     def work(self) -> Growth:
-        """The indexer scores every token; scores against latents and rotated keys, and sums of
-        latents, take the chosen ones.
-        """
-        chosen = tokens(self.topk) * (2 * self.heads * (2 * self.latent + self.rope_dim))
-        indexed = tokens() * (2 * self.index_heads * self.index_dim)
-        return chosen + indexed + Growth(2 * self.conv * self._channels)
-
-    def fetched(self) -> Growth:
-        """Of the latents, only the chosen ones."""
-        return self.kept() + (tokens(self.topk) - tokens()) * (self.kv_numbers * self.p)
-
-    @property
-    def normed(self) -> bool:
-        # the latent of queries has a norm
-        return self.query_latent is not None
+        """And the indexer scores every token."""
+        return super().work() + tokens() * (2 * self.index_heads * self.index_dim)
 
     @property
     def token_choice(self) -> TokenChoice | None:

@@ -86,11 +86,11 @@ def _only(fields: Fields, names: Sequence[str], *usual: Any) -> Fields:
     return fields
 
 
-def _each(fields: Fields, name: str, word: str) -> Fields:
+def _each(fields: Fields, name: str, *words: str) -> Fields:
     """Raises ConfigError where a list names another kind of layer, or not every layer."""
     value = fields.value(name)
-    if value is not None and value != [word] * fields.layers():
-        raise fields.wrong(name, f"give each of the {fields.layers()} layers {word}")
+    if value is not None and all(value != [word] * fields.layers() for word in words):
+        raise fields.wrong(name, f"give each of the {fields.layers()} layers {words[0]}")
     return fields
 
 
@@ -265,6 +265,16 @@ def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers
     return layers, []
 
 
+def _chosen_before(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+    """Raises ConfigError where no earlier layer has the indexer that a layer shares."""
+    if kinds[0] == "shared":
+        raise fields.error(
+            "the first layer is listed as sharing an indexer, and no layer before it has one;"
+            " correct 'indexer_types' or 'index_topk_pattern'"
+        )
+    return layers, []
+
+
 After = Callable[[Fields, list[str], Layers], tuple[Layers, list[str]]]
 AFTER: dict[str, After] = {
     "looped": lambda fields, _, layers: _repeated(
@@ -281,6 +291,7 @@ AFTER: dict[str, After] = {
         fields, kinds, layers, fields.optional_size("num_kv_shared_layers", low=0) or 0
     ),
     "no_values": _no_values,
+    "chosen_before": _chosen_before,
 }
 
 # ---- sentences

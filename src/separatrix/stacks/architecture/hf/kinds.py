@@ -229,6 +229,16 @@ def _period(fields: Fields, name: str, offset: str) -> Found | None:
     return ["full" if i % by == rest else "recurrent" for i in range(fields.layers())], []
 
 
+def _indexers(fields: Fields, usual: str, *names: str) -> Found:
+    """Layers that choose tokens for those after them: the first ones, and then one of so many."""
+    freq, skipped = (fields.optional_size(name, low=0) for name in names) if names else (None, None)
+    by, first = freq or int(usual), 2 if skipped is None else skipped
+    numbers = range(fields.layers())
+    kinds = ["shared" if max(i - first + 1, 0) % by else "indexed" for i in numbers]
+    note = f"an indexer of its own in the first and every {usual}th layer {_FULL_IN}"
+    return kinds, [note] if by > 1 and freq is None else []
+
+
 def _numbered(fields: Fields, field: str, kind: str, others: str) -> Found | None:
     kinds = numbered(fields, field, kind, others)
     return None if kinds is None else (kinds, [])
@@ -473,6 +483,7 @@ RULES: dict[str, Callable[..., Found | None]] = {
     "every": every,
     "first_of": _first_of,
     "period": _period,
+    "indexers": _indexers,
     "numbered": _numbered,
     "switched": switched,
     "switched_unless_said": partial(switched, unless_said=True),

@@ -23,6 +23,9 @@ from separatrix.stacks.mechanisms import (
     DSA,
     KDA,
     RGLRU,
+    RWKV4,
+    Chosen,
+    Compressed,
     GatedDeltaNet,
     Indexed,
     Latent,
@@ -49,7 +52,7 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
         width = fields.size("hidden_size", "n_embd", "d_model")
         if isinstance(width, Unknown):
             return None
-        told = _Told.of(fields)
+        told = _Told.of(fields, row.mlps.split())
         mlps = _mlps(row, fields, architecture, width)
         tied = fields.flag("tie_word_embeddings")
     except ConfigError:
@@ -63,7 +66,10 @@ def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | N
     if mlps is None or any(each is None for each, _ in maps):
         return None
     mixing = sum(each * times for each, times in maps if each is not None)
+    mixing += _streams(fields, row.mlps.split(), width, len(architecture))
     head = width * architecture.vocabulary
+    if "places" in row.mlps.split():
+        mixing += width * (fields.optional_size("n_positions", "max_position_embeddings") or 0)
     embedding = 0 if (row.tied if tied is None else tied) else head
     every, experts = mlps
     return Weights(mixing, every, experts, head, embedding, _bits(fields))
@@ -75,18 +81,32 @@ class _Told(NamedTuple):
     latent: int | None
     """Of queries."""
     heads: int | None
-    gated: bool
-    """Whether latent attention's outputs are gated."""
+    gate: str
+    """Of attention's outputs: of every number, of every head, or "none"."""
     full_rank: bool
     """Whether KDA's gate is one map."""
+    decays: bool
+    """And what makes its decays."""
+    back: tuple[int | None, int | None]
+    """Groups of a latent that outputs go through, and numbers of each."""
 
     @classmethod
-    def of(cls, fields: Fields) -> _Told:
-        latent, heads = map(fields.optional_size, ("q_lora_rank", "num_attention_heads"))
+    def of(cls, fields: Fields, words: Sequence[str]) -> _Told:
+        """`words`: of `Row.mlps`."""
+        size = fields.optional_size
+        latent, heads = map(size, ("q_lora_rank", "num_attention_heads"))
         full_rank = fields.section("linear_attn_config").flag(
             "linear_attn_config.use_full_rank_gate"
         )
-        return cls(latent, heads, bool(fields.flag("mla_use_output_gate")), bool(full_rank))
+        each = fields.flag("mla_use_output_gate") or fields.value("gating") == "per-element"
+        gate = "sigmoid" if each or "gated" in words else "head" if "heads" in words else "none"
+        full = "full" in words
+        back = (size("o_groups"), size("o_lora_rank"))
+        return cls(latent, heads, gate, full or bool(full_rank), full, back)
+
+    def gates(self, own: str, heads: int, inner: int) -> int:
+        """Numbers that gates of outputs are, by the size of a mixer or as its class has them."""
+        return {"sigmoid": inner, "head": heads}.get(self.gate if own == "none" else own, 0)
 
 
 def _bits(fields: Fields) -> Bits | None:
@@ -106,7 +126,9 @@ def _bits(fields: Fields) -> Bits | None:
     # MXFP4 is of experts alone
     experts = said.get("quant_method") == "mxfp4" or any("shared_expert" in each for each in kept)
     mlps = own if experts else narrow
-    return Bits(own if attention else narrow, mlps, narrow, own)
+    # DeepSeek-V4's experts are narrower than the rest
+    apart = _FOUR.get(str(fields.value("expert_dtype")).lower(), narrow)
+    return Bits(own if attention else narrow, mlps, apart, own)
 
 
 _KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude")
@@ -168,16 +190,21 @@ def _of_mixer(part: Mechanism, width: int, told: _Told) -> int | None:
         case Softmax() if not isinstance(part, Window) or not part.shared:
             inner = part.heads * part.dv
             asked = part.heads * part.head_dim
-            gates = {"sigmoid": inner, "head": part.heads}.get(part.sizes().get("gate", ""), 0)
+            gates = told.gates(part.sizes().get("gate", "none"), part.heads, inner)
             kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
             if isinstance(part, Indexed):
                 kept += part.index_dim * (part.index_heads + 1)
             return width * (asked + kept + inner + gates) + part.conv * (asked + part.kv_numbers)
         case Latent():
             return _latent(part, width, told)
-        case DSA() if told.latent is not None:
-            indexer = part.index_dim * (part.index_heads * told.latent + width)
-            return _latent(part, width, told) + indexer + width * part.index_heads
+        case Chosen():
+            found = _latent(part, width, told)
+            if isinstance(part, DSA):
+                found += part.index_dim * (part.index_heads * (told.latent or width) + width)
+                found += width * part.index_heads
+            return found
+        case Window() | Compressed():
+            return _shared(part, width, told)
         case GatedDeltaNet() | KDA() | Lightning():
             inner = part.heads * part.dv
             channels = 2 * part.qk * part.head_dim + inner
@@ -188,6 +215,8 @@ def _of_mixer(part: Mechanism, width: int, told: _Told) -> int | None:
             if isinstance(part, KDA):
                 # decays, and most gates, are made of as many numbers as a head has
                 decays = part.head_dim * (width + part.heads * part.head_dim)
+                if told.decays:
+                    decays = width * part.heads * part.head_dim
                 gate = width * inner if told.full_rank else part.head_dim * (width + inner)
                 gates = width * part.heads + decays + gate
             return width * (channels + inner) + gates + part.conv * channels
@@ -205,17 +234,50 @@ def _of_mixer(part: Mechanism, width: int, told: _Told) -> int | None:
             return part.width * (3 * width + part.conv) + gates
         case ShortConvolution():
             return part.width * (4 * width + part.conv)
+        case RWKV4():
+            # what lets the MLP's outputs through, and shares of the token before
+            return width * (4 * part.width + width + 5)
         case _:
             return None
 
 
-def _latent(part: Latent | DSA, width: int, told: _Told) -> int:
+def _latent(part: Latent | Chosen, width: int, told: _Told) -> int:
     """Queries, from a latent where there is one; the cached latent; keys and values made of it."""
     asked = part.heads * (part.head_dim + part.rope_dim)
     queries = width * asked if told.latent is None else told.latent * (width + asked)
     made = part.latent * part.heads * (part.head_dim + part.dv)
-    back = part.heads * part.dv * width
-    return queries + width * part.kv_numbers + made + back * (2 if told.gated else 1)
+    inner = part.heads * part.dv
+    around = width * (inner + told.gates("none", part.heads, inner))
+    return queries + width * part.kv_numbers + made + around
+
+
+def _shared(part: Window | Compressed, width: int, told: _Told) -> int | None:
+    """Keys that are values too, of a window and of entries (DeepSeek-V4): queries come from a
+    latent, and outputs go through one.
+    """
+    groups, rank = told.back
+    if told.latent is None or groups is None or rank is None:
+        return None
+    inner = part.heads * part.head_dim
+    found = told.latent * (width + inner) + width * part.head_dim
+    found += rank * (inner + groups * width)
+    if isinstance(part, Window):
+        return found
+    # content and gate of each token of an entry
+    wide = 2 if part.overlap else 1
+    found += wide * (part.head_dim + part.index_dim) * 2 * width
+    return found + part.index_heads * (told.latent * part.index_dim + width)
+
+
+def _streams(fields: Fields, words: Sequence[str], width: int, layers: int) -> int:
+    """Weights that mix the copies of a token's stream before and behind each part of a layer, and
+    at the end; "mixed": copies among themselves, too (DeepSeek-V4), "streams": they do not.
+    """
+    copies = fields.optional_size("hc_mult") or 0
+    if not copies or not {"mixed", "streams"} & {*words}:
+        return 0
+    each = copies * (2 + copies) if "mixed" in words else 2 * copies
+    return copies * width * (2 * layers * each + copies)
 
 
 def _mlps(
@@ -241,7 +303,7 @@ def _mlps(
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
     there = 0 if latent is None else 2 * width * latent
-    sparse = _moe_listed(fields) if "apart" in words else _sparse(fields, layers)
+    sparse = _moe_listed(fields) if "apart" in words else _sparse(fields, layers, words)
     if sparse is None or hidden is None or not sparse <= layers or found.chosen > found.experts:
         return None
     if dense is None and (sparse < layers or "both" in words):
@@ -295,12 +357,14 @@ class _Widths(NamedTuple):
     @classmethod
     def of(cls, fields: Fields, words: Sequence[str]) -> _Widths:
         size = fields.optional_size
-        wide = size("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim")
+        wide = size("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
         dense = wide if (given := size("dense_intermediate_size")) is None else given
         if "half" in words and dense is not None:
             dense //= 2
         if "adjusted" in words and dense is not None:
             dense = _adjusted(fields, dense)
+        if "four" in words and dense is None:
+            dense = 4 * (size("hidden_size", "n_embd", "d_model") or 0) or None
         own = size("moe_intermediate_size")
         hidden = wide if own is None else own
         shared = size(*_SHARED, low=0)
@@ -319,7 +383,7 @@ _SHARED = (
 )
 
 
-def _sparse(fields: Fields, layers: int) -> int | None:
+def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
     """How many layers have experts; None where that is not told."""
     size, numbers = fields.optional_size, range(layers)
     if fields.has("mlp_layer_types"):
@@ -339,13 +403,15 @@ def _sparse(fields: Fields, layers: int) -> int | None:
         end = layers - 1 if last is None else last
         return sum((first or 0) <= i <= end and (i + 1) % step == 0 for i in numbers)
     # every so many, where it is not listed as dense
+    first = size("first_k_dense_replace", "num_dense_layers", low=0)
+    if first is None and "listed" in words:
+        return None
     step = size("decoder_sparse_step") or 1
     dense = json_list(fields.value("mlp_only_layers") or [])
-    first = size("first_k_dense_replace", "num_dense_layers", low=0) or 0
     return (
         None
         if dense is None
-        else sum((i + 1) % step == 0 and i not in dense and i >= first for i in numbers)
+        else sum((i + 1) % step == 0 and i not in dense and i >= (first or 0) for i in numbers)
     )
 
 

@@ -125,7 +125,10 @@ def test_what_stands_around_their_attention() -> None:
         (MISTRAL | {"indexer_types": ["full", "shared"] * 4}, "'indexer_types'"),
         (MISTRAL | {"layer_types": kinds("iiiiiiif")}, "'layer_types'"),
         (MISTRAL | {"no_rope_layers": None}, "'no_rope_layers'"),
-        (HY_V4 | {"indexer_types": ["full", "shared"] * 4}, "'indexer_types'"),
+        (HY_V4 | {"indexer_types": ["shared", "full"] * 4}, "no layer before it has one"),
+        (HY_V4 | {"indexer_types": ["full", "half"] * 4}, "entry 2 of 'indexer_types'"),
+        (HY_V4 | {"indexer_types": ["full", "shared"] * 3}, "has 6 entries"),
+        (HY_V4 | {"layer_types": kinds("iiiiiiif")}, "'layer_types'"),
         (MOLMO2 | {"qk_norm_type": "olmo"}, "'qk_norm_type'"),
         (MOLMO2 | {"rope_scaling_layers": [0, 1]}, "'rope_scaling_layers'"),
         ({"model_type": "dots3_note_text", **LATENT}, "slide over latents"),
@@ -137,6 +140,51 @@ def test_what_is_not_read_of_them(config: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError) as caught:
         from_config(SIZES | config)
     assert word in str(caught.value)
+
+
+def indexers(config: dict[str, Any]) -> str:
+    own = {"dsa": "F", "dsa_shared": "S"}
+    return "".join(own[part.name] for (part,) in from_config(SIZES | config))
+
+
+def test_layers_that_share_an_indexer() -> None:
+    """By list, letters or period, as transformers' classes of GLM-5.2 and Hunyuan 4 make them."""
+    silent = {key: value for key, value in HY_V4.items() if key != "indexer_types"}
+    glm = {**silent, "model_type": "glm_moe_dsa"}
+    assert indexers(glm) == "FFFFFFFF"
+    assert indexers(glm | {"index_topk_pattern": "FSSFFSFS"}) == "FSSFFSFS"
+    assert indexers(glm | {"indexer_types": ["full", "shared"] * 4}) == "FSFSFSFS"
+    assert indexers(glm | {"index_topk_freq": 4}) == "FFSSSFSS"
+    assert indexers(glm | {"index_topk_freq": 2, "index_skip_topk_offset": 1}) == "FSFSFSFS"
+    assert indexers(silent) == "FFSSSFSS"
+    with pytest.raises(ConfigError, match="no layer before it"):
+        from_config(SIZES | glm | {"index_topk_freq": 2, "index_skip_topk_offset": 0})
+    found = from_config(SIZES | silent)
+    assert any("every 4th layer" in note for note in found.notes)
+    # 20 + 8 numbers of a latent a token in every layer, 16 of an indexer's key in three of them
+    assert sum(part.cache(10)[0].bits.numbers for (part,) in found) == 10 * (8 * 28 + 3 * 16)
+
+
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+ROUTED = {**EXPERTS, "n_shared_experts": 1, "intermediate_size": 48, "first_k_dense_replace": 1}
+
+
+@each(
+    "config, numbers",
+    [
+        (LARA | EXPERTS | {"shared_expert_intermediate_size": 16}, 249_216),
+        (BAILING | ROUTED | {"num_attention_heads": 4}, 274_400),
+        (MISTRAL | ROUTED | {"q_lora_rank": None, "tie_word_embeddings": True}, 249_088),
+    ],
+)
+def test_weights_of_release_5_24(config: dict[str, Any], numbers: int) -> None:
+    """Of its modules with these sizes, but for norms, biases and single numbers of a head."""
+    found = from_config(SIZES | config).weights
+    assert found is not None
+    assert found.total == numbers
+    dense = {key: value for key, value in config.items() if key != "first_k_dense_replace"}
+    # transformers has a number of dense layers of its own, which no such file leaves out
+    assert from_config(SIZES | dense).weights is None or "first_k_dense_replace" not in config
 
 
 def test_fields_that_classes_do_not_ask_for() -> None:
