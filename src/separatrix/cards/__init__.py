@@ -1,6 +1,4 @@
-"""Capability cards: what a model of an architecture can and cannot do at a context, each line with
-the theorem that says so.
-"""
+"""Capability cards: what a model can and cannot do at a context, each line with its theorem."""
 
 from __future__ import annotations
 

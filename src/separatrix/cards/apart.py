@@ -71,9 +71,7 @@ class Asked:
 
 
 def asked_of_all(cards: Sequence[CardFacts]) -> tuple[Asked, ...]:
-    """Every question that each card answers, in the order of cards; steps of composition in
-    stretches of equal answers.
-    """
+    """Every question that each card answers, in their order; equal steps of composition as one."""
     found: list[Asked] = []
     for key in ASKED:
         rows = [[row for row in facts.table if row.key == key] for facts in cards]
@@ -175,9 +173,7 @@ def many_contexts(architectures: Sequence[Architecture]) -> tuple[int, ...]:
 
 
 def recall_curve(architecture: Architecture, contexts: Sequence[int]) -> Curve:
-    """What no weights of a stack exceed at these contexts, with as many values as the model has
-    tokens.
-    """
+    """What no weights exceed at these contexts, with as many values as the model has tokens."""
     return tuple(_point(architecture, context) for context in contexts)
 
 

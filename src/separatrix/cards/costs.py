@@ -155,9 +155,7 @@ class Costs:
     known: Weights | None
     """What the file tells of the weights."""
     table: tuple[tuple[int, int], ...]
-    """Tokens, and how many sequences of them fit; without a memory that weights are known to leave
-    room in, nothing.
-    """
+    """Tokens, and how many sequences of them fit; empty where no room is known to be left."""
     meets: int | None
     """The smallest batch that reads as much of caches as of weights at the context; None where
     neither is known, or no batch does.

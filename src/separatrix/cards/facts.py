@@ -122,9 +122,7 @@ def rows_of(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[Row,
 
 
 def opened(asked: str) -> str:
-    """The name of a question or a topic, `ALL` or `MEASURED`, that `--why` opens. Raises
-    UnknownNameError.
-    """
+    """The question or topic, `ALL` or `MEASURED`, that `--why` opens. Raises UnknownNameError."""
     folded = asked.strip().casefold()
     if asked == MEASURED:
         return MEASURED
@@ -206,9 +204,7 @@ def holds(architecture: Architecture, context: int, values: int) -> str:
 
 
 def _in_tokens(line: CardLine) -> str:
-    """How long prompts of that n are, where n counts something else than their tokens and is not
-    far beyond the context.
-    """
+    """How long prompts of that n are, where n counts something else and is near the context."""
     n, most = (line.n, inf) if line.bound is None else (line.bound.n, NEAR * line.bound.asked)
     if line.record is None or n is None or n > most:
         return ""
@@ -251,9 +247,7 @@ def _multiplied(architecture: Architecture, verdict: Verdict, numbers: dict[str,
 
 
 def card(architecture: Architecture, context: int) -> list[CardLine]:
-    """The card's lines at a context of that many tokens. Raises SizeError for a context beyond
-    10^12.
-    """
+    """The card's lines at a context. Raises SizeError for one beyond 10^12 tokens."""
     return list(in_turn(architecture, context))
 
 
@@ -273,16 +267,12 @@ _SAID_BY_NOTES = {
     "the recurrent state holds": "recurrent state",
     "softmax accumulators": "softmax accumulators",
 }
-"""How a mechanism's own assumption begins, and how a reader's note that says the same and more
-does.
-"""
+"""How a mechanism's own assumption begins, and how a reader's note that says more does."""
 
 
 @dataclass(frozen=True)
 class CardFacts:
-    """What a card says: the layers, the memory at `context` tokens, the verdicts, and what is
-    taken for granted or not known.
-    """
+    """What a card says of layers, memory and tasks at `context` tokens, and what it rests on."""
 
     name: str
     context: int
@@ -377,9 +367,7 @@ def card_facts(
 
 
 def layer_titles(architecture: Architecture) -> tuple[tuple[int, str], ...]:
-    """How many layers there are of each set of mechanisms, most frequent first; full attention
-    is counted where there is none.
-    """
+    """Layers of each set of mechanisms, most frequent first; full attention also where it is 0."""
     counts = Counter(
         tuple(dict.fromkeys(part.card_title for part in layer)) for layer in architecture
     )
@@ -409,9 +397,7 @@ def _formats(architecture: Architecture) -> str:
 
 
 def _own(lines: Sequence[CardLine]) -> tuple[str, ...]:
-    """The sources of positions that what is SOLVABLE rests on, and what Theorem P takes for granted
-    of what FAILS.
-    """
+    """The positions that SOLVABLE lines rest on, and what Theorem P takes for granted of FAILS."""
     said = [
         text
         for line in lines
@@ -439,9 +425,7 @@ def _spelling(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[st
 
 
 def _assumptions(architecture: Architecture) -> tuple[str, ...]:
-    """What is taken for granted, each thing said once: a reader's note on a format stands for
-    the mechanism's own words.
-    """
+    """What is taken for granted, once: a reader's note stands for the mechanism's own words."""
     noted = [
         start
         for start in _SAID_BY_NOTES.values()

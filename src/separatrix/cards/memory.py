@@ -56,9 +56,7 @@ class Row:
 
 
 def rows(architecture: Architecture, context: int) -> list[Row]:
-    """A row for every kind of memory the architecture has. Raises SizeError for a negative
-    context.
-    """
+    """A row for every kind of memory that is there. Raises SizeError for a negative context."""
     here, far, twice = (architecture.cache(t) for t in (context, FAR, 2 * FAR))
     found = []
     for kind in KINDS:
@@ -149,9 +147,7 @@ def taken_by_default(architecture: Architecture) -> tuple[str, ...]:
 
 
 def _open(part: Mechanism, given: set[str]) -> list[tuple[str, str]]:
-    """Sizes of a mechanism that were not given and have their default: what is counted, not what is
-    switched.
-    """
+    """Sizes that were not given and have their default: what is counted, not what is switched."""
     found: list[tuple[str, str]] = []
     turns = part.sizes().get("rope", True)
     for f in fields(part):

@@ -67,9 +67,7 @@ class Bound:
 
 
 class Grade(NamedTuple):
-    """The highest accuracy on random questions: in words, why, in millionths, and the record of
-    it.
-    """
+    """The highest accuracy on random questions: in words, why, in millionths, and its record."""
 
     said: str
     why: str
@@ -92,9 +90,7 @@ class CardLine:
     verdict: Verdict | None = None
     """The record that answers at the context, where a task record exists."""
     explain: str = ""
-    """Two sentences of plain English: what the line means to someone who designs a model, and
-    why it is so.
-    """
+    """Two plain sentences: what the line means to someone who designs a model, and why."""
     bound: Bound | None = None
     """OPEN: a failure shown beyond the context, by the theorem of the line."""
     grade: Grade | None = None
@@ -138,9 +134,7 @@ NOTHING = Words("no theorem here decides it", UNDECIDED)
 
 
 class AfterThought(NamedTuple):
-    """The same question where the model may write a chain of thought first, and what it means
-    that the model fails all the same.
-    """
+    """The same question with a chain of thought first, and what it means to fail all the same."""
 
     title: str
     failed: str

@@ -43,9 +43,7 @@ def values_of(architecture: Architecture) -> int:
 
 
 def questions(architecture: Architecture, context: int) -> dict[str, Question | None]:
-    """The questions by the names of cards, in their order; None for composition, which takes more
-    than one.
-    """
+    """The questions by their names, in order; None for composition, which takes more than one."""
     values = values_of(architecture)
     asked: dict[str, Question | None] = {"recall": one_of_facts(context, values)}
     if context >= SHORTEST:
@@ -231,9 +229,7 @@ def parity_of_bits(architecture: Architecture, context: int) -> Question:
 
 
 def permutations(architecture: Architecture, context: int) -> Question:
-    """The product of as many permutations of five things as the context has tokens, which is
-    complete for NC^1.
-    """
+    """The product of a permutation of five things for each token, which is complete for NC^1."""
     n = max(2, min(context, LARGEST_SIZE))
     return Question(
         title=f"permutation tracking (S_{THINGS})",

@@ -111,9 +111,7 @@ P = TypeVar("P", bound=ProofParameters)
 
 
 class Numbers(SimpleNamespace):
-    """Sizes of a stack and what is chosen, by name: all exact integers, or what is chosen as
-    floats.
-    """
+    """Sizes of a stack and what is chosen, by name: exact integers, or the latter as floats."""
 
     lag = 0
 

@@ -161,9 +161,7 @@ class Theorem(ABC):
     def told(
         self, verdict: Verdict, task: Task, architecture: Architecture, *, thought: bool = False
     ) -> Words:
-        """A verdict of this theorem in words; its own sentence and title where it has no words
-        for the task.
-        """
+        """A verdict in words; its own sentence and title where there are none for the task."""
         by_task = self.words_after_thought if thought else self.words
         words = by_task.get(task.name, by_task.get(ALL))
         if words is None:
@@ -229,9 +227,7 @@ class Theorem(ABC):
 
 
 def _with_mlp(architecture: Architecture, numbers: Mapping[str, int]) -> Architecture:
-    """A stack with the MLPs that a verdict's numbers state. Raises CheckFailed where there are no
-    such MLPs.
-    """
+    """A stack with the MLPs that a verdict's numbers state; CheckFailed where none are such."""
     if not numbers.get("width_stated"):
         return architecture
     width = numbers.get("width", 0)
@@ -332,9 +328,7 @@ def one_token_per_value(task: Task) -> str:
 
 
 def number(value: int) -> str:
-    """An integer for people: with separators, or about a power of ten when it is long: no bound is
-    read off four digits.
-    """
+    """An integer for people: with separators, or near where it is long, which bounds nothing."""
     text = f"{value:,}"
     if len(text) <= 20:
         return text

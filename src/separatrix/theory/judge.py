@@ -1,6 +1,4 @@
-"""Architecture and task in, verdicts out: every theorem that applies, the strongest first; and
-verdicts checked again.
-"""
+"""Architecture and task in, verdicts out, the strongest first; and verdicts checked again."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ from separatrix.stacks.architecture import Architecture, Layer
 
 
 class Words(NamedTuple):
-    """A verdict in short, and why it is so in a sentence or two; a theorem writes facts in braces,
-    see theorems.md.
-    """
+    """A verdict in short, and why it is so; a theorem's have facts in braces, see theorems.md."""
 
     text: str
     why: str
@@ -125,9 +123,7 @@ def layers_of(architecture: Architecture) -> str:
 
 
 def title_of(layer: Layer) -> str:
-    """What mixes tokens in a layer: "RG-LRU", "full attention beside Mamba"; "" where nothing
-    does.
-    """
+    """What mixes tokens in a layer: "RG-LRU", "full attention beside Mamba", or ""."""
     return " beside ".join(dict.fromkeys(part.title for part in layer if part.mixes_tokens))
 
 

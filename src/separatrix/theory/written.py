@@ -337,9 +337,7 @@ def _carried(task: SeqComp, stack: Architecture, form: str) -> list[Slot]:
 
 
 def paired(task: Thought) -> SeqComp:
-    """The composition that is thought about. Raises SizeError where it is another task, or where
-    values are written without w.
-    """
+    """The composition thought about. Raises SizeError for others, and for values without w."""
     if not isinstance(task.task, SeqComp):
         raise SizeError(f"{task.spec}: of chains of thought, those of seqcomp are constructed")
     if task.form != "pairs":
@@ -712,9 +710,7 @@ def fitting(task: Task) -> str | None:
 
 
 def built_by(verdict: Verdict) -> tuple[str, ...]:
-    """The recipe that writes down what a verdict says exists, for its task, in its stack; empty
-    where none does.
-    """
+    """The recipe that writes down what a verdict says exists; empty where none does."""
     return written(verdict)[0]
 
 

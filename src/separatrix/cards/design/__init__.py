@@ -1,3 +1,1 @@
-"""The inverse problem: given tasks, a context and a cache budget, which layouts can do it, and
-which provably do?
-"""
+"""The inverse problem: given tasks, a context and a cache, which layouts can, which provably."""

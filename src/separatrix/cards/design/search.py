@@ -150,9 +150,7 @@ class Neighbour:
     task: str
     theorem: str
     n: int | None
-    """FAILS: the smallest n from which the theorem bites, in the family of the task; for seqcomp
-    the prompt length in tokens.
-    """
+    """FAILS: the smallest n at which the theorem bites; for seqcomp the prompt's tokens."""
     ceiling: int | None = None
     """FAILS: how many of random questions any weights answer, at most, in millionths."""
 
@@ -199,9 +197,7 @@ class DesignResult:
     beyond: Point | None = None
     """With nothing within the budget: the smallest cache that is not excluded, if any."""
     beyond_proved: Point | None = None
-    """With nothing proved within the budget: the smallest cache that is proved sufficient, if
-    any.
-    """
+    """With nothing proved within the budget: the smallest cache proved sufficient, if any."""
 
     @cached_property
     def rests_on(self) -> tuple[str, ...]:
@@ -485,9 +481,7 @@ def _point(cost: Cost, layouts: list[Layout]) -> Point:
 
 
 def _naturalness(layout: Layout) -> tuple[int, int]:
-    """Evenly spaced layouts first, then those at the end, then at the start; of these the
-    shallower first.
-    """
+    """Evenly spaced layouts first, then at the end, then at the start; the shallower first."""
     order = {"evenly spaced": 0, "at the end": 1, "at the start": 2}
     return order.get(layout.place, 3), layout.arrangement.depth
 

@@ -1,6 +1,4 @@
-"""The layouts that `design` looks at: how many layers read, of which kind, where they stand, and
-what fills the rest of the stack.
-"""
+"""The layouts that `design` looks at: which layers read, where they stand, what fills the rest."""
 
 from __future__ import annotations
 
@@ -74,9 +72,7 @@ class Arrangement:
                 yield even if own else (before, *(0,) * (self.reading - 1), self.bounded - before)
 
     def classes(self, places: Sequence[Place] = ("any",)) -> int:
-        """How many placements `placements` yields, for places that hold "any" without counting
-        them one by one.
-        """
+        """How many placements `placements` yields; with "any" they are not counted one by one."""
         if self.reading == 0:
             return 1
         if "any" not in places:
@@ -103,9 +99,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Layout:
-    """One stack: an arrangement and how many bounded layers stand before, between and after its
-    reading layers.
-    """
+    """One stack: how many bounded layers stand before, between and after the reading layers."""
 
     arrangement: Arrangement
     gaps: tuple[int, ...]
@@ -196,9 +190,7 @@ class Space:
                 )
 
     def arrangements(self) -> list[Arrangement]:
-        """Every arrangement once, however it can be written. Raises SizeError when there are too
-        many to look at, or none.
-        """
+        """Every arrangement once, however it is written. Raises SizeError for too many, or none."""
         numbers: dict[Layer, int] = {}
 
         def own(layers: Sequence[Layer]) -> tuple[int, ...]:
@@ -388,9 +380,7 @@ _REACH = frozenset({"size", "block", "topk", "window", "latent", "shared"})
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What may be varied; None or empty: the base's own values and their halves and doubles, or
-    the defaults of a free choice.
-    """
+    """What may be varied; if not given, the base's values, halved and doubled, or the defaults."""
 
     layers: tuple[int, ...] = ()
     readings: tuple[int, ...] | None = None
@@ -490,9 +480,7 @@ def _like(base: Architecture) -> Choices:
 
 
 def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
-    """The layers of a spec; sizes it does not give come from `sizes` where the mechanism has
-    them.
-    """
+    """The layers of a spec; sizes that it leaves open come from `sizes`."""
     stack = Architecture.parse(text)
     # the text gives sizes to all its layers
     if "@" in text:

@@ -147,9 +147,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def read(name: str) -> Table | None:
-    """The recorded table of an experiment; None where the package holds none. Raises SpecError for
-    a damaged file.
-    """
+    """The recorded table of an experiment, or None. Raises SpecError for a damaged file."""
     path = result_file(name)
     # a name is no path
     if path.parent != RESULTS or not path.exists():
@@ -161,9 +159,7 @@ def read(name: str) -> Table | None:
 
 
 def read_file(path: Path) -> Table:
-    """The table of a file. Raises SpecError, on one line, for one that cannot be read or is
-    damaged.
-    """
+    """The table of a file. Raises SpecError, on one line, where it is damaged or unreadable."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -175,9 +171,7 @@ def read_file(path: Path) -> Table:
 
 
 def parse(text: str) -> Table:
-    """The table that a file's text holds. Raises EvidenceError for one that holds none, or that was
-    edited or damaged.
-    """
+    """The table that a text holds. Raises EvidenceError for one without, edited or damaged."""
     envelope = json_object(parse_json(text))
     body = None if envelope is None else json_object(envelope.get("body"))
     if envelope is None or body is None or envelope.get("kind") != KIND:

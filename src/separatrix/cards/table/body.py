@@ -68,9 +68,7 @@ class Source:
         return cls(**entry)
 
     def read(self) -> Architecture:
-        """The model. Raises SizeError for one of more layers than a card is asked for here, and
-        what reading it raises.
-        """
+        """The model. Raises SizeError for too many layers, and what reading it raises."""
         architecture = self._read()
         if len(architecture) > MOST_LAYERS:
             raise SizeError(
@@ -171,9 +169,7 @@ OPTIMISERS = {"muon": "Muon", "adamw": "AdamW"}
 MOST_APART = 0.03
 """The parameters of two stacks of a column differ by at most this share."""
 COUNTED = ("linear", "loglinear", "hybrid")
-"""Rows whose cells draw bits needed and carried: Theorem I decides it, or would without the full
-heads.
-"""
+"""Rows that draw bits needed and carried: Theorem I decides, or would without the full heads."""
 
 
 @dataclass(frozen=True)
@@ -246,9 +242,7 @@ def _model(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
 
 
 def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
-    """A column with what its stacks share. Raises EvidenceError where their parameters are not
-    about equally many at every size.
-    """
+    """A column with what its stacks share. Raises EvidenceError for parameters too far apart."""
     column = COLUMNS[key]
     mine = [measured for cell, measured in found.items() if cell.column == key]
     counts = [

@@ -167,9 +167,7 @@ class Witness:
     architecture: str
     task: str
     rounded: str = ""
-    """The number format of the stack, to which every carried number is rounded; none for a wrong
-    answer.
-    """
+    """The format that every carried number is rounded to; none for a wrong answer."""
 
 
 _ROUNDED = "linear @ heads=1, head_dim=2, p3"
@@ -276,9 +274,7 @@ class Cell:
         return _task(self.of.task_at(size))
 
     def training(self) -> dict[str, Any]:
-        """The settings of its trainings, which all stacks of a column share but for the hidden
-        units.
-        """
+        """The settings of its trainings: alike in a column, but for the hidden units."""
         return {
             "steps": self.kind.steps[self.column],
             "batch": self.of.batch,

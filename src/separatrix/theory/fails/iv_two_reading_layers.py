@@ -1,6 +1,4 @@
-"""Theorem IV: two reading layers with no bounded layer before or between fail L-SeqComp, L >= 2,
-at a finite n.
-"""
+"""Theorem IV: two reading layers, none bounded before or between, fail L-SeqComp, L >= 2."""
 
 from __future__ import annotations
 

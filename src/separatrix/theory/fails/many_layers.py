@@ -103,9 +103,7 @@ class ManyLayers(DepthTheorem[Parameters]):
 
 
 def closed_form(h: int) -> Parameters:
-    """The parameters of the corollary: three reading layers of at most h bits each, no bounded
-    layers (Theorem VII).
-    """
+    """The corollary's parameters: three reading layers of at most h bits each, none bounded."""
     return Parameters(
         m=556 * h**6,
         n=(3 * h, 6 * h * h),
@@ -122,9 +120,7 @@ def closed_form(h: int) -> Parameters:
 
 
 def first_answer(sizes: Sizes) -> Parameters | None:
-    """The closed form where it applies, without a search: three reading layers and nothing else
-    that carries anything.
-    """
+    """The closed form where it applies: three reading layers, and nothing else carries anything."""
     if sizes.readers != 3 or any((*sizes.sigma, *sizes.opened)):
         return None
     return closed_form(max(sizes.h))

@@ -161,9 +161,7 @@ class Class:
         )
 
     def sign(self) -> LogSign:
-        """The certified sign of left minus right side of the first of both that holds; of (A2)
-        where neither does.
-        """
+        """That of the first of both that holds; of (A2) where neither does."""
         if self.y == 1:
             return _CERTAIN
         greedy, hit = self.ways()

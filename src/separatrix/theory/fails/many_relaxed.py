@@ -228,9 +228,7 @@ class RelaxedSearch(Search[Parameters]):
         return None
 
     def _proposed(self, choice: Choice[int], share: int, lowered: int) -> Parameters:
-        """Parameters whose y_1 and Y_l are the largest in floats, lowered a little; SizeError where
-        they are out of range.
-        """
+        """With y_1 and Y_l the largest in floats, lowered a little; SizeError out of range."""
 
         def below(value: Real, most: int) -> int:
             # the estimates are of y - 1
@@ -254,9 +252,7 @@ class RelaxedSearch(Search[Parameters]):
         return Parameters(**vars(choice), y_1=y_1, hit=tuple(hits))
 
     def starts(self) -> Iterable[Sequence[float]]:
-        """Points whose parameters have the order of magnitude that the proof asks for, with more
-        or less room.
-        """
+        """Points of the order of magnitude that the proof asks for, with more or less room."""
         return self.first or [self._start(room) for room in _ROOMS]
 
     def _start(self, room: float) -> Point:

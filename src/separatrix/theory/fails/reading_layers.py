@@ -1,6 +1,4 @@
-"""Theorems III to VII together: which groups of layers they see, at which n they bite, and how
-their verdicts read.
-"""
+"""Theorems III to VII: which groups of layers they see, where they bite, how verdicts read."""
 
 from __future__ import annotations
 
@@ -67,15 +65,11 @@ class DepthTheorem(Theorem, Generic[P]):
 
     @abstractmethod
     def shortest(self, s: Sizes, steps: int, *, quick: bool = False) -> P | None:
-        """Certified parameters with the shortest prompt found, or None; `quick` may look less
-        far.
-        """
+        """Certified parameters with the shortest prompt found; `quick` may look less far."""
 
     @abstractmethod
     def at_size(self, s: Sizes, size: tuple[int, ...], anywhere: P | None) -> P | None:
-        """Certified parameters at this m and these n_l, or None; `anywhere` are those of the
-        shortest prompt found.
-        """
+        """The same at this m and these n_l; `anywhere` are those of the shortest prompt found."""
 
     @abstractmethod
     def surely_silent(self, sizes: Sizes, size: tuple[int, ...]) -> bool:

@@ -1,6 +1,4 @@
-"""Theorem V: two reading layers with bounded layers anywhere fail L-SeqComp, L >= 3, at a finite
-n.
-"""
+"""Theorem V: two reading layers, bounded layers anywhere, fail L-SeqComp, L >= 3, at a finite n."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ _AT_SIZE = 4_000
 
 @dataclass(frozen=True)
 class Parameters(ProofParameters):
-    """m, n_1, n_2 of the task and what the proof chooses; u_0 places of a block may lose values.
-    Raises SizeError out of range.
-    """
+    """m, n_1, n_2 of the task and the proof's choices; u_0 places of a block may lose values."""
 
     n_1: int
     n_2: int

@@ -1,6 +1,4 @@
-"""Contents compared: pairs that cancel, strings that agree or are near, symbols that are counted,
-sets that are averaged.
-"""
+"""Contents compared: pairs that cancel, strings alike or near, symbols counted, sets averaged."""
 
 from __future__ import annotations
 

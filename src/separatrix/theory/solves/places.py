@@ -217,9 +217,7 @@ def finders(
 def heads_in_turn(
     architecture: Architecture, *wanted: Callable[[Attending], bool]
 ) -> tuple[int, ...] | None:
-    """The first full layers that do what is wanted, one behind the other; None where there are
-    none.
-    """
+    """The first full layers that do what is wanted, in turn; None where there are none."""
     found = in_turn((((one.layer, 0), one) for one in full_heads(architecture)), *wanted)
     return None if found is None else tuple(layer for layer, _ in found)
 

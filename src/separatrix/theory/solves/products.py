@@ -85,9 +85,7 @@ def cost(points: int, words: int, format: str) -> int:
 
 
 def at_once(points: int, width: int, mlps: int, format: str) -> int:
-    """R: how many maps so many MLPs, one after the other, multiply: as a tree, whose last level is
-    made first here.
-    """
+    """R: how many maps so many MLPs in turn multiply: as a tree, its last level made first here."""
     after = 1
     for _ in range(mlps):
         words = 1

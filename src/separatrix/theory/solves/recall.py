@@ -314,8 +314,6 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
 
 
 def waits(architecture: Architecture, values: int) -> Room | None:
-    """What recall of one of two facts of so many keys and values takes, question first: the same
-    for every number of facts.
-    """
+    """What recall of one of two facts takes, question first: the same for any number of facts."""
     task = Recall(n=2, K=max(2, values), V=max(2, values), question="first")
     return question_first(architecture, task)

@@ -33,9 +33,7 @@ class Room(NamedTuple):
 
 
 class Construction(Theorem):
-    """What a stack can compute where it has room for one construction: a row of the table of
-    theorems.
-    """
+    """What a stack with room for one construction can compute: a row of the table of theorems."""
 
     shows = SOLVABLE
     about: tuple[str, ...]

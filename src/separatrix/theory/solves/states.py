@@ -178,9 +178,7 @@ def tightness(architecture: Architecture, task: Task) -> Room | None:
 
 
 def automaton_of(task: Task) -> tuple[int, int]:
-    """Bits of the automaton of a total task, and its rules: the ids that may stand at each place,
-    added up.
-    """
+    """Bits of the automaton of a total task, and its rules: the ids at every place, added up."""
     tokens = task.length * task.vocabulary
     rules = task.n * (task.V + 1) if isinstance(task, Eva) else tokens
     return max(1, counted(task).ceil_log2(), (task.answers - 1).bit_length()), rules

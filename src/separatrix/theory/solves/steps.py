@@ -1,6 +1,4 @@
-"""Steps one after the other: composition at once, in writing, or where tokens see later ones, and
-hops of induction.
-"""
+"""Steps in turn: composition at once, in writing, or where tokens see later ones; and hops."""
 
 from __future__ import annotations
 
