@@ -24,7 +24,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "proofs": (9_656, 6_200),
     "checks": (3_326, 2_600),
     "training": (7_030, 3_800),
-    "findings": (2_123, 1_800),
+    "findings": (2_122, 1_800),
     "cli": (9_129, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

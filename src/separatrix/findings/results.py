@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -159,7 +159,7 @@ def of_table(table: Table) -> Results:
 
 def of_rates(row: Row) -> list[Cell]:
     """A row's cells, one for each learning rate."""
-    return [_of_rate(f"{rate.learning_rate:g}", row, rate) for rate in row.rates if rate.trials]
+    return [_cell(f"{one.learning_rate:g}", row.run, one) for one in row.rates if one.trials]
 
 
 def _of_row(row: Row, names: list[str]) -> Cell:
@@ -169,14 +169,10 @@ def _of_row(row: Row, names: list[str]) -> Cell:
         if name in row.labels
     )
     assert row.best is not None
-    return _of_rate(str(said or row.run["architecture"]), row, row.best)
+    return _cell(str(said or row.run["architecture"]), row.run, row.best)
 
 
-def _of_rate(name: str, row: Row, rate: Rate) -> Cell:
-    return _cell(name, row.run, rate.learning_rate, rate.trials)
-
-
-def _cell(name: str, run: Mapping[str, Any], rate: float, seeds: Sequence[Outcome] = ()) -> Cell:
+def _cell(name: str, run: Mapping[str, Any], rate: Rate) -> Cell:
     return Cell(
         name=name,
         stack=run["architecture"],
@@ -185,8 +181,8 @@ def _cell(name: str, run: Mapping[str, Any], rate: float, seeds: Sequence[Outcom
         width=run.get("width", 0),
         steps=run["steps"],
         stop_at=run.get("stop_at", 0.0),
-        rate=rate,
-        seeds=tuple(seeds),
+        rate=rate.learning_rate,
+        seeds=rate.trials,
     )
 
 
@@ -207,15 +203,17 @@ def of_lines(path: Path, most: int | None = None) -> Results:
 
 def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
     rows = sorted(rows, key=lambda row: row["run"]["seed"])
-    first, *others = (_cell(name, row["run"], rate) for row in rows)
+    seeds = Rate(
+        learning_rate=rate, trials=tuple(Outcome.from_json(row["outcome"]) for row in rows)
+    )
+    first, *others = (_cell(name, row["run"], seeds) for row in rows)
     curves = {row["run"]["seed"]: tuple(map(tuple, row.get("curve", ()))) for row in rows}
     if len(curves) < len(rows):
         raise SpecError(f"the cell '{name}' has a seed twice")
     if any(one != first for one in others):
         raise SpecError(f"the runs of the cell '{name}' differ in more than seed and learning rate")
-    seeds = tuple(Outcome.from_json(row["outcome"]) for row in rows)
     commits = sorted({row.get("commit", "") for row in rows} - {""})
-    return replace(first, seeds=seeds, curves=curves, commits=tuple(commits))
+    return replace(first, curves=curves, commits=tuple(commits))
 
 
 def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
