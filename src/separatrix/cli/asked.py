@@ -69,7 +69,6 @@ class Verdicts(list[Verdict], Shown):
         return f"{first.status} by {first.theorem}: {first.statement}{more}"
 
     def document(self) -> Document:
-
         return Document(Table([(one.status, one.theorem, one.statement) for one in self]))
 
     def to_json(self) -> list[Any]:
@@ -97,7 +96,6 @@ class Cards(Shown):
 
     @property
     def measured(self) -> bool:
-
         return self.why == MEASURED
 
     @classmethod
@@ -112,7 +110,6 @@ class Cards(Shown):
         drawn: str = "",
     ) -> Cards:
         """At one context, and who chose it."""
-
         served = tuple(servings) or (Serving(),) * len(stacks)
         facts = (
             card_facts(stack, context, context_from=chosen, serving=serving)
@@ -126,7 +123,6 @@ class Cards(Shown):
         return f"{names} at {self.facts[0].context:,} tokens: {answers}, ..."
 
     def document(self) -> Document:
-
         one, *others = self.facts
         why = "" if self.measured else self.why
         if not others:
@@ -142,7 +138,6 @@ class Cards(Shown):
         return shown + Document(Line(f"plot      {self.drawn}")) if self.drawn else shown
 
     def to_json(self) -> dict[str, Any]:
-
         one, *others = self.facts
         found = (
             compare_json(self.facts, self._curves(), self._pairs()) if others else card_json(one)
@@ -155,13 +150,11 @@ class Cards(Shown):
 
     def _curves(self) -> list[Curve]:
         """What each recalls at the most, over contexts."""
-
         contexts = few_contexts(self.stacks, self.facts[0].context)
         return [recall_curve(stack, contexts) for stack in self.stacks]
 
     def _pairs(self) -> list[Pair]:
         """Every two models that say how they grow, and where their costs cross."""
-
         pairs: list[Pair] = []
         numbered = zip(map(str, self.stacks), self.stacks, self.servings, strict=True)
         for (name, one, served), (other_name, other, other_served) in combinations(numbered, 2):
@@ -263,7 +256,6 @@ def design(
     layers of `base` varied; `choices` are fields of `separatrix.cards.design.Choices`. Raises
     SpecError and SizeError.
     """
-
     model = None if base is None else _stack(base)
     own = DEFAULT_CONTEXT if model is None else model.context or DEFAULT_CONTEXT
     length = own if context is None else context

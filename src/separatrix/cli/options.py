@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import typer
@@ -147,26 +147,16 @@ STORE = Path("sweeps.sqlite")
 _RAY = "ray://"
 
 
-class Where(NamedTuple):
-    """Where and how many runs are trained."""
+def engine_options(asked: Asked) -> dict[str, Any]:
+    """Where and how many runs are trained, as `sweep` takes it."""
+    head = asked.engine.removeprefix(_RAY) if asked.engine.startswith(_RAY) else ""
+    kind = "ray" if head else asked.engine
+    return {"engine": kind, "address": head, **engine_free(asked)}
 
-    store: Path
-    engine: str
-    address: str
-    workers: int | None
-    device: str
-    dry_run: bool
 
-    @classmethod
-    def of(cls, asked: Asked) -> Where:
-        head = asked.engine.removeprefix(_RAY) if asked.engine.startswith(_RAY) else ""
-        kind = "ray" if head else asked.engine
-        return cls(asked.store, kind, head, asked.workers, asked.device, asked.dry_run)
-
-    def engine_options(self) -> dict[str, Any]:
-        """What `sweep` takes of these."""
-        names = ("store", "engine", "address", "workers", "device")
-        return {name: getattr(self, name) for name in names}
+def engine_free(asked: Asked) -> dict[str, Any]:
+    """The same for a plan, which needs no engine."""
+    return {name: getattr(asked, name) for name in ("store", "workers", "device")}
 
 
 def planned(title: str, found: Plan) -> Told:
@@ -282,20 +272,37 @@ def formats_named(text: str) -> list[str]:
     return [arithmetic(one).name for one in found]
 
 
-def given(context: click.Context) -> list[str]:
-    """The parameters of a command that were given."""
-    names = [str(one.name) for one in context.command.params]
-    source = context.get_parameter_source
-    return [name for name in names if source(name) == ParameterSource.COMMANDLINE]
+EVERYWHERE = ("--json", "--import")
 
 
-def only(context: click.Context, what: str, taken: Iterable[str]) -> None:
-    """Raises SpecError for an option that was given and that this use of a command does not
-    take.
+def given(asked: Asked) -> list[str]:
+    """The options that were given, but those that are the same everywhere."""
+    context = asked.ctx
+    return [
+        option.opts[0]
+        for option in context.command.params
+        if isinstance(option, click.Option)
+        and context.get_parameter_source(str(option.name)) == ParameterSource.COMMANDLINE
+        and option.opts[0] not in EVERYWHERE
+    ]
+
+
+def used(asked: Asked, said: str, use: str, words: Sequence[str] | None = None) -> None:
+    """Holds a use of a command, in words as `said`, to the table: its options, and the words behind
+    it where these are given. Raises SpecError, and UnknownNameError for a use that is none.
     """
-    options = {str(one.name): one.opts[0] for one in context.command.params}
-    for name in given(context):
-        option = options[name]
-        if option.startswith("-") and name not in (*taken, "as_json", "imports"):
-            takes = ", ".join(options[one] for one in taken) or "no options of its own"
-            raise SpecError(f"{option} says nothing to `{what}`, which takes {takes}")
+    uses = COMMANDS[str(asked.ctx.info_name)]["uses"]
+    if words is not None and use not in uses:
+        where = f" on `{said.rpartition(' ')[0]}`"
+        raise UnknownNameError.of("action", use[:60], uses, where=where)
+    takes = uses.get(use, "").split()
+    places = [one for one in takes if one.isupper()]
+    options = [f"--{one}" for one in takes if not one.isupper()]
+    for option in given(asked):
+        if option not in options:
+            known = ", ".join(options) or "no options of its own"
+            raise SpecError(f"{option} says nothing to `{said}`, which takes {known}")
+    least = sum(not one.startswith("[") for one in places)
+    if words is not None and not least <= len(words) <= len(places):
+        other = "other" if places else "no more"
+        raise SpecError(f"`{said}` takes {other} words: separatrix {' '.join([said, *places])}")

@@ -42,7 +42,6 @@ def construct(asked: Asked) -> Answer:
     """Explicit weights that answer every input of the size, with a proof. Example: construct
     seqcomp:L=3,n=4096 --out model/
     """
-
     wanted = parse_task(asked.task)
     held = stack(asked.arch) if asked.arch else None
     number, stock = number_or_stock(asked.format)
@@ -58,7 +57,11 @@ def construct(asked: Asked) -> Answer:
         checkpoint = write_stock(built, stock, folder) if stock else None
         data = built.to_json()
     path = asked.out / name
-    extra = {"checkpoint": stock_json(checkpoint)} if checkpoint else {}
+    extra: dict[str, Any] = {}
+    if checkpoint:
+        remarks = list(checkpoint.remarks)
+        told = {"model_type": checkpoint.name, "start": checkpoint.start, "remarks": remarks}
+        extra = {"checkpoint": told}
     more: list[Part] = []
     if asked.formats == "all":
         more = [Line(""), *map(Line, limits_of(built, held))]
@@ -162,21 +165,11 @@ def said_of(checkpoint: Checkpoint, out: Path) -> list[str]:
     ]
 
 
-def stock_json(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The same as data."""
-    return {
-        "model_type": checkpoint.name,
-        "start": checkpoint.start,
-        "remarks": list(checkpoint.remarks),
-    }
-
-
 @command
 def refute(asked: Asked) -> Answer:
     """A concrete failure of a model: a certificate that anyone can check, or "not found in this
     budget" (which proves nothing).
     """
-
     wanted = parse_task(asked.task)
     room = parse_bits(asked.memory, what="memory") // 8
     model, out = asked.model, asked.out

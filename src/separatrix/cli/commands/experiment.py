@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.cards.measured.table import Table, read
-from separatrix.cli.options import Asked, Where, command, planned, stopped
+from separatrix.cli.options import Asked, command, engine_free, engine_options, planned, stopped
 from separatrix.cli.printing import Told, rows_table, show
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.document.cells import duration
@@ -38,7 +38,6 @@ def described(name: str, asked: Asked) -> Told:
     """What is recorded of an experiment, or stands in a file of `rows`: every seed, and what was
     contrasted; fails where a claim of its page does not hold.
     """
-
     wanted = experiment(name)
     rows, out = asked.rows, asked.out
     if sum((rows is not None, asked.check, out is not None)) > 1:
@@ -55,26 +54,24 @@ def described(name: str, asked: Asked) -> Told:
     return _shown(wanted, results, more, data, growing=True)
 
 
-def train_experiment(name: str, where: Where, out: Path | None, as_json: bool) -> Told:
+def train_experiment(name: str, asked: Asked) -> Told:
     """Trains what an experiment asks for and the store does not have, and shows every seed."""
-
     wanted = experiment(name)
-    if where.dry_run:
-        with bar("trying some steps", shown=not as_json):
-            found = plan(wanted, store=where.store, workers=where.workers, device=where.device)
+    if asked.dry_run:
+        with bar("trying some steps", shown=not asked.as_json):
+            found = plan(wanted, **engine_free(asked))
         return planned(wanted.question, found)
-    if out is not None:
+    if asked.out is not None:
         # told before hours of training
-        check_new(out)
+        check_new(asked.out)
     try:
-        table = run(wanted, show=not as_json, **where.engine_options())
+        table = run(wanted, show=not asked.as_json, **engine_options(asked))
     except KeyboardInterrupt:
-        raise stopped(where.store) from None
-    return _told(wanted, table, out)
+        raise stopped(asked.store) from None
+    return _told(wanted, table, asked.out)
 
 
 def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
-
     with bar(f"training a run of {wanted.name} again", shown=not asked.as_json) as told:
         found = check(table, seed=asked.seed, device="cpu", told=told)
     text = said(found)
@@ -85,7 +82,6 @@ def _check(wanted: Experiment, table: Table, asked: Asked) -> Told:
 
 
 def _recorded(wanted: Experiment) -> Table:
-
     table = read(wanted.name)
     if table is None:
         raise SpecError(
@@ -96,7 +92,6 @@ def _recorded(wanted: Experiment) -> Table:
 
 
 def _told(wanted: Experiment, table: Table, out: Path | None) -> Told:
-
     results = of_table(table)
     more = [made(table)]
     if out is not None:
@@ -111,7 +106,6 @@ def _shown(
     """Every cell and what was contrasted; then a claim that these results do not bear, which fails
     the command.
     """
-
     wrong: list[SeparatrixError] = []
     try:
         text(wanted, results, {})
@@ -133,7 +127,6 @@ def _shown(
 
 def seeds(wanted: Experiment, results: Results, more: Iterable[str]) -> list[Part]:
     """Every seed, what was contrasted, and notes."""
-
     rows = [dict(zip(COLUMNS, cells, strict=True)) for cells, _ in lines(results)]
     said = (
         f"- {one.contrast.one} against {one.contrast.other}: {one.said}"
@@ -149,22 +142,20 @@ def trial(asked: Asked) -> Told:
     says who solves the task. Interrupted, the same command goes on. Example: trial '(gdn*3 +
     full)*2' 'gdn*7 + full' --task recall --hours 2
     """
-
     out, as_json = asked.out, asked.as_json
     if out is not None:
         # told before hours of training
         check_new(out)
-    where = Where.of(asked)
     own = {name: resolve(name) for name in asked.layouts}
     found = scaled(own, asked.task, seeds=asked.seeds, steps=asked.steps)
     with bar("trying some steps", shown=not as_json):
-        plan = found.plan(store=where.store, workers=where.workers, device=where.device)
+        plan = found.plan(**engine_free(asked))
     memory = found.memory(plan)
     short = found.short(plan, asked.hours)
     time = "not measured" if plan.seconds is None else f"at most about {duration(plan.seconds)}"
     runs = f"{plan.runs:,} runs, {plan.ended:,} of which have ended before"
     rules = [*found.rules(), f"{runs}; {time}, about {format_bytes(8 * memory)} of memory"]
-    if where.dry_run:
+    if asked.dry_run:
         said = {"rules": found.rules(), "plan": plan.to_json(), "memory": memory, "short": short}
         lines = [*rules, *([short] if short else [])]
         return Told(said, Document(*(Line(f"- {line}") for line in lines)))
@@ -174,13 +165,13 @@ def trial(asked: Asked) -> Told:
     if short:
         raise SizeError(short)
     try:
-        options = where.engine_options()
+        options = engine_options(asked)
         experiment, table = found.train(show=not as_json, imports=asked.imports or (), **options)
     except KeyboardInterrupt:
-        raise stopped(where.store) from None
+        raise stopped(asked.store) from None
     results = of_table(table)
     if out is not None:
-        write_out(experiment, table, with_curves(experiment, results, where.store), out)
+        write_out(experiment, table, with_curves(experiment, results, asked.store), out)
     remarks = found.remarks(table, results)
     said = {"rules": found.rules(), "remarks": remarks}
     shown = Document(*seeds(experiment, results, remarks))

@@ -38,7 +38,6 @@ def analyze(asked: Asked) -> Answer:
     """One screen about a model: what it carries and reads, what some weights provably do and none
     do, each with the number that decides it.
     """
-
     settings = chosen_sizes(asked.set)
     serving = Serving.parse(asked.memory, asked.weights, asked.batch, settings)
     why = "" if asked.why is None else opened(asked.why)
@@ -64,7 +63,6 @@ def compare(asked: Asked) -> Answer:
     does. Example: compare qwen3-next-80b recurrentgemma-2b. A size given with --set holds for
     every model that has it.
     """
-
     models, plot = asked.models, asked.plot
     why = "" if asked.why is None else opened(asked.why)
     settings = chosen_sizes(asked.set)
@@ -85,7 +83,6 @@ def _draw(stacks: Sequence[Architecture], path: Path) -> None:
     """Draws the curves. Raises OutputError for a file that cannot be written, and where no stack
     has a bound.
     """
-
     check_plot(path)
     contexts = many_contexts(stacks)
     if not contexts:
@@ -104,7 +101,6 @@ def _servings(
     """What each model is served with. Raises SizeError for more sizes of weights than one, unless
     there is one for each model.
     """
-
     if len(weights) not in (0, 1, len(models)):
         raise SizeError(
             f"--weights is given {len(weights)} times for {len(models)} models; give it once for"
@@ -129,7 +125,6 @@ def _stacks(models: Sequence[str], settings: Settings) -> list[Architecture]:
 
 def _mechanisms(model: str) -> set[str]:
     """The names of a model's mechanisms, also of one whose file leaves sizes open."""
-
     try:
         layers = stack(model).counted()
     except UnknownSizes as error:

@@ -8,7 +8,7 @@ from importlib import import_module
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from separatrix.cli.options import KINDS, PROVED, Asked, command, formats_named, given, only
+from separatrix.cli.options import KINDS, PROVED, Asked, command, formats_named, given, used
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.core.document import Document, Heading, Line, Part
 from separatrix.core.errors import UnknownNameError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Tokens of an input that a table shows."""
-PRECISION = ("sizes", "formats", "most", "tokens", "seed", "out")
 
 
 @command
@@ -31,20 +30,19 @@ def list_(asked: Asked) -> Answer:
     """
     kind, name = asked.kind, asked.name
     if kind is None:
-        only(asked.ctx, "list", ())
+        used(asked, "list", "")
         rows = [{"list": one, "tells": tells} for one, tells in KINDS.items()]
         return Told(rows, Document(rows_table(rows)))
     if kind not in KINDS:
         raise UnknownNameError.of("kind", kind[:60], KINDS)
     own = import_module(f"separatrix.cli.report.{kind}")
     if name is None:
-        only(asked.ctx, f"list {kind}", ())
+        used(asked, f"list {kind}", "")
         read = getattr(own, "cells", own.rows)()
         notes = [Line(f"\n{own.NOTE}")] if hasattr(own, "NOTE") else []
         return Told(own.rows(), Document(rows_table(read, own.SPARED), *notes))
-    takes = {"constructions": PRECISION, "experiments": ("rows", "check", "seed", "out")}
-    only(asked.ctx, f"list {kind} NAME", takes.get(kind, ()))
-    if kind == "constructions" and set(PRECISION) & set(given(asked.ctx)):
+    used(asked, f"list {kind} NAME", kind)
+    if kind == "constructions" and given(asked):
         return precision(name, asked)
     if kind == "experiments":
         from separatrix.cli.commands.experiment import described

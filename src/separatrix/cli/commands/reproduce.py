@@ -41,7 +41,6 @@ def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False
     training reached in a table of its own; in ASCII where the terminal has no more. Raises
     EvidenceError as `view` does.
     """
-
     seen = view(bundle_body)
     signs = {name: f"{name[0].upper()}." for name in MARKS} if ascii_only else MARKS
 

@@ -190,7 +190,6 @@ def _in_words(
     seed: int,
     instead: Mapping[str, str],
 ) -> _Asked:
-
     made = asking(task, shots=shots, number=total, seed=seed, instead=instead)
     released.check(made)
     how = "by log-probability" if made.questions[0].choices else "greedily"
@@ -232,7 +231,6 @@ def _values(
     """What is said of values that are not one token each, and the words that are written instead
     where that is asked for. Raises SizeError where there are too few of these.
     """
-
     if not isinstance(task, Task) or task.asked.vocabulary > _FEW_WORDS:
         return [], {}
     words = list(map(task.asked.word, range(task.asked.vocabulary)))
@@ -318,7 +316,6 @@ def _there(path: Path, first: str) -> dict[int, Reply]:
 
 def results(folders: Sequence[str], *, out: Path | None) -> Told:
     """Accuracies of folders of results beside what is proved, and as a picture."""
-
     if not folders:
         raise SpecError("results takes folders: separatrix task results DIR [DIR ...]")
     if out is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from separatrix.cli.options import Asked, command, only
+from separatrix.cli.options import Asked, command, used
 from separatrix.cli.printing import Answer, Told, width
 from separatrix.core.document import Document, Heading, Line, Part, Plot
 from separatrix.core.document.cells import NONE, accuracy, duration
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 PAGE = ".md"
 FIRST = 50
 """Runs that a list shows to people unless --limit says otherwise."""
-ACTIONS = {
-    "list": (0, 0, "runs list", ("store", "sweep", "status", "sort", "limit")),
-    "show": (1, 1, "runs show 3fa2", ("store",)),
-    "export": (1, 2, "runs export runs.csv", ("store", "sweep", "status")),
-    "summary": (0, 0, "runs summary", ("store", "sweep")),
-}
-"""Action -> least and most words behind it, an example, and the options that it takes."""
 
 
 @command
@@ -37,12 +30,7 @@ def runs(asked: Asked) -> Answer:
     Examples: runs --sort -accuracy; runs show 3fa2; runs export runs.csv --status done
     """
     action, *others = asked.words or ["list"]
-    if action not in ACTIONS:
-        raise UnknownNameError.of("action", action[:60], ACTIONS, where=" on runs")
-    least, most, example, options = ACTIONS[action]
-    if not least <= len(others) <= most:
-        raise SpecError(f"`runs {action}` takes other words: separatrix {example}")
-    only(asked.ctx, f"runs {action}", options)
+    used(asked, f"runs {action}", action, others)
     if action == "show":
         return _show(others[0], asked.store)
     if action == "summary":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from separatrix.cli.commands.listing import explained
-from separatrix.cli.options import Asked, command, only, pairs
+from separatrix.cli.options import Asked, command, pairs, used
 from separatrix.cli.printing import Answer, Told, rows_table
 from separatrix.cli.report.tasks import describe
 from separatrix.core.document import Document, Line, Plot
@@ -35,14 +35,6 @@ MOST_SHOWN = 1000
 DRAWN, PROBED, ASKED = 3, 4000, 2048
 """What --number is for sample, audit and evaluate unless it is given."""
 SPLITS = ("train", "validation", "test")
-OWN = {
-    "sample": ("number", "seed"),
-    "audit": ("number", "seed", "all", "out"),
-    "export": ("n", "seed", "out", "format", "rows", "tokens"),
-    "evaluate": ("n", "number", "seed", "rows", "out", "tokens"),
-    "results": ("out",),
-}
-"""Action -> the options that it takes."""
 
 
 @command
@@ -56,26 +48,17 @@ def task(asked: Asked) -> Answer:
     """
     name, *others = asked.words
     if name == "results":
-        only(asked.ctx, "task results", OWN[name])
+        used(asked, "task results", name)
         from separatrix.cli.commands.results import results
 
         return results(others, out=asked.out)
     if name == "audit":
-        only(asked.ctx, "task audit --all", ("seed", "all", "out"))
+        used(asked, "task audit --all", "audit")
         if others or not asked.all:
             raise SpecError("separatrix task NAME audit, or separatrix task audit --all")
         return _audit_all("", asked)
     action, *folders = others or ["show"]
-    if action not in ("show", *OWN):
-        raise UnknownNameError.of("action", action[:60], OWN, where=f" on the task {name[:60]}")
-    only(asked.ctx, f"task {name} {action}", OWN.get(action, ()))
-    wanted = (action == "evaluate") + 0
-    if len(folders) != wanted:
-        raise SpecError(
-            f"'{' '.join(folders)}' is too much: task {name} {action} takes no more words"
-            if folders and not wanted
-            else f"evaluate takes one folder: separatrix task {name} evaluate trained/"
-        )
+    used(asked, f"task {name[:60]} {action[:60]}", action, folders)
     if action == "evaluate":
         return _evaluate(name, folders[0], asked)
     actions = {"show": _show, "sample": _sample, "audit": _audit, "export": _export}
@@ -83,7 +66,6 @@ def task(asked: Asked) -> Answer:
 
 
 def _show(text: str, asked: Asked) -> Told:
-
     return explained(describe(text.partition(":")[0]))
 
 
@@ -171,7 +153,6 @@ def _audit(text: str, asked: Asked) -> Told:
 
 def _audit_all(name: str, asked: Asked) -> Told:
     """The best rule at every size of a task's grid and every shift, or of every task's."""
-
     if ":" in name or asked.number is not None:
         raise SpecError(
             "--all measures every size of a task's grid, on as many instances as levels.json says;"
@@ -193,7 +174,6 @@ def _audit_all(name: str, asked: Asked) -> Told:
 
 
 def _best(row: dict[str, Any]) -> dict[str, str]:
-
     most = level(parse_any_task(row["task"]))
     return {
         "task": row["task"],
@@ -207,7 +187,6 @@ def _best(row: dict[str, Any]) -> dict[str, str]:
 
 def _export(text: str, asked: Asked) -> Told:
     """Instances as files, each once; of several sizes n a folder each."""
-
     if asked.format is None or asked.out is None:
         raise SpecError(
             "an export needs --format and --out. For example: separatrix task"
@@ -231,7 +210,6 @@ def _together(made: Sequence[Told]) -> Told:
 
 def _fitted(text: str, asked: Asked) -> Told:
     """Instances at the largest sizes that fit so many tokens; of several numbers a folder each."""
-
     numbers, _, tokenizer = asked.tokens.partition(":")
     if not (numbers and tokenizer) or asked.n is not None:
         raise SpecError(
@@ -260,7 +238,6 @@ def _fitted(text: str, asked: Asked) -> Told:
 
 def _with_easy_sizes(text: str) -> Task | TextTask:
     """The task of a text; where it names no size that grows, those of its easiest one."""
-
     try:
         return parse_any_task(text)
     except SizeError as error:
@@ -272,7 +249,6 @@ def _with_easy_sizes(text: str) -> Task | TextTask:
 
 
 def _exported(text: str, out: Path, asked: Asked) -> Told:
-
     format, seed = asked.format, asked.seed
     text, labels = split_labels(text)
     wanted = parse_any_task(text)
@@ -371,7 +347,6 @@ def _evaluate(name: str, folder: str, asked: Asked) -> Answer:
 
 def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
     """The task at each size n; a bare name is the task at the sizes that the model was made for."""
-
     task = parse_task(own if name == own.partition(":")[0] else name)
     return [
         # the same where it has that n already
@@ -382,7 +357,6 @@ def _made_for(name: str, sizes: str | None, own: str) -> list[Task]:
 
 def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
     """The same for a checkpoint that may be made for no task (""): sizes but n are given."""
-
     return (
         [*_made_for(name, sizes, own)] if own else list(map(parse_any_task, _ladder(name, sizes)))
     )
@@ -390,13 +364,11 @@ def _of_sizes(name: str, sizes: str | None, own: str) -> list[Task | TextTask]:
 
 def _ladder(name: str, sizes: str | None) -> list[str]:
     """A task's text at each size n, which is a haystack's length in words."""
-
     grows = _growing(name.partition(":")[0])
     return [add_sizes(name, [f"{grows}={size}"]) for size in _listed(sizes)] or [name]
 
 
 def _growing(name: str) -> str:
-
     kind = TEXT_TASKS.get(name)
     return "n" if kind is None else kind.grows
 
@@ -426,7 +398,6 @@ def _shots(texts: Sequence[str] | None) -> int | None:
 
 
 def _counted(tasks: Sequence[Task], counts: Sequence[Tally], tested: int) -> list[dict[str, str]]:
-
     several = any(one.several for one in tasks)
     return [
         {

@@ -14,13 +14,14 @@ from separatrix.cli.commands.runs import summed
 from separatrix.cli.options import (
     STORE,
     Asked,
-    Where,
     command,
-    only,
+    engine_free,
+    engine_options,
     pairs,
     planned,
     stack,
     stopped,
+    used,
 )
 from separatrix.cli.printing import Told
 from separatrix.core.document import Document, Table
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 
 HINT = "Ctrl-C saves and stops; the same command goes on"
 
-OF_RUN = ("out", "steps", "set", "device", "fresh", "compile")
-OF_GRID = ("store", "engine", "workers", "device", "dry_run", "retry", "fresh", "compile")
-OF_EXPERIMENT = ("store", "engine", "workers", "device", "dry_run", "out")
-"""The options that each of the three ways takes."""
 GRIDS = (".yaml", ".yml")
 
 
@@ -50,19 +47,18 @@ def train(asked: Asked) -> Told:
     Interrupted, the same command goes on. Examples: train 'full*2 @ heads=1, head_dim=16'
     eva:n=8,V=16; train examples/tiny.yaml --dry-run
     """
-    where = Where.of(asked)
     what, *others = asked.words
     if Path(what).suffix in GRIDS:
         if others:
             raise SpecError(f"the file {what} says its own tasks; leave {others[0][:60]!r} out")
-        only(asked.ctx, "train GRID.yaml", OF_GRID)
-        return _grid(Path(what), where, asked)
+        used(asked, "train GRID.yaml", "GRID")
+        return _grid(Path(what), asked)
     if not others and _is_experiment(what):
         from separatrix.cli.commands.experiment import train_experiment
 
-        only(asked.ctx, "train EXPERIMENT", OF_EXPERIMENT)
-        return train_experiment(what, where, asked.out, asked.as_json)
-    only(asked.ctx, "train STACK TASK", OF_RUN)
+        used(asked, "train EXPERIMENT", "EXPERIMENT")
+        return train_experiment(what, asked)
+    used(asked, "train STACK TASK", "STACK")
     if len(others) != 1:
         raise SpecError(
             f"one stack and one task: what should {what[:60]!r} learn? For example: separatrix"
@@ -77,14 +73,14 @@ def _is_experiment(text: str) -> bool:
     return text in EXPERIMENTS
 
 
-def _grid(file: Path, where: Where, asked: Asked) -> Told:
+def _grid(file: Path, asked: Asked) -> Told:
     """Every run of a file that the store does not have yet, and what came out."""
     from separatrix.training.sweeps.sweep import planned as plan_of
     from separatrix.training.sweeps.sweep import sweep as train_all
 
-    if where.dry_run:
+    if asked.dry_run:
         with bar("trying some steps", shown=not asked.as_json):
-            plan = plan_of(file, store=where.store, workers=where.workers, device=where.device)
+            plan = plan_of(file, **engine_free(asked))
         return planned(plan.name, plan)
     try:
         found = train_all(
@@ -94,13 +90,13 @@ def _grid(file: Path, where: Where, asked: Asked) -> Told:
             retry=asked.retry,
             fresh=asked.fresh,
             show=not asked.as_json,
-            **where.engine_options(),
+            **engine_options(asked),
         )
     except KeyboardInterrupt:
-        raise stopped(where.store) from None
+        raise stopped(asked.store) from None
     failed = found.count("failed")
     if failed:
-        place = "" if where.store == STORE else f" --store {where.store}"
+        place = "" if asked.store == STORE else f" --store {asked.store}"
         print(
             f"{failed:,} failed: `separatrix runs list --status failed{place}` shows them,"
             " `separatrix runs show` says why, and --retry tries them again",
@@ -110,7 +106,6 @@ def _grid(file: Path, where: Where, asked: Asked) -> Told:
 
 
 def _one(stack_text: str, task: str, asked: Asked) -> Told:
-
     settings = read_settings(asked.set or [], asked.steps)
     out = asked.out or Path("trained")
     check_new(out)
@@ -223,7 +218,6 @@ def _standing(run: Run) -> Callable[[Trainer], list[str]]:
 
 def _document(trained: Trained, out: Path) -> Document:
     """What came out, and what to do with it."""
-
     from separatrix.cli.report.run import ended, measured_rows
 
     run, outcome, place = trained.run, trained.outcome, quote(str(out))

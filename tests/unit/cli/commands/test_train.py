@@ -111,7 +111,7 @@ def test_evaluate_counts_and_refuses(made: Path, capsys: pytest.CaptureFixture[s
     assert evaluated("eva", made.parent) == 2
     assert "construct" in capsys.readouterr().err
     assert run(["task", "eva", "evaluate"]) == 2
-    assert "one folder" in capsys.readouterr().err
+    assert "FOLDER" in capsys.readouterr().err
 
 
 def test_evaluate_of_a_construction_is_never_wrong(

@@ -89,7 +89,7 @@ def test_sample_of_several_answers_in_json(capsys: pytest.CaptureFixture[str]) -
     [
         (("task", "eva", "sample"), "the size n is missing"),
         (("task", "eva", "sample", "--V"), "No such option: --V; sizes stand in the text"),
-        (("task", "eva", "sample", "8"), "'8' is too much"),
+        (("task", "eva", "sample", "8"), "takes no more words"),
         (("task", "eva:n=8,n=9", "sample"), "given twice"),
         (("task", "eva:n=1000000", "sample"), "too many to look at"),
         (("task", "eva:n=4", "sample", "--number", "0"), "--number"),
