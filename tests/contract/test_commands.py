@@ -81,9 +81,9 @@ def test_every_option_of_before_has_a_place_or_a_reason(old: str) -> None:
     command, names = BEFORE[old]
     for option in (f"--{name}" for name in names.split()):
         if option not in options(command):
-            place = FORMER[command][option]
-            assert place.now or place.why, option
-            assert place.now.split(" ")[0] in {"", *options(command)}, option
+            new, why = FORMER[command][option]
+            assert new or why, option
+            assert new.split(" ")[0] in {"", *options(command)}, option
 
 
 def test_no_option_of_today_is_called_a_former_one() -> None:

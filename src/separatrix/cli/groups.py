@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.resources import files
 from itertools import groupby
 from shlex import join
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from typer.core import TyperGroup
@@ -68,25 +68,16 @@ class Commands(TyperGroup):
 _VALUE = re.compile(r"\{(.+)\}")
 
 
-class Former(NamedTuple):
-    """An option of an earlier version: what stands for it now ("" for nothing, and why)."""
-
-    now: str
-    why: str = ""
-
-
-def _former(lines: dict[str, str]) -> dict[str, Former]:
-    """Options of one command: what stands for each ("--why"), why ("it is gone"), or both with a
-    semicolon between.
+def _former(lines: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Options of one command -> what stands for each ("" for nothing), and why; in the table the
+    one, the other, or both with a semicolon between.
     """
-    lines = dict(lines)
-    found = {
-        f"--{name.replace('_', '-')}": Former(f"--set {name}={{VALUE}}")
-        for name in lines.pop("set", "").split()
-    }
+    named = lines.get("set", "").replace("_", "-").split()
+    found = {f"--{name}": (f"--set {name.replace('-', '_')}={{VALUE}}", "") for name in named}
     for option, text in lines.items():
         new, _, why = text.partition("; ")
-        found[option] = Former(new, why) if text.startswith("--") else Former("", text)
+        if option != "set":
+            found[option] = (new, why) if text.startswith("--") else ("", text)
     return found
 
 
@@ -96,11 +87,9 @@ FORMER = {command: _former(lines) for command, lines in TABLE["former"].items()}
 
 def former_option(command: str, option: str) -> str:
     """What stands for an option of an earlier version; "" for one that never was."""
-    found = FORMER.get(command, {}).get(option.partition("=")[0])
-    if found is None:
-        return ""
-    new = _VALUE.sub(r"\1", found.now)
-    return " ".join(filter(None, (new and f"it is now {new}", found.why)))
+    found, why = FORMER.get(command, {}).get(option.partition("=")[0], ("", ""))
+    new = _VALUE.sub(r"\1", found)
+    return " ".join(filter(None, (new and f"it is now {new}", why)))
 
 
 def now(name: str, words: Sequence[str]) -> str:
@@ -141,23 +130,25 @@ def _taken(option: str, words: list[str]) -> tuple[str, list[str]]:
 
 def _line(command: str, words: list[str]) -> str:
     """The words as one line for a shell, their options as they are called today."""
+    former = FORMER.get(command, {})
     said: list[str] = []
     reasons: list[str] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
         option, equals, value = word.partition("=")
-        found = FORMER.get(command, {}).get(option) if option.startswith("--") else None
-        if found is None:
+        if option not in former:
             said.append(word)
-        elif _VALUE.search(found.now):
+            continue
+        new, why = former[option]
+        if _VALUE.search(new):
             value = value if equals else rest.pop(0) if rest else "VALUE"
-            one, _, other = found.now.partition(" ")
+            one, _, other = new.partition(" ")
             said += [one, _VALUE.sub(lambda _, value=value: value, other)]
-        elif found.now:
-            said += [*found.now.split(" "), *([value] if equals else [])]
+        elif new:
+            said += [*new.split(" "), *([value] if equals else [])]
         else:
-            reasons.append(f"{option}: {found.why}")
+            reasons.append(f"{option}: {why}")
             if not equals and rest and not rest[0].startswith("-"):
                 rest.pop(0)
     return "; ".join([f"separatrix {join(said)}", *reasons])

@@ -12,11 +12,12 @@ from separatrix.cli.printing import Answer, Told, width
 from separatrix.core.document import Document, Heading, Line, Part, Plot
 from separatrix.core.document.cells import NONE, accuracy, duration
 from separatrix.core.errors import OutputError, SpecError, UnknownNameError
+from separatrix.core.evidence.folder import write_atomic
+from separatrix.training.sweeps.reading import Listed
+from separatrix.training.sweeps.store import Store
 
 if TYPE_CHECKING:
-    from separatrix.training.sweeps.reading import Listed
     from separatrix.training.sweeps.statistics import Summary
-    from separatrix.training.sweeps.store import Store
 
 PAGE = ".md"
 FIRST = 50
@@ -44,8 +45,6 @@ def opened(path: Path, sweep: str | None = None) -> Store:
     """The store, to look at it; what is strange about its file is said. Raises StoreError, and
     UnknownNameError for a sweep that it does not have.
     """
-    from separatrix.training.sweeps.store import Store
-
     store = Store.read(path)
     if store.note:
         print(f"note: {store.note}", file=sys.stderr)
@@ -115,7 +114,6 @@ def _written(files: list[Path], *lines: str) -> Told:
 
 def _write_page(files: list[Path], store: Path, sweep: str | None, status: str | None) -> Told:
     from separatrix.cli.report.sweeps import markdown
-    from separatrix.core.evidence.folder import write_atomic
 
     out, *others = files
     if others or status is not None:

@@ -15,6 +15,7 @@ from separatrix.cli.report import charts, evidence
 from separatrix.cli.report.notation import FACES, formula, label, number, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
+from separatrix.core.document.html import NO_LINKS
 from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.canonical import package_version
@@ -30,7 +31,6 @@ _PURPOSE = (
     "What each kind of attention provably cannot compute, what it provably can, and where training"
     " ends up. Every cell opens the evidence behind it."
 )
-_NO_LINKS: Mapping[str, str] = {}
 _MEANINGS = {
     "SOLVABLE": "explicit weights do it",
     "FAILS": "no weights do it, at the n in the cell",
@@ -55,7 +55,7 @@ _CHECK = (
 )
 
 
-def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = _NO_LINKS) -> str:
+def render_html(bundle_body: Mapping[str, Any], links: Mapping[str, str] = NO_LINKS) -> str:
     """The report of a bundle's body. Equal bodies give equal text.
 
     `links`: where a site explains "theorems/I", "tasks/eva", "mechanisms/full" or
