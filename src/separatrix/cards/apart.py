@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from separatrix.cards.facts import ASKED, FAR, THOUGHT, CardFacts, Row, steps_of
+from separatrix.cards.facts import ASKED, FAR, THOUGHT, CardFacts, Row
 from separatrix.cards.question import grade
 from separatrix.cards.questions import one_of_facts, values_of
 from separatrix.core.evidence.records import Status
@@ -95,10 +95,10 @@ def _answer(row: Row) -> Answer:
 
 def _stretches(rows: Sequence[Row], *, thought: bool) -> list[_Stretch]:
     return [
-        _Stretch(*steps_of(line), _answer(row))
+        _Stretch(max(1, line.steps[0]), line.steps[1], _answer(row))
         for row in rows
         for line in row.lines
-        if (THOUGHT in line.question) == thought
+        if line.thought == thought
     ]
 
 

@@ -5,6 +5,7 @@ fails, and what a chain of thought changes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from separatrix.cards.question import OPEN, AfterThought, Bound, CardLine, Question, beyond, line_of
@@ -38,7 +39,8 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
             f"Some weights follow up to {up_to} in one go, each step a look-up whose place depends"
             f" on the step before, where tables of one size fill {context:,} tokens. {words.why}"
         )
-        lines.append(line_of(f"composition, L <= {up_to}", verdict, words.text, explain))
+        line = line_of(f"composition, L <= {up_to}", verdict, words.text, explain)
+        lines.append(replace(line, steps=(0, steps)))
     if steps < MOST_STEPS and _fits(context, steps + 1):
         lines += _beyond(architecture, steps + 1, context)
     written = _most_steps(architecture, context, Theorem.solves_after_thought, written=True)
@@ -46,7 +48,8 @@ def composition(architecture: Architecture, context: int) -> list[CardLine]:
         task, verdict = written
         words = THEOREMS[verdict.theorem].told(verdict, task, architecture, thought=True)
         title = f"composition with chain of thought, L <= {task.L}"
-        lines.append(line_of(title, verdict, words.text, words.why))
+        line = line_of(title, verdict, words.text, words.why)
+        lines.append(replace(line, steps=(0, task.L), thought=True))
     return lines
 
 
@@ -75,13 +78,14 @@ def _two_steps(context: int) -> Question:
         solved=f"compose two look-ups in tables that fill {context:,} tokens.",
         failed="composes two look-ups wrongly in some prompt of {most} tokens.",
         unknown=Words("", f"{OPEN} The caches are too large to count here."),
+        steps=(2, 2),
         after_thought=AfterThought(
             "composition with chain of thought, 2 steps", "Writing the steps down does not help."
         ),
     )
 
 
-def _steps(context: int, steps: int, asked: str, unknown: Words) -> Question:
+def _steps(context: int, first: int, steps: int, asked: str, unknown: Words) -> Question:
     return Question(
         title=f"composition, {asked}",
         size=context,
@@ -89,6 +93,7 @@ def _steps(context: int, steps: int, asked: str, unknown: Words) -> Question:
         solved=f"follow {counted_as(steps, 'step')} through tables that fill {context:,} tokens.",
         failed=_wrong(steps, "{most}"),
         unknown=unknown,
+        steps=(first, steps),
     )
 
 
@@ -139,8 +144,8 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
             unknown = Words("", f"{OPEN} It lies between the two.", short)
             between = counted_as(steps - 1, "step")
             title = between if steps - 1 == first else f"{first} to {between}"
-            lines += _steps(context, steps - 1, title, unknown).answer(architecture)
-        lines.append(line)
+            lines += _steps(context, first, steps - 1, title, unknown).answer(architecture)
+        lines.append(replace(line, steps=(steps, steps)))
         # one step asks for a place that is known; two and more are bounded by more theorems
         return [*lines, *_beyond(architecture, 2, context)] if steps == 1 else lines
     if len(architecture.reading) > MOST_READERS:
@@ -151,7 +156,7 @@ def _beyond(architecture: Architecture, first: int, context: int) -> list[CardLi
     else:
         unknown = Words("", f"{OPEN} No theorem covers it.", "no theorem covers these layers")
     steps = max(2, first)
-    return _steps(context, steps, f"from {steps} steps", unknown).answer(architecture)
+    return _steps(context, steps, steps, f"from {steps} steps", unknown).answer(architecture)
 
 
 def _failing(architecture: Architecture, steps: int, context: int) -> CardLine | None:

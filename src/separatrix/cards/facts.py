@@ -5,7 +5,6 @@ model can and cannot do, each with the theorem that says so.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -76,7 +75,6 @@ SOLVED = {
 }
 """Construction -> the number that decides; layers are counted from one."""
 _LAYERS = ("layer", "first", "second")
-_STEPS = re.compile(r"(?:L <= |from )?(\d+)(?: to (\d+))? steps?$|L <= (\d+)$")
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def rows_of(architecture: Architecture, lines: Sequence[CardLine]) -> tuple[Row,
     found: list[Row] = []
     for line in lines:
         last = found[-1].lines[-1] if found else None
-        if last is not None and THOUGHT in line.question and _alike(last, line):
+        if last is not None and line.thought and _alike(last, line):
             found[-1] = replace(found[-1], thought=True, lines=(last, line))
             continue
         cited = "" if line.status == "SOLVABLE" and line.theorem != "S" else line.theorem
@@ -135,32 +133,17 @@ def opened(asked: str) -> str:
     raise UnknownNameError.of("question", asked.strip(), known, where=" of --why")
 
 
-def steps_of(line: CardLine) -> tuple[int, int]:
-    """The numbers of steps that a line of composition is about."""
-    found = _STEPS.search(line.question)
-    if found is None:
-        raise ValueError(f"no number of steps in {line.question!r}")
-    first, last, most = found.groups()
-    if most or "L <=" in line.question:
-        return 1, int(most or first)
-    return int(first), int(last or first)
-
-
 def asks(line: CardLine) -> str:
     """The question in a few words, with its steps where it is about several."""
-    if line.key != "composition":
+    first, last = line.steps
+    if not last:
         text = ASKED.get(line.key, line.question)
-        return f"{text} {THOUGHT}" if THOUGHT in line.question else text
-    first, last = steps_of(line)
-    if "L <=" in line.question:
-        text = f"compose up to {counted_as(last, 'step')}"
-    elif last > first:
-        text = f"compose {first} to {last} steps"
-    else:
-        text = f"compose {counted_as(last, 'step')}"
-    if THOUGHT in line.question:
+        return f"{text} {THOUGHT}" if line.thought else text
+    if line.thought:
         return f"  up to {last:,}, {THOUGHT.removeprefix('with ')}"
-    return text
+    if 0 < first < last:
+        return f"compose {first} to {last} steps"
+    return f"compose {'' if first else 'up to '}{counted_as(last, 'step')}"
 
 
 def decided(architecture: Architecture, line: CardLine) -> str:

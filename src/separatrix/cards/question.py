@@ -99,6 +99,10 @@ class CardLine:
     """The question's name: "recall"; see `ASKED`."""
     missing: str = ""
     """OPEN, and no bound: what is missing, in a few words."""
+    thought: bool = False
+    """Whether the model may write a chain of thought first."""
+    steps: tuple[int, int] = (0, 0)
+    """Of composition, the fewest that it is about, 0 for all up to the most, and the most."""
 
     @property
     def where(self) -> str:
@@ -167,6 +171,8 @@ class Question:
     """Whether it is asked at its own size only: a bound on more of the kind is another question."""
     keeps_nothing_known: bool = True
     """Whether a line that no theorem decides holds the record that says so."""
+    steps: tuple[int, int] = (0, 0)
+    """Of its lines."""
     told: Callable[[Architecture, CardLine], str] | None = None
     """The text of its first line, where that says more than the theorem."""
 
@@ -187,7 +193,8 @@ class Question:
         """The lines that answer it at the context: SOLVABLE, or FAILS where a prompt within it
         fails, or else the bound that lies beyond.
         """
-        first, *others = self._lines(architecture)
+        lines = self._lines(architecture)
+        first, *others = (replace(line, steps=self.steps) for line in lines)
         text = first.text if self.told is None else self.told(architecture, first)
         return [replace(first, text=text), *others]
 
@@ -233,7 +240,7 @@ class Question:
         lines = [first if far else replace(first, grade=grade(architecture, self.task))]
         if after is not None and theorem.after_thought:
             means = "The bound is the same if the model writes first." if far else after.failed
-            lines.append(line(after.title, means, thought=True))
+            lines.append(replace(line(after.title, means, thought=True), thought=True))
         return lines
 
     def _open(self, architecture: Architecture, here: Verdict) -> CardLine:
