@@ -155,9 +155,7 @@ Curve = tuple[Point, ...]
 
 
 def few_contexts(architectures: Sequence[Architecture], context: int) -> tuple[int, ...]:
-    """The context asked and powers of two around those at which stacks begin to fail; empty where
-    none does.
-    """
+    """The context asked, and powers of two around where stacks begin to fail; empty if none."""
     powers = _powers(architectures)
     chosen = powers[:: -(-len(powers) // _ROWS) or 1]
     return tuple(sorted({context, *(1 << power for power in chosen)})) if powers else ()

@@ -30,9 +30,7 @@ _FAR = 10**13
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of memory: bits at the context, bits at any length (None if it grows without
-    bound), and growth in bits.
-    """
+    """A kind of memory: bits at the context, at any length (None: no bound), and growth."""
 
     kind: str
     bits: int

@@ -113,9 +113,7 @@ class Theorem(ABC):
 
     @abstractmethod
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """The verdict at the task's size, or None where the theorem does not apply. Same
-        arguments, same verdict.
-        """
+        """The verdict at the task's size, always the same; None where it does not apply."""
 
     def smallest(self, task: Task, verdict: Verdict) -> Task | None:
         """The task at which a verdict with an n says that models like this begin to fail; None

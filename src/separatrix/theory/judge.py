@@ -145,9 +145,7 @@ def _about(task: Task) -> Callable[[Theorem], bool]:
 
 
 def said_by(theorem: Theorem, architecture: Architecture, task: Task) -> Verdict | None:
-    """One theorem's verdict, or None where it is silent or one of its comparisons stays open at
-    every precision.
-    """
+    """One theorem's verdict; None where silent, or a comparison is open at every precision."""
     if not theorem.speaks_of(architecture):
         return None
     try:

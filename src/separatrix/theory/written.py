@@ -109,9 +109,7 @@ def such(stack: Architecture, want: Want) -> list[Slot]:
 
 
 def last_in_turn(task: Task, stack: Architecture, wants: Sequence[Want]) -> list[Slot]:
-    """The last layers that serve, one behind the other. Raises SizeError, saying what is needed,
-    where there are none.
-    """
+    """The last layers that serve, in turn. Raises SizeError that says what is needed."""
     chosen: list[Slot] = []
     for want in reversed(wants):
         before = chosen[0].place[0] if chosen else len(stack.layers)
@@ -584,9 +582,7 @@ UNPLACED = frozenset(
 
 
 def slots(recipe: str, task: Task, stack: Architecture, form: str = "fp32") -> list[Slot]:
-    """The layers that a recipe writes into. Raises SizeError, saying what is needed, where the
-    stack has none.
-    """
+    """The layers that a recipe writes into. Raises SizeError that says what is needed."""
     if stack.positions not in PLACED:
         raise SizeError(
             f"positions={stack.positions}: such a stack can be judged, but not built; take"

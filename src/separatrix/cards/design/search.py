@@ -93,9 +93,7 @@ class TaskJudge:
         return self._first(self._fail_somewhere, "FAILS", stack)
 
     def _sizes_fail(self, theorem: DepthTheorem[Any], sizes: Sizes) -> bool:
-        """Whether the theorem shows failure of the task with these sizes; what fails with some
-        sizes fails with smaller ones.
-        """
+        """Whether it shows failure with these sizes; what fails with some fails with smaller."""
         assert isinstance(self.task, SeqComp)
         numbers = tuple(sizes.numbers.values())
         if (theorem.key, numbers) in self._memo:
@@ -397,9 +395,7 @@ class _Search:
         return (*told, *points[MOST_EXPLAINED:])
 
     def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
-        """What stands beside a point: with `proved`, layouts for which no construction is known
-        count too.
-        """
+        """What stands beside a point; with `proved`, layouts without a construction count too."""
         arrangement = point.layout.arrangement
         reading = {part.group for part in arrangement.reader or () if part.reading}
         beside = {

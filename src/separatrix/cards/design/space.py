@@ -409,9 +409,7 @@ class Choices:
 
 
 def space_of(choices: Choices, base: Architecture | None = None) -> Space:
-    """The space of those choices, around a base model if one is given. Raises what specs and
-    spaces raise.
-    """
+    """The space of choices, around a base model if given. Raises what specs and spaces do."""
     if base is not None:
         _check_no_free_sizes(choices)
     like = choices if base is None else _like(base)

@@ -271,9 +271,7 @@ def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
 
 
 def decisive(verdict: Verdict) -> str:
-    """The number that decides a cell, short: the n at which, or from which on, it fails; or the n
-    it is built for.
-    """
+    """What decides a cell, short: the n where, or from which on, it fails; or is built for."""
     if verdict.status == "SOLVABLE":
         task = parse_task(verdict.task)
         return f"n = {number(size_in_words(task)[1])}"

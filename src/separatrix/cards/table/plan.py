@@ -159,9 +159,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Witness:
-    """A failure to be found: two inputs that a stack of few bits per number confuses, or a trained
-    model's wrong answer.
-    """
+    """A failure to be found: inputs that a narrow stack confuses, or a trained one's mistake."""
 
     form: Literal["collision", "block_swap", "wrong_answer"]
     architecture: str
@@ -316,9 +314,7 @@ def _judged(architecture: str, task: str) -> tuple[Verdict, ...]:
 
 @cache
 def _deciding(architecture: str, task: str) -> Verdict:
-    """The strongest verdict at a task, or at the size of its family that this one names as
-    failing, where that is shown.
-    """
+    """The strongest verdict at a task, or at the failing size that it names, if shown there."""
     first = _judged(architecture, task)[0]
     if first.status != "OPEN" or first.n is None:
         return first

@@ -28,9 +28,7 @@ _FROM = "from_"
 
 @dataclass(frozen=True)
 class Found(Generic[P]):
-    """Certified parameters: the prompt length they show failure at, and the sizes of the caches
-    at that length.
-    """
+    """Certified parameters, the prompt length that they show failure at, and the sizes there."""
 
     n: int
     parameters: P
@@ -82,24 +80,18 @@ class DepthTheorem(Theorem, Generic[P]):
         return all(map(certainly, self.inequalities(s, p).values()))
 
     def functions(self, readers: int) -> int:
-        """How many functions it composes in stacks of so many reading layers; it says nothing of
-        compositions of fewer.
-        """
+        """How many functions it composes with so many reading layers; of fewer it says nothing."""
         return self.least_steps
 
     def lengthened(self, s: Sizes, anywhere: P | None, size: tuple[int, ...]) -> P | None:
-        """The same argument at this m and these n_l, where it differs from its own only in the last
-        n_l, and holds there; else None.
-        """
+        """The same at this m and these n_l, if only the last n_l differs and it holds there."""
         if anywhere is None or anywhere.size[:-1] != size[:-1] or anywhere.least_last > size[-1]:
             return None
         here = anywhere.with_last(size[-1])
         return here if self.holds(s, here) else None
 
     def sizes(self, architecture: Architecture, n: int) -> Sizes | None:
-        """The theorem's sizes with caches as large as they get in prompts of n tokens, or None
-        where it does not apply.
-        """
+        """Its sizes with the caches of prompts of n tokens; None where it does not apply."""
         return sizes_of(architecture, n)
 
     def best_at(self, sizes: Sizes, task: SeqComp) -> P | None:
@@ -109,9 +101,7 @@ class DepthTheorem(Theorem, Generic[P]):
         return longer or self.at_size(sizes, size, anywhere)
 
     def signs(self, parameters: P, sizes: Sizes) -> tuple[LogSign, ...]:
-        """The theorem's inequalities, certified; the counting one last. Raises Undecided where
-        one stays open.
-        """
+        """Of its inequalities, the counting one last. Raises Undecided where one stays open."""
         return tuple(one.sign() for one in self.inequalities(sizes, parameters).values())
 
     def begins(self, architecture: Architecture) -> int:

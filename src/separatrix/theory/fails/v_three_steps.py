@@ -174,9 +174,7 @@ class TheoremV(CountingTheorem[Parameters]):
             yield _balanced(s, rng)
 
     def judge(self, architecture: Architecture, task: Task) -> Verdict | None:
-        """Of one reading layer only what Theorem III leaves open: where z_1 has few entries, z_2
-        takes its part here.
-        """
+        """Of one reading layer what III leaves open: where z_1 is short, z_2 takes its part."""
         if len(architecture.reading) == 1:
             of_one = TheoremIII().judge(architecture, task)
             if of_one is not None and of_one.status == "FAILS":

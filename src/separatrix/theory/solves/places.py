@@ -48,9 +48,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Attending:
-    """Heads of a layer that attend to earlier tokens, one of them, and how many tokens they see if
-    that is not all.
-    """
+    """Heads of a layer that attend to earlier tokens, and how many they see if not all."""
 
     architecture: Architecture
     layer: int
