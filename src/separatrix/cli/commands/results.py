@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from math import fsum, isfinite
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from separatrix.cards.answered import (
     OWN,
@@ -112,31 +112,28 @@ def evaluate(
             if words:
                 split, instead = _values(released, task, whole)
                 given = SHOTS if shots is None else shots
-                asked = _in_words(released, task, given, total, seed, instead)
+                manner, ask = _in_words(released, task, given, total, seed, instead)
                 notes += split
             else:
-                asked = _in_ids(released, task, record is not None, config, total, seed)
+                manner, ask = _in_ids(released, task, record is not None, config, total, seed)
             header = {
                 "task": task.spec,
                 "model": folder,
-                "manner": asked.manner,
+                "manner": manner,
                 "total": total,
                 "seed": seed,
                 "config": config if record is None else record.architecture,
             }
-            replies: dict[int, Reply] = {}
-            with _kept(out, task, header) as file:
-                replies |= file.there
-                left = [k for k in range(total) if k not in replies]
-                for k, reply in asked.ask(left):
+            with _kept(out, task, header) as (replies, keep):
+                for k, reply in ask([k for k in range(total) if k not in replies]):
                     replies[k] = reply
-                    file.add(k, reply)
+                    keep(k, reply)
                     advance(done * total + len(replies), len(tasks) * total)
             found = Answered(
                 task,
                 folder,
                 architecture,
-                asked.manner,
+                manner,
                 sum(reply.right for reply in replies.values()),
                 total,
                 _mean([reply.log_probability for reply in replies.values()]),
@@ -175,11 +172,8 @@ def _mean(values: Sequence[float]) -> float | None:
     return fsum(values) / len(values) if all(map(isfinite, values)) else None
 
 
-class _Asked(NamedTuple):
-    """How a task is asked: in words, and what asks the questions of these numbers."""
-
-    manner: str
-    ask: Callable[[Sequence[int]], Iterator[tuple[int, Reply]]]
+Asking = Callable[[Sequence[int]], Iterator[tuple[int, "Reply"]]]
+"""What asks the questions of these numbers."""
 
 
 def _in_words(
@@ -189,12 +183,12 @@ def _in_words(
     total: int,
     seed: int,
     instead: Mapping[str, str],
-) -> _Asked:
+) -> tuple[str, Asking]:
     made = asking(task, shots=shots, number=total, seed=seed, instead=instead)
     released.check(made)
     how = "by log-probability" if made.questions[0].choices else "greedily"
     others = f", {len(instead):,} values as words of one token" if instead else ""
-    return _Asked(
+    return (
         f"asked in words {how}, {shots} solved questions first{others}",
         lambda left: released.answered(made, left),
     )
@@ -207,7 +201,7 @@ def _in_ids(
     config: Mapping[str, Any],
     total: int,
     seed: int,
-) -> _Asked:
+) -> tuple[str, Asking]:
     from separatrix.models.stored.accuracy import evaluation_stream
 
     if not isinstance(task, Task):
@@ -217,7 +211,7 @@ def _in_ids(
     labelled = token_labels(task, batch, as_answers=constructed)
     ids = max(task.vocabulary, task.answers) if constructed else label_vocabulary(task)
     released.fits(ids, task.length + (start is not None))
-    return _Asked(
+    return (
         "asked in token ids, answers as the construction gives them"
         if constructed
         else "asked in token ids, answers as labels=tokens gives them",
@@ -256,18 +250,6 @@ def _values(
     return [f"{said}; words stand for them, {others[0]} for {more[0]}"], instead
 
 
-class _Kept(NamedTuple):
-    """Replies that are there, and a file that takes more."""
-
-    there: dict[int, Reply]
-    file: IO[str] | None
-
-    def add(self, number: int, reply: Reply) -> None:
-        if self.file is not None:
-            self.file.write(json.dumps({"number": number, **reply._asdict()}) + "\n")
-            self.file.flush()
-
-
 def _place(out: Path, task: Task | TextTask) -> Path:
     return out / file_name(task.spec)
 
@@ -275,13 +257,18 @@ def _place(out: Path, task: Task | TextTask) -> Path:
 @contextmanager
 def _kept(
     out: Path | None, task: Task | TextTask, header: Mapping[str, Any]
-) -> Generator[_Kept, None, None]:
-    """The replies of an earlier run of the same, and where more go. Raises OutputError where those
-    of another run stand there.
+) -> Generator[tuple[dict[int, Reply], Callable[[int, Reply], None]], None, None]:
+    """The replies of an earlier run of the same, and what keeps one more. Raises OutputError where
+    those of another run stand there.
     """
     if out is None:
-        yield _Kept({}, None)
+        yield {}, lambda number, reply: None
         return
+
+    def keep(number: int, reply: Reply) -> None:
+        file.write(json.dumps({"number": number, **reply._asdict()}) + "\n")
+        file.flush()
+
     path = _place(out, task) / _REPLIES
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +277,7 @@ def _kept(
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from None
     with file:
-        yield _Kept(there, file)
+        yield there, keep
 
 
 def _there(path: Path, first: str) -> dict[int, Reply]:
