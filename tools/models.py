@@ -13,7 +13,7 @@ from math import log2
 from pathlib import Path
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.facts import ASKED, THOUGHT, steps_of
+from separatrix.cards.facts import ASKED
 from separatrix.core.document.markdown import table
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.numbers.amounts import bytes_of, format_bytes, format_count
@@ -36,8 +36,8 @@ def grows(facts: CardFacts) -> str:
 def composed(facts: CardFacts) -> str:
     """The most steps of composition that are solvable at once."""
     solved = (row for row in facts.table if row.key == "composition" and row.status == "SOLVABLE")
-    lines = (line for row in solved for line in row.lines if THOUGHT not in line.question)
-    return str(max((steps_of(line)[1] for line in lines), default=0))
+    lines = (line for row in solved for line in row.lines if not line.thought)
+    return str(max((line.steps[1] for line in lines), default=0))
 
 
 def answered(key: str) -> Callable[[CardFacts], str]:
