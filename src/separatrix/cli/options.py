@@ -205,7 +205,7 @@ def named(text: str) -> str:
 
 
 def _read_input() -> str:
-    from separatrix.stacks.architecture.hf.file import LARGEST_FILE
+    from separatrix.stacks.architecture.file import LARGEST_FILE
 
     # None where a program was started without a standard input
     if sys.stdin is None:

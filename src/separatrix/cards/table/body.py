@@ -23,7 +23,7 @@ from separatrix.core.evidence.records import (
 )
 from separatrix.core.numbers.amounts import format_bytes
 from separatrix.stacks.architecture import Architecture, bounded_bits
-from separatrix.stacks.architecture.hf.file import load_json, parse_json
+from separatrix.stacks.architecture.file import load_json, parse_json
 from separatrix.stacks.architecture.released import PRESETS, preset_named
 from separatrix.stacks.architecture.resolve import preset, resolve
 from separatrix.tasks import parse_task

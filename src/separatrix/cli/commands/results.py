@@ -30,7 +30,7 @@ from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.records import Construction, from_envelope
 from separatrix.core.progress import bar
-from separatrix.stacks.architecture.hf.file import load_json
+from separatrix.stacks.architecture.file import load_json
 from separatrix.stacks.architecture.resolve import resolve
 from separatrix.tasks import Task
 from separatrix.tasks.base.described import file_name

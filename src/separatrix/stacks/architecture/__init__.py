@@ -15,35 +15,17 @@ from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.bits import Bits
 from separatrix.stacks.architecture.spec import (
     MOST_LAYERS,
-    Layer,
     check_length,
     format_spec,
     parse_layers,
 )
+from separatrix.stacks.architecture.spec import Layer as Layer
 from separatrix.stacks.architecture.weights import Mlp, Weights
-from separatrix.stacks.mechanisms import (
-    MECHANISMS,
-    CacheItem,
-    LogLinear,
-    Mechanism,
-    Sparse,
-    check_size_names,
-    mechanism,
-)
+from separatrix.stacks.mechanisms import MECHANISMS as MECHANISMS
+from separatrix.stacks.mechanisms import Mechanism as Mechanism
+from separatrix.stacks.mechanisms import check_size_names
+from separatrix.stacks.mechanisms import mechanism as mechanism
 from separatrix.stacks.mechanisms.base import POSITIONS
-
-__all__ = [
-    "MECHANISMS",
-    "Architecture",
-    "CacheItem",
-    "Group",
-    "Layer",
-    "LogLinear",
-    "Mechanism",
-    "Place",
-    "Sparse",
-    "mechanism",
-]
 
 Place = tuple[int, int]
 """Index of a layer, and of a kind of heads in it."""

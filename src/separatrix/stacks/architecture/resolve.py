@@ -4,17 +4,22 @@ out as JSON, or a spec.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from separatrix.core.errors import SpecError, UnknownNameError
+from separatrix.core.errors import ConfigError, SeparatrixError, SpecError, UnknownNameError
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.released import PRESETS, WAYS, preset_named
+from separatrix.stacks.architecture.file import config_file, label, load_json, parse_json
+from separatrix.stacks.architecture.released import PRESETS, WAYS, hub_ids, preset_named
 from separatrix.stacks.architecture.settings import Settings, no_pattern, with_settings
 from separatrix.stacks.mechanisms import MECHANISMS, called
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def preset(
@@ -25,12 +30,9 @@ def preset(
 
     Raises UnknownNameError, suggesting the nearest name, and what `from_config` raises.
     """
-    # the families of models load when one is read
-    from separatrix.stacks.architecture.hf import from_config
-
     if name not in PRESETS:
         raise UnknownNameError.of("preset", name, PRESETS, listing="separatrix list presets")
-    return from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)
+    return _hf().from_config(PRESETS[name]["config"], name, settings=settings, pattern=pattern)
 
 
 def resolve(
@@ -49,15 +51,15 @@ def resolve(
     if known is not None and ("/" not in text or not os.path.exists(text)):
         return preset(known, settings=settings, pattern=pattern)
     if text.startswith("{"):
-        return _files().from_json_text(text, settings, pattern)
+        return _from_json_text(text, settings, pattern)
     if _looks_like_path(text):
-        return _files().from_path(text, settings, pattern)
+        return _from_path(text, settings, pattern)
     text = " ".join(text.split())
     if not text.isprintable():
         raise SpecError(f"{text[:60]!r} holds characters that cannot be printed. {WAYS}")
     if _NAME.fullmatch(text) and not called(text):
         if os.path.exists(text):
-            return _files().from_path(text, settings, pattern)
+            return _from_path(text, settings, pattern)
         error = UnknownNameError.of(
             "architecture", text[:60], [*PRESETS, *MECHANISMS], listing="separatrix list presets"
         )
@@ -66,13 +68,62 @@ def resolve(
     return with_settings(Architecture.parse(text), settings)
 
 
+def _hf() -> ModuleType:
+    # a spec needs none of the families of models, which take long to load
+    from separatrix.stacks.architecture import hf
+
+    return hf
+
+
 def _looks_like_path(text: str) -> bool:
     """Whether a text has what no spec has: a separator, a dot or a tilde."""
     return any(mark in text for mark in {"/", ".", "~", os.sep})
 
 
-def _files() -> ModuleType:
-    # a spec needs none of the families of models, whose files take long to load
-    from separatrix.stacks.architecture import files
+def _from_json_text(text: str, settings: Settings | None, pattern: str | None) -> Architecture:
+    """The architecture that a JSON object describes, written out as text."""
+    where = "the JSON given"
+    return _from_data(parse_json(text, where), "", where, settings, pattern)
 
-    return files
+
+def _from_path(text: str, settings: Settings | None, pattern: str | None) -> Architecture:
+    """The architecture that a file or folder describes."""
+    path = Path(text).expanduser() if text.startswith("~/") else Path(text)
+    if not os.path.exists(path):
+        raise ConfigError(
+            f"{label(Path(text))}: no such file or folder (nothing is downloaded).{_near_id(text)}"
+            f" {WAYS}"
+        )
+    file = config_file(path)
+    data = load_json(file)
+    if _is_architecture(data):
+        return _from_data(data, file.stem, label(path), settings, pattern)
+    return _hf().read_config(path, settings=settings, pattern=pattern)
+
+
+def _near_id(text: str) -> str:
+    """A sentence on the preset with the nearest id on the hub, for a text that looks like one."""
+    if not _HUB_ID.fullmatch(text):
+        return ""
+    ids = {one.casefold(): (one, name) for name in PRESETS for one in hub_ids(name)}
+    near = difflib.get_close_matches(text.casefold(), ids, n=1, cutoff=0.7)
+    if not near:
+        return ""
+    one, name = ids[near[0]]
+    return f" Did you mean '{one}', which is the preset {name}?"
+
+
+def _is_architecture(data: Any) -> bool:
+    return isinstance(data, dict) and "layers" in data and "model_type" not in data
+
+
+def _from_data(
+    data: Any, name: str, where: str, settings: Settings | None, pattern: str | None
+) -> Architecture:
+    if not _is_architecture(data):
+        return _hf().from_config(data, name, where=where, settings=settings, pattern=pattern)
+    try:
+        no_pattern(pattern)
+        return with_settings(Architecture.from_json(data), settings)
+    except SeparatrixError as error:
+        raise SpecError(f"{where}: {error}") from None

@@ -13,7 +13,12 @@ from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.engines import MOST_CARDS, Engine
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, mechanism_named
+from separatrix.stacks.mechanisms import (
+    MECHANISMS,
+    Mechanism,
+    check_size_names,
+    mechanism_named,
+)
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _WAY = (
@@ -146,11 +151,7 @@ class Settings:
                     f"--set {name}.{size}: no layer of this model is '{name}'; it has"
                     f" {', '.join(there)}"
                 )
-            if size not in {f.name for f in fields(MECHANISMS[meant])}:
-                known = [f.name for f in fields(MECHANISMS[meant])]
-                raise UnknownNameError.of(
-                    f"size of '{meant}'", size, known, where=f" in --set {name}.{size}"
-                )
+            check_size_names(MECHANISMS[meant], [size], where=f" in --set {name}.{size}")
 
     def of(self, among: Iterable[str]) -> Settings:
         """The settings that fit a model with these mechanisms, and those of the whole model."""

@@ -7,107 +7,48 @@ from dataclasses import fields
 from typing import Any
 
 from separatrix.core.errors import UnknownNameError
-from separatrix.stacks.mechanisms.base import (
-    DECLARED,
-    LARGEST_SIZE,
-    ROWS,
-    CacheItem,
-    CacheKind,
-    LayerKind,
-    Mechanism,
-)
-from separatrix.stacks.mechanisms.blocks import NSA, MoBA, Sparse
-from separatrix.stacks.mechanisms.latent_cache import (
-    DSA,
-    Chosen,
-    Compressed,
-    Indexed,
-    Latent,
-    LatentCache,
-)
-from separatrix.stacks.mechanisms.matrix_state import (
-    GLA,
-    HGRN2,
-    KDA,
-    MLSTM,
-    RWKV,
-    DeltaNet,
-    DeltaProduct,
-    GatedDeltaNet,
-    Lightning,
-    Linear,
-    LogLinear,
-    MatrixState,
-    RetNet,
-)
-from separatrix.stacks.mechanisms.recurrent_state import (
-    RGLRU,
-    RWKV4,
-    Automaton,
-    Mamba,
-    Mamba2,
-    PositionWise,
-    ShortConvolution,
-)
-from separatrix.stacks.mechanisms.softmax import (
-    Chunked,
-    Fox,
-    Full,
-    Reused,
-    ReusedWindow,
-    Softmax,
-    Window,
-)
-
-__all__ = [
-    "ALSO_CALLED",
-    "DSA",
-    "GLA",
-    "HGRN2",
-    "KDA",
-    "LARGEST_SIZE",
-    "MECHANISMS",
-    "MLSTM",
-    "NSA",
-    "RGLRU",
-    "RWKV",
-    "RWKV4",
-    "Automaton",
-    "CacheItem",
-    "CacheKind",
-    "Chosen",
-    "Chunked",
-    "Compressed",
-    "DeltaNet",
-    "DeltaProduct",
-    "Fox",
-    "Full",
-    "GatedDeltaNet",
-    "Indexed",
-    "Latent",
-    "LatentCache",
-    "LayerKind",
-    "Lightning",
-    "Linear",
-    "LogLinear",
-    "Mamba",
-    "Mamba2",
-    "MatrixState",
-    "Mechanism",
-    "MoBA",
-    "PositionWise",
-    "RetNet",
-    "Reused",
-    "ReusedWindow",
-    "ShortConvolution",
-    "Softmax",
-    "Sparse",
-    "Window",
-    "called",
-    "check_size_names",
-    "mechanism",
-    "mechanism_named",
-]
+from separatrix.stacks.mechanisms.base import DECLARED, ROWS
+from separatrix.stacks.mechanisms.base import LARGEST_SIZE as LARGEST_SIZE
+from separatrix.stacks.mechanisms.base import CacheItem as CacheItem
+from separatrix.stacks.mechanisms.base import CacheKind as CacheKind
+from separatrix.stacks.mechanisms.base import LayerKind as LayerKind
+from separatrix.stacks.mechanisms.base import Mechanism as Mechanism
+from separatrix.stacks.mechanisms.blocks import NSA as NSA
+from separatrix.stacks.mechanisms.blocks import MoBA as MoBA
+from separatrix.stacks.mechanisms.blocks import Sparse as Sparse
+from separatrix.stacks.mechanisms.latent_cache import DSA as DSA
+from separatrix.stacks.mechanisms.latent_cache import Chosen as Chosen
+from separatrix.stacks.mechanisms.latent_cache import Compressed as Compressed
+from separatrix.stacks.mechanisms.latent_cache import Indexed as Indexed
+from separatrix.stacks.mechanisms.latent_cache import Latent as Latent
+from separatrix.stacks.mechanisms.latent_cache import LatentCache as LatentCache
+from separatrix.stacks.mechanisms.matrix_state import GLA as GLA
+from separatrix.stacks.mechanisms.matrix_state import HGRN2 as HGRN2
+from separatrix.stacks.mechanisms.matrix_state import KDA as KDA
+from separatrix.stacks.mechanisms.matrix_state import MLSTM as MLSTM
+from separatrix.stacks.mechanisms.matrix_state import RWKV as RWKV
+from separatrix.stacks.mechanisms.matrix_state import DeltaNet as DeltaNet
+from separatrix.stacks.mechanisms.matrix_state import DeltaProduct as DeltaProduct
+from separatrix.stacks.mechanisms.matrix_state import GatedDeltaNet as GatedDeltaNet
+from separatrix.stacks.mechanisms.matrix_state import Lightning as Lightning
+from separatrix.stacks.mechanisms.matrix_state import Linear as Linear
+from separatrix.stacks.mechanisms.matrix_state import LogLinear as LogLinear
+from separatrix.stacks.mechanisms.matrix_state import MatrixState as MatrixState
+from separatrix.stacks.mechanisms.matrix_state import RetNet as RetNet
+from separatrix.stacks.mechanisms.recurrent_state import RGLRU as RGLRU
+from separatrix.stacks.mechanisms.recurrent_state import RWKV4 as RWKV4
+from separatrix.stacks.mechanisms.recurrent_state import Automaton as Automaton
+from separatrix.stacks.mechanisms.recurrent_state import Mamba as Mamba
+from separatrix.stacks.mechanisms.recurrent_state import Mamba2 as Mamba2
+from separatrix.stacks.mechanisms.recurrent_state import PositionWise as PositionWise
+from separatrix.stacks.mechanisms.recurrent_state import ShortConvolution as ShortConvolution
+from separatrix.stacks.mechanisms.softmax import Chunked as Chunked
+from separatrix.stacks.mechanisms.softmax import Fox as Fox
+from separatrix.stacks.mechanisms.softmax import Full as Full
+from separatrix.stacks.mechanisms.softmax import Reused as Reused
+from separatrix.stacks.mechanisms.softmax import ReusedWindow as ReusedWindow
+from separatrix.stacks.mechanisms.softmax import Softmax as Softmax
+from separatrix.stacks.mechanisms.softmax import Window as Window
 
 MECHANISMS: dict[str, type[Mechanism]] = {name: DECLARED[name] for name in ROWS}
 """Name -> class, in the order of tables."""

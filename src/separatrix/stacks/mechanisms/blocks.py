@@ -18,6 +18,27 @@ class Pooled(Softmax):
     block: int = integer(32, "tokens per block B")
     topk: int = integer(4, "blocks read in full per head, k")
 
+    def message_bits(self) -> int:
+        """c of Theorem II: one compressed key and value per head, in bits."""
+        return self.kv_numbers * self.p
+
+    def read_bits(self) -> int:
+        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the
+        k best blocks (theory.md, section 1); one number more in each with a running maximum.
+        """
+        carried = self.dv + 1 + self.running_max
+        return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
+
+    @property
+    def opened_blocks(self) -> OpenedBlocks | None:
+        """Rotation and gates change nothing: messages may depend on the place of their block, and
+        gates on the query's token only. A convolution lets them depend on the block before.
+        """
+        if self.conv:
+            return None
+        window = self.sizes().get("window", 0)
+        return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits(), window)
+
     @property
     def rounded_to(self) -> str | None:
         return self.format if self.p < NumberFormat(summed_in(self.format)).bits else None
@@ -61,22 +82,11 @@ class Sparse(Pooled, row="sparse"):
         alters=True,
     )
 
-    def read_bits(self) -> int:
-        """H ((d_v + 1) + k (d_v + 2)) p: compressed accumulator, then score and partial sum of the
-        k best blocks (theory.md, section 1); one number more in each with a running maximum.
-        """
-        carried = self.dv + 1 + self.running_max
-        return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
-
     def open_bits(self, t: int) -> int:
         """The open block and the window: the last tokens, as many as the longer of the two
         holds.
         """
         return self._keys_values(min(t, max(self.block - 1, self.window))).total
-
-    def message_bits(self) -> int:
-        """c of Theorem II: one compressed key and value per head, in bits."""
-        return self.kv_numbers * self.p
 
     def seen(self) -> Growth:
         """All compressed blocks, then the k best in full, the open block at its longest and the
@@ -94,15 +104,6 @@ class Sparse(Pooled, row="sparse"):
     def _branches(self, chosen: int) -> Growth:
         near = tokens((chosen + 1) * self.block) + tokens(self.window)
         return tokens(every=self.block) + near
-
-    @property
-    def opened_blocks(self) -> OpenedBlocks | None:
-        """Rotation and gates change nothing: messages may depend on the place of their block, and
-        gates on the query's token only. A convolution lets them depend on the block before.
-        """
-        if self.conv:
-            return None
-        return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits(), self.window)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +148,6 @@ class MoBA(Pooled, row="moba"):
     def work(self) -> Growth:
         """And a score per mean key."""
         return super().work() + tokens(every=self.block) * (2 * self.heads * self.head_dim)
-
-    @property
-    def opened_blocks(self) -> OpenedBlocks | None:
-        """As in sparse.py."""
-        if self.conv:
-            return None
-        return OpenedBlocks(self.heads, self.block, self.topk, self.message_bits())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,13 +210,6 @@ class NSA(Pooled, row="nsa"):
     def _channels(self) -> int:
         return self.heads * self.head_dim + self.kv_sets * self.kv_numbers
 
-    def read_bits(self) -> int:
-        """As sparse attention: the compressed accumulator, then score and partial sum of the k
-        best blocks.
-        """
-        carried = self.dv + 1 + self.running_max
-        return self.heads * (carried + self.topk * (carried + 1)) * self.accumulator_bits
-
     def open_bits(self, t: int) -> int:
         """Windows, blocks not yet full, and selected blocks whose scores a later compressed block
         may still change. Where heads share a choice, everything: the sum of their shares depends on
@@ -254,8 +241,7 @@ class NSA(Pooled, row="nsa"):
         """
         if self.conv or not self.block == self.stride == self.selected:
             return None
-        message = self.kv_numbers * self.p
-        return OpenedBlocks(self.kv, self.block, self.topk, message, self.window)
+        return OpenedBlocks(self.kv, self.block, self.topk, self.message_bits(), self.window)
 
     def drift(self, t: int) -> str | None:
         if t // self.selected <= self.topk:

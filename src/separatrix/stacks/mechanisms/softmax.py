@@ -152,9 +152,21 @@ class Softmax(Heads, Accumulating):
     def _channels(self) -> int:
         return self.heads * self.head_dim + self.kv_numbers
 
+    @property
+    def span(self) -> int | None:
+        """Tokens of a window or chunk; None where every token is seen."""
+        return self.sizes().get("size")
+
+    @property
+    def reach(self) -> Reach | None:
+        found = super().reach
+        return found and found._replace(window=(self.span or 1) - 1)
+
     def seen(self) -> Growth:
-        """Keys that a query meets, each with a value."""
-        raise NotImplementedError
+        """Keys that a query meets, each with a value. In a chunk, those at its end: right after a
+        border fewer matter, but caches are allotted for a whole one.
+        """
+        return tokens(self.span)
 
     def held(self) -> Growth:
         """Keys with values that are kept for each head: those that are seen, unless a class says
@@ -225,14 +237,15 @@ class GatedSoftmax(Softmax):
             return 0
         return self.heads * (self.dv + 1 + self.running_max) * self.accumulator_bits
 
-    def _settles_in(self, size: int) -> int | None:
-        """c of Theorem P for a window of so many tokens: it then sees one token only, unless
-        places tell them apart. None for a learned sink, which section 10 leaves out.
+    @property
+    def settles_after(self) -> int | None:
+        """Of a window, which then sees one token only, unless places tell them apart. None for a
+        learned sink, which section 10 leaves out.
         """
         placed = self.rotation is not None or self.positions in ("alibi", "unknown")
-        if placed or self.sizes().get("sink"):
+        if placed or self.span is None or self.sizes().get("sink"):
             return None
-        return size + max(1, self.conv) - 2
+        return self.span + max(1, self.conv) - 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,9 +282,6 @@ class Full(GatedSoftmax, row="full"):
         self._must_be_causal("prefix that a later token reads")
         return super().read_bits()
 
-    def seen(self) -> Growth:
-        return tokens()
-
     @property
     def retrieval_head(self) -> Head | None:
         # what a cap or a bound leaves of a lead is not worked out
@@ -301,21 +311,10 @@ class Window(GatedSoftmax, row="window"):
     def kv_numbers(self) -> int:
         return self.kv * self.head_dim if self.shared else super().kv_numbers
 
-    @property
-    def reach(self) -> Reach:
-        return Reach(before=max(0, self.conv - 1), window=self.size - 1)
-
     def within(self, tokens: int) -> Mechanism:
         if tokens > self.size or self.shared:
             return self
         return Full(**{k: v for k, v in self.sizes().items() if k not in ("size", "shared")})
-
-    @property
-    def settles_after(self) -> int | None:
-        return self._settles_in(self.size)
-
-    def seen(self) -> Growth:
-        return tokens(self.size)
 
     @property
     def _handed_on(self) -> int:
@@ -339,12 +338,6 @@ class Chunked(Softmax, row="chunked"):
         if tokens > self.size:
             return self
         return Full(**{name: value for name, value in self.sizes().items() if name != "size"})
-
-    def seen(self) -> Growth:
-        """At the end of a chunk, where the most tokens are seen; right after a border fewer
-        matter, but caches are allotted for a whole one.
-        """
-        return tokens(self.size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,9 +370,6 @@ class Fox(GatedSoftmax, row="fox"):
         gates between them, through their sum alone (docs/theory.md, section 1).
         """
         return super().fed_bits(t) + self.heads * self.accumulator_bits * bool(t)
-
-    def seen(self) -> Growth:
-        return tokens()
 
     def work(self) -> Growth:
         """As full attention, and a sum of gates and one addition per score."""
@@ -419,26 +409,11 @@ class Reused(Reusing, row="reused"):
     and it keeps nothing.
     """
 
-    def seen(self) -> Growth:
-        return tokens()
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReusedWindow(Reusing, row="reused_window"):
     """Sliding-window attention over the keys and values that an earlier window keeps: whatever it
-    sees of a prefix is in that layer's cache.
+    sees of a prefix is in that layer's cache, whose own reach is in what comes in here, too.
     """
 
     size: int = integer(128, "tokens seen, the token itself included")
-
-    @property
-    def reach(self) -> Reach:
-        # the keys are of an earlier layer, whose own reach is in what comes in here, too
-        return Reach(before=max(0, self.conv - 1), window=self.size - 1)
-
-    @property
-    def settles_after(self) -> int | None:
-        return self._settles_in(self.size)
-
-    def seen(self) -> Growth:
-        return tokens(self.size)

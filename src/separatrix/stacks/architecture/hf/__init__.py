@@ -15,8 +15,8 @@ from separatrix.core.errors import ConfigError, SizeError, UnknownNameError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
+from separatrix.stacks.architecture.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.fields import Draft, Fields, Reading, Unknown, shown
-from separatrix.stacks.architecture.hf.file import config_file, label, load_json
 from separatrix.stacks.architecture.hf.interpreter import probe, read
 from separatrix.stacks.architecture.hf.layers import by_pattern
 from separatrix.stacks.architecture.hf.notes import (

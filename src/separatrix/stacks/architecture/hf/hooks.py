@@ -42,24 +42,22 @@ def _own_indexers(fields: Fields) -> None:
     """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
     indexer keys, which is not supported.
     """
-    every = fields.optional_size("index_topk_freq")
-    types, pattern = fields.value("indexer_types"), fields.value("index_topk_pattern")
-    shared: dict[str, object] = {}
-    if every not in (None, 1) and types is pattern is None:
-        shared["index_topk_freq"] = every
-    for name, value, own in (
-        ("indexer_types", types, "full"),
-        ("index_topk_pattern", pattern, "F"),
-    ):
-        entries = value if isinstance(value, str) else json_list(value)
-        if value is not None and (entries is None or {*map(str, entries)} - {own, "full"}):
-            shared[name] = value
-    for name, value in shared.items():
-        raise fields.error(
-            f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass the"
-            " stack as a spec"
-        )
+    for name, own in _OWN_INDEXERS.items():
+        value = fields.value(name)
+        entries = value if isinstance(value, str) else json_list(value) or [value]
+        if value is not None and not own.issuperset(map(str, entries)):
+            raise fields.error(
+                f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass"
+                " the stack as a spec"
+            )
 
+
+_OWN_INDEXERS = {
+    "indexer_types": {"full"},
+    "index_topk_pattern": {"F", "full"},
+    "index_topk_freq": {"1"},
+}
+"""What files say where every layer has its own."""
 
 CHECKS: dict[str, Callable[[Fields], None]] = {
     "alone": _alone,

@@ -258,20 +258,6 @@ def switched(fields: Fields, *, unless_said: bool = False) -> Found:
     return ["window" if i >= first else "full" for i in range(layers)], []
 
 
-def _undecided(fields: Fields) -> Found:
-    """Full; releases of transformers disagree on which layers slide once that is switched on."""
-    if fields.flag("use_sliding_window") and fields.has("sliding_window"):
-        raise fields.error(
-            "'use_sliding_window' is true, and implementations of this model type disagree on the"
-            " layers; add 'layer_types'"
-        )
-    # without the switch, neither says anything
-    fields.harmless("max_window_layers")
-    if fields.flag("use_sliding_window") is False:
-        fields.harmless("sliding_window")
-    return _all(fields, "full")
-
-
 def _window_or_null(fields: Fields) -> Found:
     """Mistral: full only where `sliding_window` is null. Its class asks for no switch, which vLLM
     obeys.
@@ -285,8 +271,9 @@ def _window_or_null(fields: Fields) -> Found:
 
 
 def _unslid(fields: Fields) -> Found:
-    """Ouro: only a list tells which layers slide."""
-    if fields.has("sliding_window") and fields.flag("use_sliding_window") is not False:
+    """Only a list tells which layers slide (Ouro), or releases disagree on it (SmolLM3)."""
+    sliding, switch = fields.has("sliding_window"), fields.flag("use_sliding_window")
+    if sliding and switch is not False:
         raise fields.error(
             "'sliding_window' is there, and only a list in 'layer_types' tells which layers of this"
             " model type slide; add it"
@@ -487,7 +474,6 @@ RULES: dict[str, Callable[..., Found | None]] = {
     "numbered": _numbered,
     "switched": switched,
     "switched_unless_said": partial(switched, unless_said=True),
-    "undecided": _undecided,
     "window_or_null": _window_or_null,
     "unslid": _unslid,
     "unslid_unless_listed": _unslid_unless_listed,

@@ -17,12 +17,11 @@ from separatrix.stacks.architecture.hf.notes import (
     cache_note,
     convolution_note,
     predicted_notes,
-    state_note,
 )
 from separatrix.stacks.architecture.hf.table import PATTERN, Row
 from separatrix.stacks.architecture.hf.unread import doubted, unread
 from separatrix.stacks.architecture.spec import parse_sizes
-from separatrix.stacks.mechanisms import MECHANISMS, Mechanism
+from separatrix.stacks.mechanisms import MECHANISMS
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _OVERRIDES = "per_layer_config"
@@ -231,7 +230,7 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
         layers,
         (
             f"layers set by hand: --pattern '{' '.join(shown.split())}'",
-            *_notes(fields, [d.cls for d in drafts.values()]),
+            *_usual_notes(PATTERN, fields, [*drafts.values()]),
             *_unread_note(odd),
         ),
     )
@@ -244,17 +243,6 @@ def _unread_note(names: list[str]) -> list[str]:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     listed = ", ".join(f"'{name[:60]}'" for name in names[:5])
     return [f"not read, the pattern stands for them: {listed}{more}"]
-
-
-def _notes(fields: Fields, classes: list[type[Mechanism]]) -> list[str]:
-    """The assumptions that go with these mechanisms in any file."""
-    stateful = any(cls.group == "recurrent" for cls in classes)
-    softmax = any(cls.group in ATTENTION for cls in classes)
-    dtype = fields.model_format()
-    return [
-        *([state_note("fp32"), convolution_note(dtype)] if stateful else []),
-        *([cache_note(dtype), ACCUMULATORS] if softmax else []),
-    ]
 
 
 def _made(file: Fields, name: str) -> Draft:

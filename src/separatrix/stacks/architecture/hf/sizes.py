@@ -103,7 +103,7 @@ def _value(node: ast.expr, fields: Fields) -> Value:
                     f"{_called(left, fields)} is {stated}, but {_text(right, fields)} is {found};"
                     " correct one of them"
                 )
-            return found
+            return stated if isinstance(found, Unknown) and stated is not None else found
         case ast.IfExp(test=test, body=body, orelse=orelse):
             said = _value(test, fields)
             return said if isinstance(said, Unknown) else _value(body if said else orelse, fields)
@@ -158,9 +158,7 @@ def _text(node: ast.expr, fields: Fields) -> str:
         case ast.BoolOp():
             return fields.find(*_names(node)) or _names(node)[0]
         case ast.Call(func=ast.Name(id=name), args=args):
-            return (
-                _text(args[0], fields) if args else {"hgrn_ratio": "expand_ratio"}.get(name, name)
-            )
+            return _text(args[0], fields) if args else name
         case ast.Compare(left=left):
             return _text(left, fields)
         case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -184,6 +182,10 @@ def _stated(fields: Fields, node: ast.expr) -> Value:
     return Unknown((f"'{name}' is missing",)) if said is None else said
 
 
+def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
+    return fields.value(ast.unparse(node)) == ast.literal_eval(word)
+
+
 _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "zero": lambda fields, node: fields.size(*_names(node), low=0),
     "optional": lambda fields, node: fields.optional_size(*_names(node)),
@@ -204,33 +206,6 @@ def _window_or_null(fields: Fields) -> Value:
     """Mistral: null says that every token is seen."""
     missing = Unknown(("'sliding_window' is missing (null says that every token is seen)",))
     return fields.size("sliding_window") if fields.has("sliding_window") else missing
-
-
-def _falcon_kv(fields: Fields) -> Value:
-    """`num_kv_heads` (all heads if absent) in the new decoder architecture; before, one key head
-    if `multi_query`.
-    """
-    given = fields.optional_size("num_kv_heads", "n_head_kv")
-    grouped = value_of("HEADS", fields) if given is None else given
-    if fields.flag("new_decoder_architecture"):
-        return grouped
-    one = _stated(fields, parsed("multi_query"))
-    return one if isinstance(one, Unknown) else 1 if one else grouped
-
-
-_MPT = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
-
-
-def _mpt_kv(fields: Fields) -> Value:
-    """As many key as query heads, one with `attn_config.attn_type` multiquery_attention,
-    `attn_config.kv_n_heads` with grouped_query_attention.
-    """
-    kind = fields.value("attn_config.attn_type")
-    if kind is not None and kind not in _MPT:
-        raise fields.wrong("attn_config.attn_type", f"be one of {', '.join(_MPT)}")
-    if kind == _MPT[2]:
-        return fields.size("attn_config.kv_n_heads")
-    return value_of("attn_config.kv_n_heads == " + ("1" if kind == _MPT[1] else "(HEADS)"), fields)
 
 
 def _unknown_dim(fields: Fields) -> Value:
@@ -288,27 +263,6 @@ def _per_head(fields: Fields, whole: ast.expr, heads: ast.expr, head_dim: ast.ex
     return each
 
 
-def _mamba_width(fields: Fields) -> Value:
-    """The channels of a Mamba: `intermediate_size`, which older files repeat as `d_inner`, or
-    `expand` x `hidden_size`. Raises ConfigError where two of them disagree.
-    """
-    ways: list[tuple[str, Size]] = [
-        (f"'{name}'", fields.size(name))
-        for name in ("intermediate_size", "d_inner")
-        if fields.has(name)
-    ]
-    if fields.has("expand") or not ways:
-        width = scaled(fields, fields.size("hidden_size", "d_model"), "expand")
-        ways.append(("'expand' x hidden_size", width))
-    known = [(what, size) for what, size in ways if isinstance(size, int)]
-    for what, size in known[1:]:
-        if size != known[0][1]:
-            raise fields.error(
-                f"{known[0][0]} is {known[0][1]}, but {what} is {size}; correct one of them"
-            )
-    return known[0][1] if known else ways[0][1]
-
-
 def _mamba_2_dim(fields: Fields) -> Value:
     width = value_of("hidden_size * expand", fields) if fields.has("num_heads") else None
     checked = "per_head(hidden_size * expand, num_heads, head_dim)"
@@ -346,27 +300,6 @@ def _xlstm_dim(fields: Fields, factor: ast.expr) -> Value:
 # ---- flash-linear-attention
 
 
-def _value_heads(fields: Fields) -> Value:
-    """`num_v_heads` value heads, as many as query-key heads if null."""
-    keys = fields.size("num_heads")
-    values = fields.optional_size("num_v_heads")
-    if values is not None and isinstance(keys, int) and values % keys:
-        raise fields.error(
-            f"'num_v_heads' is {values}, no multiple of 'num_heads' = {keys}; correct one of them"
-        )
-    return keys if values is None else values
-
-
-def _hgrn_ratio(fields: Fields) -> Value:
-    """`expand_ratio` numbers per channel; where it is null, hidden_size / num_heads."""
-    heads = fields.optional_size("num_heads")
-    ratio = fields.optional_size("expand_ratio")
-    if ratio is None and heads is not None:
-        return value_of("hidden_size / num_heads", fields)
-    # where neither is given: the unknown size names both fields
-    return fields.size("expand_ratio", "num_heads") if ratio is None else ratio
-
-
 _FEATURES = {
     "elu": "elu",
     "relu": "relu",
@@ -387,16 +320,6 @@ def _feature(fields: Fields) -> Value:
     return _FEATURES[name]
 
 
-def _normaliser(fields: Fields) -> Value:
-    said = fields.flag("norm_feature_map")
-    if said is None:
-        raise fields.error(
-            "'norm_feature_map' is missing: it says whether the state carries a normaliser; add it"
-            " to the file"
-        )
-    return said
-
-
 def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
     """Of the short convolutions of gated slot attention, all together."""
     own = _size(parsed("FLA_KV"), fields)
@@ -407,21 +330,13 @@ def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
 
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "window_or_null": _window_or_null,
-    "falcon_kv": _falcon_kv,
-    "mpt_kv": _mpt_kv,
     "unknown_dim": _unknown_dim,
     "mimo_ported": mimo_ported,
     "ported": minimax_ported,
     "mamba_rank": _mamba_rank,
-    "mamba_width": _mamba_width,
-    # of a Mamba-2, whose file may say channels and `head_dim` instead
-    "mamba_2_heads": lambda fields: value_of("num_heads | hidden_size * expand / head_dim", fields),
     "mamba_2_dim": _mamba_2_dim,
     "falcon_width": _falcon_width,
-    "value_heads": _value_heads,
-    "hgrn_ratio": _hgrn_ratio,
     "feature": _feature,
-    "normaliser": _normaliser,
     # beside the own one, which flash-linear-attention counts among them
     "near": lambda fields: bool(fields.optional_size("window_size", low=0)),
     "moba_blocks": lambda fields: fields.size("moba_topk", low=2) - 1,
@@ -429,6 +344,7 @@ _OF_FILES: dict[str, Callable[[Fields], Value]] = {
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,
     **_OF_FILES,
+    "says": _says,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,
     "slot_channels": _slot_channels,

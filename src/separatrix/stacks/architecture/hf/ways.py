@@ -425,13 +425,15 @@ def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:
                 f"'{name}' has {len(entries)} entries and must have num_hidden_layers = {layers};"
                 " correct one of them"
             )
-        for number, entry in enumerate(entries if name in ROTATING else (), 1):
-            if type(entry) not in (int, bool) or entry not in (0, 1):
-                raise file.error(
-                    f"entry {number} of '{name}' is {shown(entry)}; it must be one of 1, 0"
-                )
+        if name in ROTATING:
+            file.check_entries(name, entries, _is_switch, "be one of 1, 0")
         found[name] = entries
     return found
+
+
+def _is_switch(entry: Any) -> bool:
+    # 1.0 equals 1
+    return type(entry) in (int, bool) and entry in (0, 1)
 
 
 def _inner(file: Fields, layers: int) -> list[tuple[Fields, str]]:
