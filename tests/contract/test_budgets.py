@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_326, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_122, 1_800),
-    "cli": (9_050, 4_000),
+    "cli": (9_038, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

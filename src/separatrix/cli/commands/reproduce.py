@@ -8,7 +8,7 @@ from typing import Any
 from separatrix.cards.table.body import DEFAULT_MODELS, Settings, source
 from separatrix.cli.options import Asked, command
 from separatrix.cli.printing import Told, console
-from separatrix.cli.report.notation import FACES, formula
+from separatrix.cli.report.notation import ASCII_SIGNS, SIGNS, formula
 from separatrix.cli.report.view import MARKS, Cell, view
 from separatrix.core.document import Document, Heading, Line, Table
 
@@ -48,9 +48,8 @@ def results_document(bundle_body: Mapping[str, Any], *, ascii_only: bool = False
         return text.encode("ascii", "replace").decode() if ascii_only else formula(text)
 
     def written(cell: Cell) -> str:
-        face = FACES[cell.status]
         marks = (signs[name][0 if there else 1] for name, there in cell.marks.items())
-        sign = face.ascii_sign if ascii_only else face.sign
+        sign = (ASCII_SIGNS if ascii_only else SIGNS)[cell.status]
         paper = [f"paper: {said(cell.paper)}"] if cell.paper else []
         return "\n".join([f"{sign} {cell.status}  {' '.join(marks)}", said(cell.number), *paper])
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from separatrix.cards.table.body import DEFAULT_MODELS
 from separatrix.cli.report import charts, evidence
-from separatrix.cli.report.notation import FACES, formula, label, number, theorem_name, where
+from separatrix.cli.report.notation import SIGNS, formula, label, number, theorem_name, where
 from separatrix.cli.report.view import MARKS, SHORT, Cell, View, view
 from separatrix.core.document import Document, Fold, Heading, Line, Part, Plot, Table
-from separatrix.core.document.html import NO_LINKS
+from separatrix.core.document.html import NO_LINKS, STATUSES
 from separatrix.core.document.plot import Drawing, palette
 from separatrix.core.evidence.bundles import bundle_envelope, stamped
 from separatrix.core.evidence.canonical import package_version
@@ -161,8 +161,9 @@ def _section(name: str, title: str, *inside: str) -> str:
 
 def _legend() -> str:
     faces = (
-        f'<li><span class="swatch {face.css}">{face.sign}</span><b>{status}</b> {_MEANINGS[status]}'
-        for status, face in FACES.items()
+        f'<li><span class="swatch {STATUSES[status]}">{sign}</span><b>{status}</b>'
+        f" {_MEANINGS[status]}"
+        for status, sign in SIGNS.items()
     )
     marks = (f"<li>{there} {name}" for name, (there, _) in MARKS.items())
     return f'<ul class="legend">{"".join([*faces, *marks])}<li>hollow: not</ul>'
@@ -186,11 +187,11 @@ def _matrix(seen: View, links: Mapping[str, str]) -> Iterator[str]:
         yield f'<tr><th scope="row"><b>{title}</b><span>{SHORT.get(row["key"], "")}</span></th>'
         for column in seen.columns:
             cell = seen.cells[row["key"], column["key"]]
-            face = FACES[cell.status]
+            look = STATUSES[cell.status]
             paper = f"paper: {_text(cell.paper)}" if cell.paper else "paper: no entry"
             yield (
-                f'<td><a class="cell {face.css}" href="#cell-{cell.key}"><span class="top">'
-                f"{face.sign} {cell.status}{_marks(cell)}</span>"
+                f'<td><a class="cell {look}" href="#cell-{cell.key}"><span class="top">'
+                f"{SIGNS[cell.status]} {cell.status}{_marks(cell)}</span>"
                 f'<span class="figure">{_text(cell.number)}</span>'
                 f'<span class="paper">{paper}</span></a></td>'
             )
@@ -238,15 +239,15 @@ def _figure(drawn: Drawing, caption: str) -> Plot:
 
 def _panel(cell: Cell, show: Show) -> str:
     """All evidence of a cell; shown while its address is open."""
-    face = FACES[cell.status]
+    look = STATUSES[cell.status]
     title = f"{_text(cell.row['title'])} on {_text(cell.column['title'])}"
     paper = f" Paper: {_text(cell.paper)}." if cell.paper else ""
     return "\n".join(
         [
-            f'<section class="panel {face.css}" id="cell-{cell.key}" tabindex="-1"'
+            f'<section class="panel {look}" id="cell-{cell.key}" tabindex="-1"'
             f' aria-label="{title}">',
             f'<a class="back" href="#table">back to the table</a><h2>{title}</h2>',
-            f'<p class="chips"><b class="{face.css}">{face.sign} {cell.status}</b>'
+            f'<p class="chips"><b class="{look}">{SIGNS[cell.status]} {cell.status}</b>'
             f" <b>{_text(cell.number)}</b> {_marks(cell)}{paper}</p>",
             f'<p class="headline">{_text(cell.headline)}</p>',
             show(*_evidence(cell)),

@@ -5,25 +5,13 @@ log n)", "10^-7"), numbers, and names of fields.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from separatrix.core.evidence.records import Status
 from separatrix.theory import THEOREMS
 
-
-class Face(NamedTuple):
-    """How a status looks: its class in a page, and its sign."""
-
-    css: str
-    sign: str
-    ascii_sign: str
-
-
-FACES: dict[Status, Face] = {
-    "SOLVABLE": Face("solves", "✓", "+"),
-    "FAILS": Face("fails", "✗", "x"),
-    "OPEN": Face("open", "?", "?"),
-}
+SIGNS: dict[Status, str] = {"SOLVABLE": "✓", "FAILS": "✗", "OPEN": "?"}
+ASCII_SIGNS: dict[Status, str] = {"SOLVABLE": "+", "FAILS": "x", "OPEN": "?"}
 """A status is written as it stands in the records, in every place: SOLVABLE, FAILS, OPEN."""
 
 _WORDS = {

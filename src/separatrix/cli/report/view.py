@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from separatrix.cli.report.notation import FACES
+from separatrix.cli.report.notation import SIGNS
 from separatrix.core.errors import EvidenceError, SpecError
 from separatrix.core.evidence.canonical import canonical
 from separatrix.core.evidence.records import (
@@ -183,8 +183,8 @@ def view(body: Mapping[str, Any]) -> View:
                     f"{name} is in no row and column of the table, or there twice; write the bundle"
                     " again"
                 )
-            if (status := cell["status"]) not in FACES:
-                raise EvidenceError(f"{name} has the status {status!r}; it is {' or '.join(FACES)}")
+            if (status := cell["status"]) not in SIGNS:
+                raise EvidenceError(f"{name} has the status {status!r}; it is {' or '.join(SIGNS)}")
             found = tuple(_record(records, digest, name) for digest in cell["records"])
             ends = {"row": by_key[place[0]], "column": by_key[place[1]], "records": found}
             told = {one.name: cell[one.name] for one in fields(Cell) if one.name not in ends}
