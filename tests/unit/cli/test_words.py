@@ -16,7 +16,7 @@ from support.hf_configs import NEMOTRON
 
 from separatrix.cli.main import run
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf import file as limits
+from separatrix.stacks.architecture import file as limits
 from separatrix.stacks.mechanisms import ALSO_CALLED, MECHANISMS
 
 
