@@ -65,6 +65,7 @@ SMALL = {
     "neighbour": Family("neighbour:n={},d=3,V=2", "n"),
     "recall": Family("recall:n={},K=4,V=2", "n"),
     "carried-recall": Family("recall:n={},K=4,V=2", "n"),
+    "question-first": Family("recall:n={},K=3,V=2,form=last,question=first", "n", 3),
     "khop": Family("khop:n={},V=2,k=2", "n"),
     "mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
     "carried-mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),

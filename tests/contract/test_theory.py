@@ -34,7 +34,7 @@ SOLVES = (contents, products, recall, states, steps)
 def _is_a_room(room: Any, module: ModuleType) -> bool:
     """Whether it says what a construction takes of a stack."""
     here = inspect.isfunction(room) and room.__module__ == module.__name__
-    if not here or room.__name__.startswith("_") or room.__name__ == "waits":
+    if not here or room.__name__.startswith("_"):
         return False
     return room.__annotations__["return"] == "Room | None"
 

@@ -48,6 +48,7 @@ TASKS = {
     "khop": "khop:n=12,V=4,k=2",
     "counting": "counting:n=9,V=2,form=ones",
     "qsa": "qsa:n=4,q=2,V=2,sets=2",
+    "question-first": "recall:n=3,K=4,V=3,form=last,question=first",
 }
 CHANGES = 48
 """Of each construction."""

@@ -100,6 +100,7 @@ CONSTRUCTED = {
     "counting": "counting:n=9",
     "encoder": "seqcomp:L=2,m=4,n_1=2",
     "qsa": "qsa:n=8,q=2,V=4,sets=6",
+    "question-first": "recall:n=6,K=7,V=4,form=absent,question=first",
 }
 """A construction -> the one small size at which it is built."""
 PRECISION = (

@@ -54,6 +54,7 @@ KEPT = (
     *("dyck:k=2,D=2,n=6", "dyck:k=3,D=1,n=4", "parity:n=8", "modular:n=6,m=3", "modular:n=8,m=4"),
     *("group:n=5,G=A3", "group:n=4,G=C6", "permutation:n=5,k=3", "permutation:n=5,k=5,shift=swaps"),
     *("eva:n=2,V=2", "equality:n=2", "disjointness:n=2"),
+    *("recall:n=3,K=5,V=3,question=first", "recall:n=4,K=5,V=9,form=last,question=first"),
 )
 """Tasks whose answer states may hold."""
 

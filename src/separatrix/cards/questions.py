@@ -15,8 +15,9 @@ from separatrix.tasks.recall import Place
 from separatrix.tasks.sums import Form
 from separatrix.theory.fails.p_parity import layer_settles, standstill
 from separatrix.theory.nothing import NothingKnown
-from separatrix.theory.solves.recall import waits
+from separatrix.theory.solves.recall import known_before, question_first
 from separatrix.theory.words import Words, counted_as, title_of
+from separatrix.theory.written import NOT_BUILT, recipe_in
 
 DEFAULT_VOCABULARY = 50_000
 SHORTEST = 12
@@ -48,7 +49,7 @@ def questions(architecture: Architecture, context: int) -> dict[str, Question | 
     asked: dict[str, Question | None] = {"recall": one_of_facts(context, values)}
     if context >= SHORTEST:
         asked["recall-2"] = one_of_pairs(context, values, "last")
-        if waits(architecture, values) is not None:
+        if question_first(architecture, known_before(values)) is not None:
             asked["question-first"] = one_of_pairs(context, values, "first")
         asked |= looked_up(context, values)
     asked["composition"] = None
@@ -87,13 +88,14 @@ def one_of_facts(context: int, values: int) -> Question:
 
 def _way_out(architecture: Architecture, line: CardLine) -> str:
     """Recall, with the way out where a recurrence that knows the question need not keep all."""
-    asked = waits(architecture, values_of(architecture))
+    task = known_before(values_of(architecture))
+    asked = question_first(architecture, task)
     if line.status == "SOLVABLE" or asked is None:
         return line.text
     bits = asked.numbers["key_bits"] + asked.numbers["answer_bits"] + 1
-    return (
-        f"{line.text}; asked before the facts: solvable in {bits} bits, whatever n (not built yet)"
-    )
+    built = recipe_in("question-first", task, architecture)[0]
+    said = "`construct` builds it" if built else NOT_BUILT
+    return f"{line.text}; asked before the facts: solvable in {bits} bits, whatever n ({said})"
 
 
 def one_of_pairs(context: int, values: int, place: Place) -> Question:

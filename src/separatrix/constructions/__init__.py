@@ -21,6 +21,7 @@ from separatrix.constructions import (
     match2,
     neighbour,
     qsa,
+    question_first,
     retrieval,
     seqcomp,
     thought,
@@ -59,6 +60,7 @@ CONSTRUCTIONS: dict[str, Recipe[Any]] = {
         counting.counting,
         encoder.encoder,
         qsa.qsa,
+        question_first.question_first,
     )
 }
 """Every construction by name; of those for one task, the first that fits is built."""

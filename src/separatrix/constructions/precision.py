@@ -77,6 +77,7 @@ FAMILIES = {
     "thought": Family("seqcomp:L=2,m={},n_1=2,thought=pairs", "m"),
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),
+    "question-first": Family("recall:n={},K=64,V=4,form=last,question=first", "n", 4),
     "mqar": Family("mqar:vocab_size=64,input_seq_len={},num_kv_pairs=2", "input_seq_len", 8),
     "carried-recall": Family("recall:n={},K={},V=4", "n = K"),
     "carried-mqar": Family(

@@ -9,7 +9,7 @@ the format of the weights, and of those that the mixers hold in float32 at least
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,18 +44,22 @@ class Digits:
     summed: int = 0
     """Of numbers in float32, or the format of the weights where it is wider."""
     smallest: int = NOTHING
-    """All numbers are multiples of 2 to this power."""
+    """All numbers in the format of the weights are multiples of 2 to this power."""
     largest: float = 0.0
+    """The largest of these."""
 
     def keep(self, size: float, lowest: int, what: str) -> None:
         """Multiples of 2^lowest up to `size`, in the format of the weights. Raises CheckFailed
         where float32 does not hold them.
         """
-        self.own = max(self.own, self._noted(size, lowest, what))
+        self.own = max(self.own, _digits(size, lowest, what))
+        if size:
+            self.smallest = min(self.smallest, lowest)
+            self.largest = max(self.largest, size)
 
     def sum(self, size: float, lowest: int, what: str) -> None:
         """The same of numbers that are held in float32 at least."""
-        self.summed = max(self.summed, self._noted(size, lowest, what))
+        self.summed = max(self.summed, _digits(size, lowest, what))
 
     def numbers(self, x: Array, what: str) -> None:
         """Single numbers in the format of the weights."""
@@ -90,22 +94,24 @@ class Digits:
                 f" {arithmetic.name} may be rounded"
             )
 
-    def _noted(self, size: float, lowest: int, what: str) -> int:
-        if size == 0:
-            return 0
-        if not math.isfinite(size):
-            raise CheckFailed(f"{what}: a number is not finite")
-        mantissa, exponent = math.frexp(size)
-        # the least number of digits with size <= 2^(lowest + digits)
-        digits = exponent - (mantissa == 0.5) - lowest
-        fits = lowest >= _SMALLEST["fp32"] and size <= 2.0 ** _LARGEST["fp32"]
-        if digits > DIGITS["fp32"] or not fits:
-            raise CheckFailed(
-                f"{what}: {digits} binary digits are asked for, so that float32 may round"
-            )
-        self.smallest = min(self.smallest, lowest)
-        self.largest = max(self.largest, size)
-        return digits
+
+def _digits(size: float, lowest: int, what: str) -> int:
+    """Digits of multiples of 2^lowest up to a size. Raises CheckFailed where float32 has not as
+    many, or not such numbers.
+    """
+    if size == 0:
+        return 0
+    if not math.isfinite(size):
+        raise CheckFailed(f"{what}: a number is not finite")
+    mantissa, exponent = math.frexp(size)
+    # the least number of digits with size <= 2^(lowest + digits)
+    digits = exponent - (mantissa == 0.5) - lowest
+    fits = lowest >= _SMALLEST["fp32"] and size <= 2.0 ** _LARGEST["fp32"]
+    if digits > DIGITS["fp32"] or not fits:
+        raise CheckFailed(
+            f"{what}: {digits} binary digits are asked for, so that float32 may round"
+        )
+    return digits
 
 
 def lowest(x: Array) -> int:
@@ -133,9 +139,9 @@ class Columns:
             digits.keep(size, bits, what)
         return both
 
-    def through(self, weight: Array, bias: Array | None, digits: Digits, what: str) -> None:
-        """Notes what W x + b takes for rows x like these. Raises CheckFailed where float32 may
-        round it.
+    def through(self, weight: Array, bias: Array | None, digits: Digits, what: str) -> Columns:
+        """Notes what W x + b takes for rows x like these, and tells of its numbers. Raises
+        CheckFailed where float32 may round it.
         """
         used = (weight != 0.0) & (self.size != 0.0)
         each = np.where(used, lowest_bits(weight) + self.lowest, NOTHING).min(1, initial=NOTHING)
@@ -145,6 +151,7 @@ class Columns:
             size = size + np.abs(bias)
         for one, bits in zip(size.tolist(), each.tolist(), strict=True):
             digits.keep(one, bits, what)
+        return Columns(size, each)
 
 
 def linear(x: Array, weight: Array, bias: Array | None, digits: Digits, what: str) -> Array:
@@ -152,3 +159,14 @@ def linear(x: Array, weight: Array, bias: Array | None, digits: Digits, what: st
     Columns.of(x).through(weight, bias, digits, what)
     product = x @ weight.T
     return product if bias is None else product + bias
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """Maps without a rounding, and the binary digits that all of them took so far."""
+
+    digits: Digits = field(default_factory=Digits)
+
+    def mapped(self, rows: Array, weight: Array, bias: Array | None = None, *, what: str) -> Array:
+        """W x + b for each row."""
+        return linear(rows, weight, bias, self.digits, what)

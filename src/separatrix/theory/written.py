@@ -52,6 +52,8 @@ AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink
 """Options of a head that finds places which recipes write around."""
 _COMPARED = AROUND - {"qk_norm"}
 """The same where numbers of unlike size are compared, which a norm would make equally long."""
+MOST_DIFFERING = 1 << 22
+"""Keys, times bits of each, that recall with the question first compares at most."""
 PLACED = ("embedded", "none")
 """Positions of the models that weights are written into."""
 CARRIERS = frozenset(
@@ -415,9 +417,7 @@ def asked_of(task: Recall | MQAR) -> Asked:
         values = range(task.first_value, task.vocabulary)
         return Asked(range(1, task.first_value), values, task.num_kv_pairs)
     if task.question == "first":
-        raise SizeError(
-            f"{task.spec}: what keeps a key and waits for it is not built yet; leave out question"
-        )
+        raise SizeError(f"{task.spec}: the question stands before the pairs")
     keys = range(task.V, task.vocabulary)
     absent, rewritten = task.form not in PROMISED, task.form == "last"
     return Asked(keys, range(task.V), task.n, absent, rewritten)
@@ -435,6 +435,27 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
         " bits and no rope or sink",
     )
     return [want]
+
+
+def _question_first(task: Recall, stack: Architecture, form: str) -> list[Want]:
+    if task.question != "first":
+        raise SizeError(f"{task.spec}: the question stands behind the pairs; add question=first")
+    key, answer = bits_for(task.K), bits_for(task.answers)
+    # what keys leave behind one another, twice the bits in which each differs, adds up in float32
+    if (task.n + 1) * key > MOST_DIFFERING:
+        raise SizeError(f"{task.spec}: at most {MOST_DIFFERING // key - 1:,} keys are told apart")
+
+    def keeps(numbers: int) -> Want:
+        def holds(part: Mechanism) -> Slot | None:
+            return Slot() if part.slots and part.slots.numbers >= numbers else None
+
+        return Want(
+            holds,
+            f"deltanet or gdn layer with value_dim >= {numbers}, without negative, conv or gate, in"
+            " fp32, bf16 or fp16",
+        )
+
+    return [keeps(key), keeps(1), keeps(answer)]
 
 
 def _behind_taps(
@@ -557,6 +578,7 @@ WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "encoder": _encoder,
     "recall": _recall,
     "mqar": _recall,
+    "question-first": _question_first,
 }
 """Recipe -> what it writes into: the last layers that serve, one behind the other."""
 SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
@@ -652,6 +674,7 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "lookup": _alike(("mqar", "noisy-recall", "cgram")),
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
+    "question-first": {"recall": ("question-first",)},
     "copying": {"copying": ()},
     "counting": {"counting": ("counting",)},
     "qsa": {"qsa": ("qsa",)},
@@ -678,7 +701,7 @@ BUILT = {
     if any(recipes.values())
 }
 """Key of a theorem -> recipes that it stands behind. What is missing here is not built yet."""
-EXACT = ("brackets", "state-tracking")
+EXACT = ("brackets", "question-first", "state-tracking")
 """Those of which nothing is rounded, in whatever formats hold the answers."""
 MOST_FOLLOWED = 43
 """Things that the recipes for state tracking follow at most: of more, the sums of a chunk are not
@@ -714,13 +737,17 @@ def written(verdict: Verdict) -> tuple[tuple[str, ...], str]:
     """The same, and why no recipe writes down what a verdict says exists: what `construct` says."""
     if verdict.status != "SOLVABLE" or verdict.theorem not in FITS:
         return (), ""
-    task = parse_task(verdict.task)
     stack = Architecture.parse(verdict.architecture)
+    return recipe_in(verdict.theorem, parse_task(verdict.task), stack)
+
+
+def recipe_in(key: str, task: Task, stack: Architecture) -> tuple[tuple[str, ...], str]:
+    """The same of a theorem that sees room in a stack."""
     if any(part.model_width is not None for layer in stack for part in layer):
         return (), TOKEN_SHIFT
     reason = NOT_BUILT
     for seen, form in ways(stack):
-        for recipe in recipes_of(verdict.theorem, task) or ():
+        for recipe in recipes_of(key, task) or ():
             try:
                 _check_sizes(recipe, task, form)
                 _check_leads(slots(recipe, task, seen, form), task, form)

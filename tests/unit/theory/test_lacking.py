@@ -60,7 +60,7 @@ def test_every_question_has_a_verdict_or_a_reason(name: str) -> None:
         ("gdn*4", QUESTIONS["c-grams"], "here names a size"),
         # 8 ids are 4 for each place of a context: 16 contexts, 16 (2 + 1) + 2 + 2 tokens
         ("gdn*4", "cgram:n=26,V=8,c=2", "c = 2, V = 8 sizes end at n = 52"),
-        ("gdn*4", QUESTIONS["the question first"], "to keep a key"),
+        ("retnet*4", QUESTIONS["the question first"], "to keep a key"),
         ("full*3", "istree:n=64", "for this task"),
         ("full*3 @ positions=none", "neighbour:n=4,d=12,V=2", "construction `neighbour`"),
     ],

@@ -131,7 +131,9 @@ def test_about_35_bits_whatever_n() -> None:
         ("gdn(conv=4)*3", True),
         ("gdn(conv=4)*2", False),
         ("deltanet + shortconv + deltanet", True),
-        ("deltanet*3", False),
+        # every key overwrites whether it matched
+        ("deltanet*3", True),
+        ("deltanet*2", False),
         # without embeddings one layer more tells the first token
         ("gdn(conv=4, positions=none)*3", False),
         ("gdn(conv=4, positions=none)*4", True),
@@ -171,6 +173,9 @@ def test_the_card_names_the_way_out() -> None:
     found = next(line for line in card(preset("recurrentgemma-2b"), 131_072))
     # 2^18 >= 256,000: 18 bits each, and whether a value was kept
     assert "in 37 bits," in found.text
+    assert "(not built yet)" in found.text
+    found = next(line for line in card(Architecture.parse("gdn*3 @ head_dim=64"), 131_072))
+    assert "(`construct` builds it)" in found.text
     assert not any(
         "asked before" in line.text
         for name in ("retnet-1.3b", "llama-3.1-8b")

@@ -22,6 +22,7 @@ from separatrix.proofs.derivations import (
     match2,
     neighbour,
     qsa,
+    question_first,
     retrieval,
     seqcomp,
     thought,
@@ -49,6 +50,7 @@ DERIVATIONS: dict[str, Derivation[Any]] = {
         counting,
         encoder,
         qsa,
+        question_first,
     )
     for derivation in family.DERIVATIONS
 }

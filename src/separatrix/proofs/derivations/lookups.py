@@ -196,6 +196,8 @@ def derive(
 
 
 def recall_pairs(task: Recall) -> Pairs:
+    if task.question != "last":
+        raise CheckFailed("this construction is told the key behind the pairs")
     return Pairs(
         length=task.length,
         keys=range(task.V, task.vocabulary),

@@ -56,7 +56,7 @@ class Tracking:
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class Inputs:
     """What tokens hold before the layer: a row for each id, at the first place and at later
     ones.
     """
@@ -65,7 +65,7 @@ class _Inputs:
     later: Array
 
     @classmethod
-    def of(cls, model: Model, digits: Digits) -> _Inputs:
+    def of(cls, model: Model, digits: Digits) -> Inputs:
         """Raises CheckFailed where later places differ among themselves."""
         embed = array(model.embed.weight)
         if not isinstance(model.position, nn.Embedding):
@@ -93,7 +93,7 @@ def derive_tracking(
     digits = Digits()
     for name, tensor in model.state_dict().items():
         digits.numbers(array(tensor), name)
-    inputs = _Inputs.of(model, digits)
+    inputs = Inputs.of(model, digits)
     mixer, heads = live_heads(part, len(tracking.followed))
     for x in (inputs.first, inputs.later):
         tame(mixer, x, part.where)
@@ -159,7 +159,7 @@ def derive_tracking(
 def _read_out(
     model: Model,
     part: Live,
-    inputs: _Inputs,
+    inputs: Inputs,
     tracking: Tracking,
     reached: list[Reached],
     written: list[Array],

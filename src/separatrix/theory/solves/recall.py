@@ -295,10 +295,14 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
         # one number more: whether anything was kept
         return part.latched > answer
 
-    def hands_on(part: Mechanism) -> bool:
+    def sees(part: Mechanism) -> bool:
         return part.sees_neighbour and part.carries(1)
 
-    first_told = () if placed else (hands_on,)
+    def hands_on(part: Mechanism) -> bool:
+        # or every key overwrites what the one before it left
+        return sees(part) or part.latched > 0
+
+    first_told = () if placed else (sees,)
     found = in_turn(each(architecture), *first_told, keeps_key, hands_on, keeps_answer)
     if found is None:
         return None
@@ -313,7 +317,6 @@ def question_first(architecture: Architecture, task: Recall) -> Room | None:
     return Room(said, numbers, (SATURATED, *([EMBEDDED] if placed else [])))
 
 
-def waits(architecture: Architecture, values: int) -> Room | None:
-    """What recall of one of two facts takes, question first: the same for any number of facts."""
-    task = Recall(n=2, K=max(2, values), V=max(2, values), question="first")
-    return question_first(architecture, task)
+def known_before(values: int) -> Recall:
+    """Recall of one of two facts, question first: what it takes is the same for any number."""
+    return Recall(n=2, K=max(2, values), V=max(2, values), question="first")
