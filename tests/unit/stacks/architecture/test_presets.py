@@ -227,3 +227,15 @@ def test_a_file_with_a_format_of_keys_that_is_not_read_is_told_by_its_sizes(name
         from_config(config, "file")
     assert caught.value.outline.missing == ("kv",)
     assert caught.value.outline.like == name
+
+
+def test_experts_of_deepseek_v4_flash_have_four_bits_and_the_rest_eight() -> None:
+    """284 B weights, as its card says: 43 layers of 256 experts of 3 maps of 4,096 x 2,048."""
+    found = preset("deepseek-v4-flash").weights
+    assert found is not None
+    experts = 43 * 256 * 3 * 4096 * 2048
+    assert (found.total - experts) * 1000 // found.total == 25
+    assert round(found.total / 10**9) == 284
+    # 4 bits and a scale of 8 for 32 numbers; the vocabulary is left in 16
+    rest = found.total - experts - 2 * 129_280 * 4096
+    assert found.stored == experts * 17 // 4 + rest * 8 + 2 * 129_280 * 4096 * 16

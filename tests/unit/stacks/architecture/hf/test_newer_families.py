@@ -187,6 +187,18 @@ def test_weights_of_release_5_24(config: dict[str, Any], numbers: int) -> None:
     assert from_config(SIZES | dense).weights is None or "first_k_dense_replace" not in config
 
 
+def test_gates_of_laguna_are_one_a_head_or_one_a_number() -> None:
+    """The difference: 64 x (24 - 1) weights for each of 44 heads in eight layers."""
+    sizes = EXPERTS | {"shared_expert_intermediate_size": 16, "intermediate_size": 48}
+    config = SIZES | LAGUNA | sizes | {"mlp_layer_types": ["dense", *["sparse"] * 7]}
+    heads, numbers = (
+        from_config(config | {"gating": own}).weights for own in (True, "per-element")
+    )
+    assert heads is not None
+    assert numbers is not None
+    assert (heads.total, numbers.total) == (313_856, 313_856 + 64 * 23 * 44)
+
+
 def test_fields_that_classes_do_not_ask_for() -> None:
     """Found by changing fields of tiny models of transformers (tests/peers/test_mutated_files)."""
     for kind in ("mistral", "moshi"):
