@@ -296,13 +296,14 @@ def used(asked: Asked, said: str, use: str, words: Sequence[str] | None = None) 
         where = f" on `{said.rpartition(' ')[0]}`"
         raise UnknownNameError.of("action", use[:60], uses, where=where)
     takes = uses.get(use, "").split()
-    places = [one for one in takes if one.isupper()]
-    options = [f"--{one}" for one in takes if not one.isupper()]
+    # a word's name, and one that works
+    places = dict(one.split(":") for one in takes if ":" in one)
+    options = [f"--{one}" for one in takes if ":" not in one]
     for option in given(asked):
         if option not in options:
             known = ", ".join(options) or "no options of its own"
             raise SpecError(f"{option} says nothing to `{said}`, which takes {known}")
-    least = sum(not one.startswith("[") for one in places)
-    if words is not None and not least <= len(words) <= len(places):
-        other = "other" if places else "no more"
-        raise SpecError(f"`{said}` takes {other} words: separatrix {' '.join([said, *places])}")
+    needed = [word for name, word in places.items() if not name.startswith("[")]
+    if words is not None and not len(needed) <= len(words) <= len(places):
+        wanted = " ".join(places) or "no more words"
+        raise SpecError(f"`{said}` takes {wanted}: separatrix {' '.join([said, *needed])}")
