@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from separatrix.core.errors import SizeError
 from separatrix.core.numbers.growth import Growth, tokens
@@ -115,6 +116,8 @@ class Latent(LatentCache, row="mla"):
 class Chosen(LatentCache):
     """Latent attention to the `topk` tokens that an indexer chose."""
 
+    chooser: ClassVar[str] = "the indexer"
+    """Who chose them, in words."""
     query_latent: int | None = integer(
         None, "numbers of a latent that queries come from (q_lora_rank); none if not given"
     )
@@ -140,6 +143,12 @@ class Chosen(LatentCache):
         # the latent of queries has a norm
         return self.query_latent is not None
 
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            self.sums_assumed,
+            f"{self.chooser} chooses {self.topk:,} tokens; one choice for all heads",
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharedChoice(Chosen, row="dsa_shared"):
@@ -147,11 +156,7 @@ class SharedChoice(Chosen, row="dsa_shared"):
     latents are its own, and of the indexer it keeps nothing.
     """
 
-    def assumptions(self) -> tuple[str, ...]:
-        return (
-            self.sums_assumed,
-            f"an earlier layer's indexer chooses {self.topk:,} tokens; one choice for all heads",
-        )
+    chooser = "an earlier layer's indexer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,12 +194,6 @@ class DSA(Chosen, row="dsa"):
         still = self.index_dim - (0 if self.rotation is None else self.rope_dim)
         head = Head(self.head_dim, self.dv, self.format, self.latent)
         return TokenChoice(self.topk, still // 2, head, self.query_latent)
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (
-            self.sums_assumed,
-            f"the indexer chooses {self.topk:,} tokens; one choice for all heads",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
