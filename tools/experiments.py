@@ -21,7 +21,7 @@ from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import ASKED, EXPERIMENTS
 from separatrix.findings import experiment as named
-from separatrix.findings.base import Experiment
+from separatrix.findings.base import LEAST_SEEDS, Experiment
 from separatrix.findings.own import STUDY
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_pictures
@@ -113,8 +113,8 @@ def _row(name: str, table: Table) -> tuple[str, ...]:
 
 
 def study(most: int | None, date: str) -> Table:
-    """The study's rows as the package keeps them: every seed of what is compared, without curves;
-    runs that choose a rate only are left out.
+    """The study's rows as the package keeps them: every seed of what is compared, without curves.
+    Runs that choose a rate only are left out, and cells that are still being trained.
     """
     rows = list(checked_lines(ROWS, most))
     own = [row for row in rows if not row["cell"].startswith("scout-")]
@@ -140,6 +140,7 @@ def study(most: int | None, date: str) -> Table:
         rows=tuple(
             tabled_row({"cell": name, "stack": pairs[0][0].architecture}, pairs)
             for name, pairs in kept.items()
+            if len(pairs) >= LEAST_SEEDS
         ),
     )
 
