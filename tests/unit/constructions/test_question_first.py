@@ -41,7 +41,14 @@ def step_by_step(built: Built, tokens: np.ndarray, dtype: torch.dtype) -> list[i
         return model._streamed(torch.from_numpy(tokens))[:, -1].argmax(-1).tolist()
 
 
-@pytest.mark.parametrize(("sizes", "stack"), list(itertools.product(SIZES, STACKS)))
+CASES = [
+    # 2,048 prompts step by step through seven layers in three formats take longer than all the rest
+    pytest.param(*case, marks=[pytest.mark.slow] * (case == (SIZES[-1], STACKS[-1])))
+    for case in itertools.product(SIZES, STACKS)
+]
+
+
+@pytest.mark.parametrize(("sizes", "stack"), CASES)
 def test_every_prompt_is_answered_in_either_form(sizes: str, stack: str) -> None:
     built = made(sizes, stack)
     task = built.task
@@ -54,11 +61,11 @@ def test_every_prompt_is_answered_in_either_form(sizes: str, stack: str) -> None
         assert step_by_step(built, tokens, dtype) == right
 
 
-@each("form", ["present", "absent", "last", "independent"])
+@each("form", ["absent", "independent"])
 @each("stack", ["", "gdn*3 @ bf16"])
 def test_longer_prompts_than_a_chunk_are_answered(form: str, stack: str) -> None:
-    """201 tokens in chunks of 24, from the task's own draws."""
-    built = made(f"n=100,K=150,V=6,form={form}", stack)
+    """81 tokens in chunks of 24, from the task's own draws."""
+    built = made(f"n=40,K=60,V=6,form={form}", stack)
     batch = built.task.draw(40, np.random.default_rng(3))
     right = built.task.answer(batch.tokens).tolist()
     assert logits(built, batch.tokens).argmax(-1).tolist() == right
