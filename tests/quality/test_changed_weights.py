@@ -39,6 +39,8 @@ TASKS = {
     "permutation": "permutation:n=4,k=3",
     "group": "group:n=3,G=A4",
     "swaps": "permutation:n=8,k=3,shift=swaps",
+    "counted-parity": "parity:n=9",
+    "counted-modular": "modular:n=6,m=5",
     "automaton": "eva:n=4,V=2",
     "thought": "seqcomp:L=2,m=2,n_1=2,thought=pairs",
     "index": "index:n=4,V=3",

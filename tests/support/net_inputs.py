@@ -88,6 +88,8 @@ CONSTRUCTED = {
     "permutation": "permutation:n=6,k=3",
     "group": "group:n=6,G=A4",
     "swaps": "permutation:n=6,k=3,shift=swaps",
+    "counted-parity": "parity:n=9",
+    "counted-modular": "modular:n=9,m=5",
     "automaton": "eva:n=4,V=2",
     "thought": "seqcomp:L=2,m=4,n_1=2,thought=pairs",
     "index": "index:n=6,V=5",

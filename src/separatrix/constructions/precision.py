@@ -74,6 +74,8 @@ FAMILIES = {
     "permutation": Family("permutation:n={},k=3", "n"),
     "group": Family("group:n={},G=A4", "n"),
     "swaps": Family("permutation:n={},k=3,shift=swaps", "n"),
+    "counted-parity": Family("parity:n={}", "n"),
+    "counted-modular": Family("modular:n={},m=5", "n", 8),
     "thought": Family("seqcomp:L=2,m={},n_1=2,thought=pairs", "m"),
     "index": Family("index:n={},V=4", "n"),
     "recall": Family("recall:n={},K={},V=4", "n = K"),

@@ -175,11 +175,13 @@ class Enclosure:
 
     def stored(self) -> Enclosure:
         """The same once every number is rounded to the format that it is stored in, if that is
-        narrower than the format of sums. Rounding keeps the order of numbers.
+        narrower than the format of sums.
         """
+        return self.nearest() if self.arithmetic.narrowed else self
+
+    def nearest(self) -> Enclosure:
+        """The same once every number is rounded. Rounding keeps the order of numbers."""
         arithmetic = self.arithmetic
-        if not arithmetic.narrowed:
-            return self
         tiny = arithmetic.tiny
         # one step further out, ties may go either way
         low = arithmetic.leading(np.nextafter(self.low, -np.inf))
@@ -277,6 +279,16 @@ def add(x: Enclosure, y: Enclosure, what: str, out: Array | None = None) -> Encl
     # of each column one side is 0: its extremes need not be looked for again
     found.__dict__["_extremes"] = extremes
     return found
+
+
+def add_once(x: Enclosure, y: Enclosure, what: str) -> Enclosure:
+    """The same, told more closely: a sum of two numbers is the number of the format next to it, so
+    that what is off by less than half of their distance is not off any more.
+    """
+    found = add(x, y, what)
+    if found.arithmetic.narrowed:
+        return found
+    return found.within(x.spanning(x.low + y.low, x.high + y.high).nearest())
 
 
 def _sums(x: Enclosure, y: Enclosure) -> Enclosure:

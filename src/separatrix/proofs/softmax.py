@@ -269,3 +269,22 @@ def exact_share(keys: int, gap: Fraction, arithmetic: Arithmetic) -> Share:
     # a product with the value, a quotient or a reciprocal and a product; a weight that is stored
     few = 4 * u + _weight(arithmetic)
     return Share(tie.mass, above(few))
+
+
+def even_share(keys: int, rivals: int, gap: Fraction, arithmetic: Arithmetic) -> Fraction:
+    """By what share of itself an average over so many keys may be off, of values that are 0 or one
+    power of two, where all scores are exactly 0 and `rivals` more, of a value of 0, lose by `gap`.
+
+    Each weighs 1, and the denominator is their number k (`exact_share`). Of a power of two the
+    reciprocal is a number, and so is every sum of it: nothing is rounded. Else each weight is off
+    by a few roundings, and each partial sum by u of itself: those of c terms add up to c (c + 1)/2
+    terms at most, when they are added one by one. Where the kernel divides last its sums are exact.
+    Raises CheckFailed where weights do not tie, or may be flushed to zero.
+    """
+    share = exact_share(keys + rivals, gap, arithmetic)
+    if 4 * keys * Fraction(arithmetic.tiny) > 1:
+        raise CheckFailed(f"{keys:,} keys: a weight may be flushed to zero in {arithmetic.name}")
+    if keys & (keys - 1) == 0:
+        return Fraction(0)
+    added = gamma(keys, arithmetic.summed) * Fraction(keys + 1, 2 * keys)
+    return added + Fraction(share.off) * (1 + added)

@@ -33,6 +33,8 @@ from separatrix.tasks import (
     Dyck,
     Eva,
     KHop,
+    Modular,
+    Parity,
     Recall,
     SeqComp,
     Task,
@@ -52,6 +54,8 @@ AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink
 """Options of a head that finds places which recipes write around."""
 _COMPARED = AROUND - {"qk_norm"}
 """The same where numbers of unlike size are compared, which a norm would make equally long."""
+MOST_EVEN = 1 << 11
+"""Bits that an average tells the number of at most, where every weight may be rounded."""
 MOST_DIFFERING = 1 << 22
 """Keys, times bits of each, that recall with the question first compares at most."""
 PLACED = ("embedded", "none")
@@ -209,13 +213,13 @@ def plain_wanted(
     *,
     kind: type[Full | Sparse | Indexed] = Full,
     other: Callable[[Any], bool] = lambda part: True,
-    without: str = "",
+    without: frozenset[str] = frozenset(),
     said: str = "",
 ) -> Want:
     """A head with no option but those in `without`, so wide, of which `other` is true."""
 
     def holds(part: Mechanism) -> Slot | None:
-        if not isinstance(part, kind) or part.altered - {without} or not other(part):
+        if not isinstance(part, kind) or part.altered - without or not other(part):
             return None
         wide = part.head_dim >= keys and part.dv >= values
         return Slot() if wide and in_float32(part) and part.accumulator_bits >= 32 else None
@@ -354,7 +358,7 @@ def _encoder(task: SeqComp, stack: Architecture, form: str) -> list[Want]:
         keys,
         values,
         other=lambda part: not part.causal,
-        without="causal",
+        without=frozenset({"causal"}),
         said=f"full layer with causal=false, head_dim >= {keys}, value_dim >= {values}, numbers of"
         " at least 32 bits and no other option",
     )
@@ -429,7 +433,7 @@ def _recall(task: Recall | MQAR, stack: Architecture, form: str) -> list[Want]:
         asked.head_dim,
         asked.answer,
         other=lambda part: part.conv >= 2,
-        without="conv",
+        without=frozenset({"conv"}),
         said="full layer with a convolution to join a key and its value, which are two tokens: conv"
         f" >= 2, head_dim >= {asked.head_dim}, value_dim >= {asked.answer}, numbers of at least 32"
         " bits and no rope or sink",
@@ -509,6 +513,14 @@ def _turning(task: Task, stack: Architecture, form: str, *, swaps: bool = False)
     return such(stack, want)[:1] or _none(task, stack, want)
 
 
+def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
+    """A head whose queries may be 0, so that it weighs all tokens alike."""
+    if task.n > MOST_EVEN:
+        raise SizeError(f"{task.spec}: at most {MOST_EVEN:,} bits are counted by equal weights")
+    said = "full layer without a cap, in numbers of at least 32 bits"
+    return [plain_wanted(1, 1, without=AROUND, said=said)]
+
+
 def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:
     needed = Needed.of(task)
     found = stacked(stack, needed)
@@ -548,6 +560,7 @@ def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
     return [place_wanted(stack, task.length, form, keys=keys, values=values)]
 
 
+COUNTED = ("counted-parity", "counted-modular")
 WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "retrieval": _found,
     "index": _found,
@@ -572,6 +585,7 @@ WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
         plain_wanted(bits_for(task.sets) + 1, 1),
     ],
     "counting": lambda task, stack, form: [plain_wanted(bits_for(task.V) + 1, 1)],
+    **dict.fromkeys(COUNTED, _even),
     "thought": lambda task, stack, form: [
         plain_wanted(chain_keys(paired(task), paired(task).L + 1), bits_for(task.task.answers))
     ],
@@ -598,6 +612,7 @@ UNPLACED = frozenset(
     (
         *("match2-bits", "pairs", "counting", "cgram", "brackets"),
         *("parity", "modular", "group", "permutation"),
+        *COUNTED,
     )
 )
 """Recipes that write no embeddings of positions."""
@@ -688,7 +703,7 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "encoder": {"seqcomp": ("encoder",)},
     "tightness": {"eva": ("automaton",)},
     "brackets": {"dyck": ("brackets",)},
-    "S": _alike(("parity", "modular", "permutation", "group")),
+    "S": {"parity": COUNTED[:1], "modular": COUNTED[1:], "permutation": (), "group": ()},
     "state-tracking": {name: (name,) for name in ("parity", "modular", "group")}
     | {"permutation": ("permutation", "swaps")},
 }
@@ -709,7 +724,7 @@ shown to fit in float32.
 """
 NOT_BUILT = "not built yet"
 TOKEN_SHIFT = "a token shift fixes the model's width, which may be too narrow"
-ROUNDED = "rounding to 16 bits may eat the lead of a place: only a proof of the weights tells"
+ROUNDED = "rounding to 16 bits may eat a lead: only a proof of the weights tells"
 """Where a card promises nothing, and `construct` may build."""
 MOST_LISTED = 1 << 20
 """Inputs that the recipe `automaton` lists at most."""
@@ -767,6 +782,8 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
 
 
 def _check_sizes(recipe: str, task: Task, form: str) -> None:
+    if recipe in COUNTED and form != "fp32":
+        raise SizeError(ROUNDED)
     if recipe == "match2" and isinstance(task, TwoSum) and MATCH_LIMIT[form] < task.M:
         raise SizeError(f"{task.spec}: {form} tells at most M = {MATCH_LIMIT[form]:,} values apart")
     if recipe == "automaton" and isinstance(task, Eva) and task.n * task.V**task.n > MOST_LISTED:
