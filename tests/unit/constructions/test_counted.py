@@ -173,9 +173,9 @@ def test_other_weights_are_refused(
     [
         ("parity:n=2049", "full", "at most 2,048 bits"),
         ("modular:n=9,m=2", "full(softcap=30)", "without a cap"),
-        ("parity:n=9", "full(causal=false)", "0 of its layers are such"),
-        ("parity:n=9", "window(size=16)", "0 of its layers are such"),
-        ("parity:n=9", "full @ positions=alibi", "can be judged, but not built"),
+        ("parity:n=9", "full(causal=false)", "0 of its layers"),
+        ("parity:n=9", "window(size=16)", "0 of its layers"),
+        ("parity:n=9", "full @ positions=alibi", "but not built"),
         ("parity:n=2000", "full @ bf16", "not proved in bfloat16"),
     ],
 )
