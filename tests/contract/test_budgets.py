@@ -15,7 +15,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "core": (4_163, 2_600),
     "stacks": (10_126, 5_600),
     "tasks": (15_453, 8_600),
-    "theory": (8_546, 6_000),
+    "theory": (8_473, 6_000),
     "protocols": (921, 921),
     "cards": (4_564, 3_600),
     "mixers": (9_462, 7_200),

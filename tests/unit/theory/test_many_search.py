@@ -54,20 +54,26 @@ def test_the_largest_number_of_bins_is_that_of_balls(
     assert not certified(proposed + 2 + proposed // 10**6)
 
 
-@each("least", [2, 10, 47, 144, 1000])
-def test_logarithms_of_integers_are_searched_like_integers(least: int) -> None:
-    """x + 4 y over integers with x y >= `least`, by trying all of them."""
+def test_logarithms_of_integers_are_searched_like_integers() -> None:
+    """x + 4 y over integers with x y >= `least`, by trying all of them: one valley in 25 is missed
+    at most, and what is found is always allowed.
+    """
+    missed: list[int] = []
+    for least in [*range(2, 100), 144, 1000]:
 
-    def value(point: Point) -> float:
-        cost = log(exp(point[0]) + 4 * exp(point[1]))
-        return cost + 100 * max(log(least) - sum(point) - 1e-9, 0.0)
+        def value(point: Point, least: int = least) -> float:
+            cost = log(exp(point[0]) + 4 * exp(point[1]))
+            return cost + 100 * max(log(least) - sum(point) - 1e-9, 0.0)
 
-    grid = LogGrid((0.0, 0.0), (99.0, 99.0), near=9, whole=(True, True))
-    start = grid.inside((3.0, 3.0))
-    x, y = (exp(one) for one in descend(value, evolve(value, start, grid), grid))
-    assert (round(x), round(y)) == (pytest.approx(x), pytest.approx(y))
-    smallest = min(-(-least // b) + 4 * b for b in range(1, least + 1))
-    assert round(x) + 4 * round(y) == smallest
+        grid = LogGrid((0.0, 0.0), (99.0, 99.0), near=9, whole=(True, True))
+        start = grid.inside((3.0, 3.0))
+        x, y = (exp(one) for one in descend(value, evolve(value, start, grid), grid))
+        assert (round(x), round(y)) == (pytest.approx(x), pytest.approx(y))
+        assert round(x) * round(y) >= least
+        smallest = min(-(-least // b) + 4 * b for b in range(1, least + 1))
+        if round(x) + 4 * round(y) > smallest:
+            missed.append(least)
+    assert len(missed) <= 4
 
 
 def test_logarithms_beyond_floats_of_integers_move_by_factors() -> None:

@@ -1,9 +1,8 @@
-"""Logarithms and exponentials of the searches: against balls, bit for bit the same everywhere."""
+"""Logarithms and exponentials of the searches: against balls of 200 bits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf, nan
+from math import inf
 
 import pytest
 from flint import arb, ctx
@@ -54,36 +53,6 @@ def test_integers_and_numbers_beyond_floats(power: int) -> None:
 
 def test_the_ends() -> None:
     assert (ln(0.0), ln(-1.0), ln(0), ln(inf)) == (-inf, -inf, -inf, inf)
-    assert (exp(1000.0), exp(-1000.0), exp(nan)) == (inf, 0.0, 0.0)
+    assert (exp(1000.0), exp(-1000.0), expm1(1e300), expm1(-1e300)) == (inf, 0.0, inf, -1.0)
     assert (ln(1.0), exp(0.0), expm1(0.0), log1p(0.0)) == (0.0, 1.0, 0.0, 0.0)
     assert dot([1e16, 1.0, -1e16], [1.0, 1.0, 1.0]) == 0.0
-
-
-BITS: list[tuple[Callable[[float], float], float, str]] = [
-    (ln, 0.3, "-0x1.34378fcbda720p+0"),
-    (ln, 1.7, "0x1.0fae81914a991p-1"),
-    (ln, 19.25, "0x1.7a8fb8f1b4780p+1"),
-    (ln, 1e-05, "-0x1.7069e2aa2aa5bp+3"),
-    (ln, 345.678, "0x1.761ccc5a59571p+2"),
-    (exp, 0.3, "0x1.599058c8c1a95p+0"),
-    (exp, 1.7, "0x1.5e552770df8a6p+2"),
-    (exp, 19.25, "0x1.b51e405bb359cp+27"),
-    (exp, 1e-05, "0x1.0000a7c5e340ep+0"),
-    (exp, 345.678, "0x1.a22ad25ccb60dp+498"),
-    (expm1, 0.3, "0x1.6641632306a56p-2"),
-    (expm1, 1.7, "0x1.1e552770df8a6p+2"),
-    (expm1, 19.25, "0x1.b51e403bb359cp+27"),
-    (expm1, 1e-05, "0x1.4f8bc681cdfb6p-17"),
-    (expm1, 345.678, "0x1.a22ad25ccb60dp+498"),
-    (log1p, 0.3, "0x1.0ca937be1b9ddp-2"),
-    (log1p, 1.7, "0x1.fc8b7f138bdeap-1"),
-    (log1p, 19.25, "0x1.810b375dce91ep+1"),
-    (log1p, 1e-05, "0x1.4f8aea9ae7317p-17"),
-    (log1p, 345.678, "0x1.764c2064e6937p+2"),
-]
-"""What one machine gives; another that differs in a last bit finds other sizes."""
-
-
-@each("function, x, bits", BITS)
-def test_every_last_bit(function: Callable[[float], float], x: float, bits: str) -> None:
-    assert function(x).hex() == bits
