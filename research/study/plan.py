@@ -25,6 +25,13 @@ SCOUTS = {
     "khop": {"task": "khop:n=36,V=6,k=2,queries=all", "steps": 6000},
     "recall24": {"task": "recall:n=24,K=24,V=16,form=independent,queries=all", "steps": 3000},
 }
+# None did (all full is right in 90 % of three steps; 2-hop is solved by one full layer, too): three
+# steps once more, after two, three times as long; the others where all full solves it.
+LAST_SCOUT = {
+    "task": SCOUTS["compose3"]["task"],
+    "curriculum": ["L=2@3000"],
+    "steps": 18_000,
+}
 CHEAP = {
     "gdn": "gdn(heads=1,head_dim=4{conv},negative=true)",
     "mamba2": "mamba2(heads=1,head_dim=4{conv})",
@@ -194,12 +201,28 @@ def cells(rows):
         if "-rates" not in cell["name"]:
             name = f"{task}-gdn-8-{where}-{conv}-{steps}"
             yield cell | {"name": name, "steps": steps}
-    # 5. other cheap layers
+    # 5. the last look for a fourth task
+    scouted = {}
+    for where in ("all", "2-spread", "1-end"):
+        scouted[where] = dict(
+            name=f"scout-compose3-after-two-{where}",
+            architecture=stack("gdn", where, 8, "cheap"),
+            learning_rate=RATES[:2],
+            seeds=[100, 101],
+            **SAME,
+            **LAST_SCOUT,
+        )
+    yield scouted["all"]
+    ended = [r["outcome"].get("stopped") for r in rows.get(scouted["all"]["name"], [])]
+    if "solved" in ended:
+        yield scouted["2-spread"]
+        yield scouted["1-end"]
+    # 6. other cheap layers
     for cheap in ("window", "mamba2"):
         for task in ("recall", "compose"):
             for where in few:
                 yield from pair(task, cheap, where)
-    # 6. one full layer and many others
+    # 7. one full layer and many others
     for task in ("recall", "compose"):
         for where in ("1-start", "1-middle", "1-end", "2-spread"):
             yield from pair(task, where=where, layers=16)
