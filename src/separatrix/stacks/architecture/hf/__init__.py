@@ -16,18 +16,17 @@ from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.amounts import LARGEST_BYTES
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.file import config_file, label, load_json
-from separatrix.stacks.architecture.hf.fields import Draft, Fields, Reading, Unknown, shown
-from separatrix.stacks.architecture.hf.interpreter import probe, read
-from separatrix.stacks.architecture.hf.layers import by_pattern
+from separatrix.stacks.architecture.hf.fields import Draft, Fields, Layers, Unknown, shown
+from separatrix.stacks.architecture.hf.layers import by_pattern, probe, read
 from separatrix.stacks.architecture.hf.notes import (
     QUANTISED,
     STATED,
-    format_notes,
+    note_formats,
     stored,
     with_quantised,
 )
 from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, Row, of_class
-from separatrix.stacks.architecture.hf.unread import refuse_not_causal, refuse_unread, unknown_note
+from separatrix.stacks.architecture.hf.unread import note_unknown, refuse_not_causal, refuse_unread
 from separatrix.stacks.architecture.hf.ways import RULES, Way, placed
 from separatrix.stacks.architecture.hf.weights import mlp, weights
 from separatrix.stacks.architecture.outline import Outline, Part, UnknownSizes
@@ -112,18 +111,17 @@ def from_config(
         raise fields.error(f"'model_type' is '{named}', whose layers {said}")
     refuse_not_causal(fields, [*outer, fields.data])
     way, norm = (Way(rule=RULES["said"]), None) if row is None else (row.way, row.norm)
-    fields, assumed = _with_defaults(fields, row)
-    reading = _reading(fields) if pattern is None else by_pattern(fields, pattern)
-    reading = stored(placed(reading, fields, chosen, way, norm), fields)
-    classes = {draft.cls for layer in reading.layers for draft in layer}
-    reading = replace(reading, notes=(*reading.notes, *format_notes(fields, classes)))
+    fields = _with_defaults(fields, row)
+    layers = _layers(fields) if pattern is None else by_pattern(fields, pattern)
+    layers = stored(placed(layers, fields, chosen, way, norm), fields)
+    note_formats(fields, layers)
     if pattern is not None:
-        return _built(reading, fields, name, chosen)
-    refuse_unread(fields, reading, outer)
+        return _built(layers, fields, name, chosen)
+    refuse_unread(fields, layers, outer)
     if chosen.like is not None:
-        assumed.append(f"read as {chosen.like} (set by hand), whatever the file's own model type")
-    reading = replace(reading, notes=(*reading.notes, *assumed, *unknown_note(fields)))
-    architecture = _built(reading, fields, name, chosen)
+        fields.note(f"read as {chosen.like} (set by hand), whatever the file's own model type")
+    note_unknown(fields)
+    architecture = _built(layers, fields, name, chosen)
     return replace(
         architecture,
         weights=None if row is None else weights(fields, architecture, row),
@@ -180,15 +178,13 @@ def _like(fields: Fields, kind: str) -> Fields:
     return fields.replaced(model_type=kind, architectures=None)
 
 
-def _with_defaults(fields: Fields, row: Row | None) -> tuple[Fields, list[str]]:
-    """The fields, those that the file leaves out as the model class takes them, and a note."""
+def _with_defaults(fields: Fields, row: Row | None) -> Fields:
+    """The fields, those that the file leaves out as the model class takes them."""
     usual: Mapping[str, int] = {} if row is None else row.defaults
     left_out = {name: size for name, size in usual.items() if name not in fields.data}
-    if not left_out:
-        return fields, []
-    listed = ", ".join(f"'{name}' = {size:,}" for name, size in left_out.items())
-    note = f"{listed} (assumed): the file does not say, and transformers takes it so"
-    return fields.replaced(**left_out), [note]
+    if left_out:
+        fields.assume(", ".join(f"'{name}' = {size:,}" for name, size in left_out.items()))
+    return fields.replaced(**left_out)
 
 
 def _row(fields: Fields) -> tuple[str | None, Row | None]:
@@ -215,7 +211,7 @@ def _is_native(fields: Fields) -> bool:
     return "model_type" not in there and bool(own and {"n_layer", "d_model"} & there)
 
 
-def _reading(fields: Fields) -> Reading:
+def _layers(fields: Fields) -> Layers:
     kind = fields.data.get("model_type")
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise fields.unknown_family(ROWS)
@@ -224,11 +220,9 @@ def _reading(fields: Fields) -> Reading:
         return probe(fields, ROWS)
     if kind in ROWS:
         _refuse_other_class(fields, kind)
-    reading = read(row, fields)
-    if by_class is None:
-        return reading
-    note = f"'model_type' is {shown(kind)}, which is not known: read as {by_class}"
-    return replace(reading, notes=(note, *reading.notes))
+    if by_class is not None:
+        fields.note(f"'model_type' is {shown(kind)}, which is not known: read as {by_class}")
+    return read(row, fields)
 
 
 def _refuse_other_class(fields: Fields, kind: str) -> None:
@@ -262,7 +256,7 @@ def _preset_like(
     found = [
         known
         for known, facts in PRESETS.items()
-        if known != name and _agree(data, _inner(facts["config"])) and _layers(known, layers)
+        if known != name and _agree(data, _inner(facts["config"])) and _alike(known, layers)
     ]
     return found[0] if len(found) == 1 else None
 
@@ -284,7 +278,7 @@ def _agree(data: Mapping[Any, Any], known: Mapping[str, Any]) -> bool:
     return all(type(data[name]) is not int or data[name] == known[name] for name in both)
 
 
-def _layers(known: str, layers: tuple[tuple[Part, ...], ...]) -> bool:
+def _alike(known: str, layers: tuple[tuple[Part, ...], ...]) -> bool:
     try:
         theirs = from_config(PRESETS[known]["config"], known).layers
     except ConfigError:
@@ -297,12 +291,12 @@ _CONTEXTS = ("max_position_embeddings", "model_max_length", "context_length", "n
 """Fields that say for how many tokens a model was made; the first that is there counts."""
 
 
-def _built(reading: Reading, fields: Fields, name: str, settings: Settings) -> Architecture:
-    """The architecture of a reading. Raises UnknownSizes where sizes stay open, naming the preset
+def _built(drafted: Layers, fields: Fields, name: str, settings: Settings) -> Architecture:
+    """The architecture of these layers. Raises UnknownSizes where sizes stay open, with the preset
     that has them; ConfigError for sizes that do not go together.
     """
     # by identity: a draft that layers share is built once
-    drafts = {id(draft): draft for layer in reading.layers for draft in layer}
+    drafts = {id(draft): draft for layer in drafted for draft in layer}
     among = {draft.cls.name for draft in drafts.values()}
     settings.check_used(among)
     parts: dict[int, Part] = {}
@@ -325,12 +319,12 @@ def _built(reading: Reading, fields: Fields, name: str, settings: Settings) -> A
         )
         parts[key] = draft.cls if unknown else shapes[key]
     layers, shaped = (
-        tuple(tuple(found[id(draft)] for draft in layer) for layer in reading.layers)
+        tuple(tuple(found[id(draft)] for draft in layer) for layer in drafted)
         for found in (parts, shapes)
     )
     vocabulary = settings.vocabulary or fields.optional_size("vocab_size")
     context = settings.context or next(filter(None, map(fields.optional_size, _CONTEXTS)), None)
-    notes = settings.noted(reading.notes)
+    notes = settings.noted(tuple(fields.notes))
     if missing:
         like = _preset_like(fields.data, layers, name)
         outline = Outline(layers, name, tuple(missing), shaped, notes, vocabulary, context, like)

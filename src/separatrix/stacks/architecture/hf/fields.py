@@ -8,12 +8,12 @@ import difflib
 import reprlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import ConfigError
-from separatrix.core.evidence.canonical import json_list, json_object
+from separatrix.core.evidence.canonical import json_object
 from separatrix.stacks.mechanisms import Mechanism, check_size_names
 
 
@@ -56,21 +56,15 @@ class Draft:
         check_size_names(self.cls, self.sizes)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What a family's reader finds: drafts for every layer (more than one: side by side), and
-    the assumptions made.
-    """
+Layers = tuple[tuple[Draft, ...], ...]
+"""Drafts of every layer; more than one: side by side."""
 
-    layers: tuple[tuple[Draft, ...], ...]
-    notes: tuple[str, ...] = ()
 
-    def mapped(self, change: Callable[[Draft], Draft]) -> Reading:
-        """The same with each draft changed; layers that share one share it afterwards too."""
-        made = {id(draft): draft for layer in self.layers for draft in layer}
-        made = {key: change(draft) for key, draft in made.items()}
-        layers = tuple(tuple(made[id(draft)] for draft in layer) for layer in self.layers)
-        return Reading(layers, self.notes)
+def mapped(layers: Layers, change: Callable[[Draft], Draft]) -> Layers:
+    """The layers with each draft changed; those that share one share it afterwards too."""
+    made = {id(draft): draft for layer in layers for draft in layer}
+    made = {key: change(draft) for key, draft in made.items()}
+    return tuple(tuple(made[id(draft)] for draft in layer) for layer in layers)
 
 
 LARGEST = 10**9
@@ -88,14 +82,6 @@ _PATTERNS = (
     *("hybrid_override_pattern", "full_attention_interval"),
     *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
 )
-
-_DERIVING = (
-    *("sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size"),
-    *("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval"),
-    *("global_attn_every_n_layers", "attn_layer_period", "attn_layer_offset", "full_attn_idxs"),
-    *("attn_layer_indices", "hybrid_layer_ids", "no_rope_layer_interval", "sliding_window_size"),
-)
-"""Fields that lists of layers are made from: a period, an offset, a window that no layer has."""
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
@@ -115,6 +101,12 @@ def shown(value: Any) -> str:
         return f"a value of type {type(value).__name__} too large to print"
 
 
+def some(names: Sequence[str]) -> str:
+    """The first of these fields, as a message lists them."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(f"'{name[:60]}'" for name in names[:5]) + more
+
+
 def one_of(words: str) -> str:
     """A regular expression for any of these words of fields.toml."""
     return "|".join(FIELDS["words"][words])
@@ -126,12 +118,22 @@ class Fields:
     absent.
 
     `read` are the names that a reader has asked for so far: what it never asked for, it does not
-    know (`unread`).
+    know (`unread`). `notes` are what it assumed.
     """
 
     data: Mapping[str, Any]
     where: str
     read: set[str] = field(default_factory=set[str], compare=False, repr=False)
+    notes: list[str] = field(default_factory=list[str], compare=False, repr=False)
+    layer: int = 0
+    """Of which the kind is asked, by rules that tell layers by their numbers."""
+
+    def note(self, *texts: str) -> None:
+        """Says what was assumed, once."""
+        self.notes.extend(text for text in dict.fromkeys(texts) if text not in self.notes)
+
+    def assume(self, what: str) -> None:
+        self.note(f"{what} (assumed): the file does not say, and transformers takes it so")
 
     def error(self, text: str) -> ConfigError:
         return ConfigError(f"{self.where}: {text}")
@@ -165,8 +167,8 @@ class Fields:
         return self.with_data({**self.data, **changes})
 
     def with_data(self, data: Mapping[str, Any]) -> Fields:
-        """Other data of the same file: what is read there counts as read here."""
-        return Fields(data, self.where, self.read)
+        """Other data of the same file: what is read and assumed there is so here."""
+        return replace(self, data=data)
 
     def section(self, name: str) -> Fields:
         """These fields and those of the object `name`, spelled "name.field". Raises ConfigError
@@ -204,12 +206,13 @@ class Fields:
         """As `size`, but raises ConfigError where the field is missing: for what no outline can
         be drawn without.
         """
-        value = self.size(*names, low=low, high=high)
-        if isinstance(value, Unknown):
-            raise self.error(
-                f"{value.looked_for[0]}, and sizes are not guessed; add it to the file"
-            )
-        return value
+        return self.known(self.size(*names, low=low, high=high))
+
+    def known(self, size: Size) -> int:
+        """The size. Raises ConfigError where it is missing."""
+        if isinstance(size, Unknown):
+            raise self.error(f"{size.looked_for[0]}, and sizes are not guessed; add it to the file")
+        return size
 
     def optional_size(self, *names: str, low: int = 1, high: int = LARGEST) -> int | None:
         """As `size`, or None where the field is absent."""
@@ -263,32 +266,6 @@ class Fields:
         where it is missing.
         """
         return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
-
-    def kinds(self, name: str, words: Mapping[Any, str], *, tiled: bool = False) -> list[str]:
-        """The kind of every layer, spelled by the list or string `name` in the words or integers
-        `words` (word -> kind).
-
-        The list has one entry per layer, or is repeated over the depth if `tiled`. Raises
-        ConfigError for another length or word.
-        """
-        value = self.value(name)
-        # a list of all layers wins over what lists would be made from
-        self.harmless(*_DERIVING)
-        layers = self.layers()
-        entries = value if isinstance(value, str) else json_list(value)
-        if entries is None:
-            raise self.wrong(name, "list the kind of every layer")
-        if not entries or (not tiled and len(entries) != layers):
-            rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
-            raise self.error(f"'{name}' has {len(entries)} entries and {rule}; correct one of them")
-        # true equals 1 and would pass for it; a list cannot be looked up
-        self.check_entries(
-            name,
-            entries,
-            lambda word: type(word) in (str, int) and word in words,
-            f"be one of {', '.join(map(str, words))}",
-        )
-        return [words[entries[i % len(entries)]] for i in range(layers)]
 
     def recurrent_looks(self) -> list[str]:
         """The fields that a model with recurrent layers has, by how their names begin."""

@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.fields import MOST_LAYERS, Draft, Fields, shown
+from separatrix.stacks.architecture.hf.fields import (
+    MOST_LAYERS,
+    Draft,
+    Fields,
+    Layers,
+    mapped,
+    shown,
+)
 from separatrix.stacks.architecture.hf.kinds import listed
 from separatrix.stacks.architecture.hf.notes import state_note
 from separatrix.stacks.architecture.hf.sizes import minimax_ported, value_of
@@ -208,18 +215,15 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
 
 # ---- after the layers are made
 
-Layers = tuple[tuple[Draft, ...], ...]
 _REUSED: dict[type[Mechanism], type[Mechanism]] = {Full: Reused, Window: ReusedWindow}
 
 
-def _reusing(
-    fields: Fields, kinds: Sequence[str], layers: Layers, shared: int
-) -> tuple[Layers, list[str]]:
+def _reusing(fields: Fields, kinds: Sequence[str], layers: Layers, shared: int) -> Layers:
     """The layers, of which the last `shared` read keys and values of the last layer of their kind
-    before them, and a note that says so. Raises ConfigError where there is none.
+    before them. Raises ConfigError where there is none.
     """
     if not shared:
-        return layers, []
+        return layers
     first = len(layers) - shared
     for kind in dict.fromkeys(kinds[max(first, 0) :]):
         if first < 1 or kind not in kinds[:first]:
@@ -227,31 +231,28 @@ def _reusing(
                 f"'num_kv_shared_layers' is {shared}: the last layers reuse keys and values of a"
                 " layer of their kind before them, and there is none; correct it"
             )
-    made = {
-        id(draft): Draft(_REUSED[draft.cls], draft.sizes)
-        for layer in layers[first:]
-        for draft in layer
-    }
-    later = [tuple(made[id(draft)] for draft in layer) for layer in layers[first:]]
-    note = (
+    fields.note(
         f"the last {shared} layers read the keys and values of the last layer of their kind before"
         " them, and keep none ('num_kv_shared_layers')"
     )
-    return (*layers[:first], *later), [note]
+    later = mapped(layers[first:], lambda draft: Draft(_REUSED[draft.cls], draft.sizes))
+    return (*layers[:first], *later)
 
 
-def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> tuple[Layers, list[str]]:
+def _repeated(fields: Fields, layers: Layers, passes: int, why: str) -> Layers:
     """The layers once for every pass that a token makes through them."""
     if len(layers) * passes > MOST_LAYERS:
         raise fields.error(
             f"{len(layers)} layers run {passes} times each ({why}), more than {MOST_LAYERS:,} in"
             " all; correct the fields"
         )
-    note = f"every layer counts {passes} times ({why}): each pass keeps keys and values of its own"
-    return layers * passes, [note]
+    fields.note(
+        f"every layer counts {passes} times ({why}): each pass keeps keys and values of its own"
+    )
+    return layers * passes
 
 
-def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
     """Raises ConfigError where a sparse layer's indexer keeps a value per token too."""
     name = "sparse_attention_config.sparse_disable_index_value"
     off = listed(fields, name, "one_off") or []
@@ -260,26 +261,28 @@ def _no_values(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers
             f"'{name}' is {shown(fields.data[name])}: indexers that keep values are not supported;"
             " pass the stack as a spec"
         )
-    return layers, []
+    return layers
 
 
-def _chosen_before(fields: Fields, kinds: list[str], layers: Layers) -> tuple[Layers, list[str]]:
+def _chosen_before(fields: Fields, kinds: list[str], layers: Layers) -> Layers:
     """Raises ConfigError where no earlier layer has the indexer that a layer shares."""
     if kinds[0] == "shared":
         raise fields.error(
             "the first layer is listed as sharing an indexer, and no layer before it has one;"
             " correct 'indexer_types' or 'index_topk_pattern'"
         )
-    return layers, []
+    return layers
 
 
-After = Callable[[Fields, list[str], Layers], tuple[Layers, list[str]]]
-AFTER: dict[str, After] = {
+AFTER: dict[str, Callable[[Fields, list[str], Layers], Layers]] = {
     "looped": lambda fields, _, layers: _repeated(
         fields, layers, fields.needed("total_ut_steps", high=MOST_LAYERS), "total_ut_steps"
     ),
     "cycled": lambda fields, _, layers: _repeated(
         fields, layers, _cycles(fields), "H_cycles x (L_cycles + 1)"
+    ),
+    "two_each": lambda fields, _, layers: _repeated(
+        fields, layers, 2, "two attentions in every layer"
     ),
     # Gemma 3n; transformers takes 15 where that is absent
     "last_layers_reuse": lambda fields, kinds, layers: _reusing(

@@ -1,24 +1,34 @@
 """From a row of the table and the fields of a file to layers, or from a stack given by hand
-(`--pattern`), and what was assumed of them.
+(`--pattern`), and of files whose model type nobody knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
+from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.fields import Draft, Fields, Reading, Unknown, Value, shown
-from separatrix.stacks.architecture.hf.hooks import AFTER, NOTES, Layers, state_said
-from separatrix.stacks.architecture.hf.kinds import Found, listed, told
+from separatrix.stacks.architecture.hf.fields import (
+    FIELDS,
+    Draft,
+    Fields,
+    Layers,
+    Unknown,
+    Value,
+    shown,
+    some,
+)
+from separatrix.stacks.architecture.hf.hooks import AFTER, BEFORE, NOTES, state_said
+from separatrix.stacks.architecture.hf.kinds import listed, parts, told
 from separatrix.stacks.architecture.hf.notes import (
     ACCUMULATORS,
     cache_note,
     convolution_note,
-    predicted_notes,
+    note_predicted,
 )
-from separatrix.stacks.architecture.hf.table import PATTERN, Row
+from separatrix.stacks.architecture.hf.table import PATTERN, ROWS, UNKNOWN, Row, made
 from separatrix.stacks.architecture.hf.unread import doubted, unread
 from separatrix.stacks.architecture.spec import parse_sizes
 from separatrix.stacks.mechanisms import MECHANISMS
@@ -27,10 +37,10 @@ from separatrix.stacks.mechanisms.base import ATTENTION
 _OVERRIDES = "per_layer_config"
 _LISTED = {
     f"{name}_per_layer": name for name in ("num_attention_heads", "num_key_value_heads", "head_dim")
-}
+} | {"value_dim": "value_dim"}
 """Fields with a number for every layer -> the size that it is."""
 _OWN = (
-    *(_OVERRIDES, *_LISTED, "block_configs", "kv_source_layers", "cross_attention_layers"),
+    *(_OVERRIDES, *[*_LISTED][:3], "block_configs", "kv_source_layers", "cross_attention_layers"),
     "rope_scaling_layers",
 )
 """Fields that give layers sizes of their own."""
@@ -41,7 +51,34 @@ _SIZES = (
 """Fields of a layer's own that are read."""
 
 
-def kinds_of(row: Row, fields: Fields) -> Found:
+def read(row: Row, fields: Fields) -> Layers:
+    """The layers of a file of that model type. Raises ConfigError where the file does not tell
+    them, or tells two things.
+    """
+    for name, *words in row.before:
+        fields = BEFORE[name](fields, *words) or fields
+    fields.harmless(*row.silent)
+    if row.depth:
+        fields = fields.replaced(num_hidden_layers=fields.layers(*row.depth))
+    kinds = kinds_of(row, fields)
+    own = per_layer(fields, row.own, len(kinds))
+    used = {(kind, id(each)): each for kind, each in zip(kinds, own, strict=True)}
+    # one entry for all layers of a kind with the same fields
+    found = {key: made(row.mixers[key[0]], each) for key, each in used.items()}
+    # fields of recurrences are read of each: a file may say sizes of layers that it lacks
+    for kind in set(row.mixers) - set(kinds) if row.stateful else ():
+        made(row.mixers[kind], replace(own[0], notes=[]))
+    layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
+    refuse_own(fields, len(kinds), but=row.own)
+    if row.after:
+        layers = AFTER[row.after](fields, kinds, layers)
+    _note_usual(row, fields, [draft for layer in layers for draft in layer])
+    note_predicted(fields)
+    fields.note(*(NOTES[name] for name in row.notes))
+    return layers
+
+
+def kinds_of(row: Row, fields: Fields) -> list[str]:
     """The kind of every layer: from the lists that are there, which must agree, or as the model
     class makes them.
     """
@@ -60,13 +97,12 @@ def kinds_of(row: Row, fields: Fields) -> Found:
                 "'use_sliding_window' is false, but layers are listed as sliding; correct one of"
                 " them"
             )
-        return _ended(row, list(kinds), [])
+        return _ended(row, fields, kinds)
     if not row.stateful:
         fields.refuse_recurrent_looks()
     for rule in row.otherwise:
-        kinds_told = told(fields, rule)
-        if kinds_told is not None:
-            return _ended(row, *kinds_told)
+        if (kinds := told(fields, rule)) is not None:
+            return _ended(row, fields, kinds)
     looked_for = [*row.lists, *row.told_by]
     if row.stateful:
         raise fields.no_pattern(looked_for)
@@ -76,50 +112,24 @@ def kinds_of(row: Row, fields: Fields) -> Found:
     )
 
 
-def _ended(row: Row, kinds: list[str], said: list[str]) -> Found:
-    if row.last and kinds[-1] != row.last:
-        kinds[-1] = row.last
-        why = "whatever the file says: the model class makes it so"
-        said.append(f"the last layer is {row.last} attention, {why}")
-    return kinds, said
+def _ended(row: Row, fields: Fields, kinds: list[str]) -> list[str]:
+    if not row.last or kinds[-1] == row.last:
+        return kinds
+    why = "whatever the file says: the model class makes it so"
+    fields.note(f"the last layer is {row.last} attention, {why}")
+    return [*kinds[:-1], row.last]
 
 
-def finished(row: Row, fields: Fields, found: Found) -> Reading:
-    """The reading of layers whose kinds are known."""
-    kinds, said = found
-    own = per_layer(fields, row.own, len(kinds))
-    used = {(kind, id(each)): each for kind, each in zip(kinds, own, strict=True)}
-    if row.stateful:
-        # fields of recurrences are read of each: a file may say sizes of layers that it lacks
-        used = {(kind, id(fields)): fields for kind in row.mixers} | used
-    # one draft for all layers that share a mixer and its fields
-    made = {
-        (id(maker), place): maker(each)
-        for (kind, place), each in used.items()
-        for maker in row.mixers[kind]
-    }
-    layers: Layers = tuple(
-        tuple(made[id(maker), id(each)] for maker in row.mixers[kind])
-        for kind, each in zip(kinds, own, strict=True)
-    )
-    refuse_own(fields, len(kinds), but=row.own)
-    if row.after:
-        layers, more = AFTER[row.after](fields, kinds, layers)
-        said = [*said, *more]
-    said = [*said, *(NOTES[name] for name in row.notes)]
-    drafts = [*made.values(), *(draft for layer in layers for draft in layer)]
-    usual = [*_usual_notes(row, fields, drafts), *predicted_notes(fields)]
-    return Reading(layers, tuple([*usual, *said] if row.stateful else [*said, *usual]))
-
-
-def _usual_notes(row: Row, fields: Fields, drafts: Sequence[Draft]) -> list[str]:
-    """What is taken for granted of such mixers in any file."""
+def _note_usual(row: Row, fields: Fields, drafts: Sequence[Draft]) -> None:
+    """Says what is taken for granted of such mixers in any file."""
     dtype = fields.model_format()
-    state = state_said(row.state, fields)
-    notes = [state] if any("state_format" in draft.sizes for draft in drafts) else []
-    notes += [convolution_note(dtype)] if any("conv" in draft.sizes for draft in drafts) else []
-    softmax = any(draft.cls.group in ATTENTION for draft in drafts)
-    return notes + ([cache_note(dtype), ACCUMULATORS] if softmax else [])
+    if any("state_format" in draft.sizes for draft in drafts):
+        fields.note(state_said(row.state, fields))
+    # over one token it is a function of that token
+    if any(draft.sizes.get("conv", 0) not in (0, 1) for draft in drafts):
+        fields.note(convolution_note(dtype))
+    if any(draft.cls.group in ATTENTION for draft in drafts):
+        fields.note(cache_note(dtype), ACCUMULATORS)
 
 
 def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
@@ -131,7 +141,8 @@ def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
     found: list[dict[str, Any]] = [{} for _ in range(layers)]
     for name in filter(own.__contains__, _LISTED):
         numbers = json_list(fields.value(name))
-        if fields.has(name) and (numbers is None or len(numbers) != layers):
+        one = name == _LISTED[name] and numbers is None
+        if fields.has(name) and not one and (numbers is None or len(numbers) != layers):
             raise fields.wrong(name, f"give each of the {layers} layers a number")
         fields.check_entries(name, numbers or [], lambda own: type(own) is int, "be an integer")
         for each, number in zip(found, numbers or [], strict=False):
@@ -139,10 +150,13 @@ def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
     if _OVERRIDES in own and fields.has(_OVERRIDES):
         for number, each in _overrides(fields, layers):
             found[number] |= each
+    for _, part, numbers in parts(fields) if "attn" in own else ():
+        for number in numbers:
+            found[number] |= {f"attn.{key}": value for key, value in part.items()}
     made = {repr([]): fields}
     for number, each in enumerate(found):
-        layer = replace(fields.replaced(**each), where=f"{fields.where}, layer {number}")
-        made.setdefault(_alike(each), layer)
+        where = f"{fields.where}, layer {number}" if {*_SIZES} & {*each} else fields.where
+        made.setdefault(_alike(each), replace(fields.replaced(**each), where=where))
     return [made[_alike(each)] for each in found]
 
 
@@ -202,7 +216,7 @@ def refuse_own(fields: Fields, layers: int, *, but: Sequence[str] = ()) -> None:
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 
-def by_pattern(fields: Fields, pattern: str) -> Reading:
+def by_pattern(fields: Fields, pattern: str) -> Layers:
     """The layers of `pattern`, its sizes over those of the file. Raises what a spec raises, and
     ConfigError for another number of layers.
     """
@@ -214,43 +228,29 @@ def by_pattern(fields: Fields, pattern: str) -> Reading:
             " they must be equal"
         )
     names = list(dict.fromkeys(name for layer in stack for name, _ in layer))
-    of_file = Reading(tuple((_made(fields, name),) for name in names))
+    of_file = tuple((_of_pattern(fields, name),) for name in names)
     odd = unread(fields, of_file)
     # what is said by hand stands over what the file leaves in doubt
-    known = {
-        name: layer[0] for name, layer in zip(names, doubted(of_file, odd).layers, strict=True)
-    }
+    known = {name: layer[0] for name, layer in zip(names, doubted(of_file, odd), strict=True)}
     drafts: dict[tuple[str, str], Draft] = {}
     for name, sizes in (part for layer in stack for part in layer):
         made = known[name]
         drafts.setdefault((name, repr(sizes)), Draft(made.cls, {**made.sizes, **sizes}))
     layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
-    shown = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
-    return Reading(
-        layers,
-        (
-            f"layers set by hand: --pattern '{' '.join(shown.split())}'",
-            *_usual_notes(PATTERN, fields, [*drafts.values()]),
-            *_unread_note(odd),
-        ),
-    )
+    text = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
+    fields.note(f"layers set by hand: --pattern '{' '.join(text.split())}'")
+    _note_usual(PATTERN, fields, [*drafts.values()])
+    if odd:
+        fields.note(f"not read, the pattern stands for them: {some(odd)}")
+    return layers
 
 
-def _unread_note(names: list[str]) -> list[str]:
-    """Says which fields that may change attention the pattern stands for."""
-    if not names:
-        return []
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    listed = ", ".join(f"'{name[:60]}'" for name in names[:5])
-    return [f"not read, the pattern stands for them: {listed}{more}"]
-
-
-def _made(file: Fields, name: str) -> Draft:
+def _of_pattern(file: Fields, name: str) -> Draft:
     """A mechanism by the fields that usually hold its sizes; sizes that no field is known for
     are unknown.
     """
     if name in PATTERN.mixers:
-        return PATTERN.mixers[name][0](file)
+        return made(PATTERN.mixers[name], file)[0]
     cls = MECHANISMS[name]
     sizes: dict[str, Value] = {}
     for field in fields(cls):
@@ -268,3 +268,89 @@ def _is_size(default: Any) -> bool:
     and for another size.
     """
     return default is not MISSING and type(default) is int and default > 0
+
+
+# ---- files of a model type that no row knows: lists of layers, then periods, then attention alone.
+# What only the model's code knows is never guessed
+
+_RECURRENT = ("recurrent", "attention and recurrence")
+
+
+def probe(fields: Fields, known: Iterable[str]) -> Layers:
+    """The layers of a file by its usual fields. Raises ConfigError where they do not tell;
+    `known` are the model types that are read.
+    """
+    if not fields.has("num_hidden_layers") or not fields.has("num_attention_heads"):
+        raise fields.unknown_family(known)
+    fields.note(f"{_unknown(fields)}: read by its usual fields (assumed)")
+    if not fields.has("head_dim") and not fields.has("kv_lora_rank"):
+        fields.note(
+            "head_dim is hidden_size / num_attention_heads (assumed), as in most model classes: the"
+            " file does not give it"
+        )
+    try:
+        return _told(fields)
+    except ConfigError as error:
+        near = fields.nearest(known)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise fields.error(
+            f"{_unknown(fields)}{hint}, and its usual fields do not tell:"
+            f" {str(error).removeprefix(f'{fields.where}: ')}"
+        ) from None
+
+
+def _unknown(fields: Fields) -> str:
+    return (
+        f"'model_type' is {shown(fields.data['model_type'])}, which is not known"
+        if fields.has("model_type")
+        else "'model_type' is missing"
+    )
+
+
+def _told(fields: Fields) -> Layers:
+    special = (
+        (
+            fields.has("compress_ratios")
+            or _names(fields, "compressed_sparse_attention", "heavily_compressed_attention"),
+            "deepseek_v4",
+        ),
+        (fields.has("hybrid_layer_pattern"), "mimo_v2_flash"),
+        (fields.has("sliding_window_layout"), "smallthinker"),
+        (_freq(fields), "minimax_m3"),
+    )
+    for there, kind in special:
+        if there:
+            return read(ROWS[kind], fields)
+    kinds = kinds_of(UNKNOWN, replace(fields, notes=[]))
+    for kind in _RECURRENT:
+        if kind in kinds:
+            name = next(filter(fields.has, UNKNOWN.lists))
+            raise fields.error(
+                f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does not"
+                " say which recurrence that is; pass --pattern, such as --pattern '(mamba2*7 +"
+                " full)*4'"
+            )
+    fields.refuse_recurrent_looks()
+    _refuse_odd(fields, but=("conv_L_cache",) if "conv" in kinds else ())
+    return read(UNKNOWN, fields)
+
+
+def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:
+    """Raises ConfigError for fields that a usual decoder does not have."""
+    typed, unusual = fields.has("layer_types"), FIELDS["unusual"]
+    for name in [*unusual["mixers"]] if typed else [*unusual["layers"], *unusual["mixers"]]:
+        if fields.has(name) and name not in but:
+            raise fields.error(
+                f"'{name}' is there, and only the model's code tells what it means for the layers;"
+                " pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+            )
+
+
+def _names(fields: Fields, *words: str) -> bool:
+    types = fields.data.get("layer_types")
+    return isinstance(types, list) and any(word in types for word in words)
+
+
+def _freq(fields: Fields) -> bool:
+    inner = json_object(fields.data.get("sparse_attention_config"))
+    return inner is not None and inner.get("sparse_attention_freq") is not None

@@ -5,13 +5,20 @@ where a file states it, as quantised releases do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
-from separatrix.stacks.architecture.hf.fields import FORMATS, Draft, Fields, Reading, Unknown, shown
-from separatrix.stacks.mechanisms import DSA, Mechanism
+from separatrix.stacks.architecture.hf.fields import (
+    FORMATS,
+    Draft,
+    Fields,
+    Layers,
+    Unknown,
+    mapped,
+    shown,
+)
+from separatrix.stacks.mechanisms import DSA
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "num_mtp_modules")
@@ -45,34 +52,32 @@ def cache_note(dtype: str) -> str:
     )
 
 
-def format_notes(fields: Fields, classes: Iterable[type[Mechanism]]) -> list[str]:
-    """Where engines store other than in the dtype that the file states, or it states none."""
+def note_formats(fields: Fields, layers: Layers) -> None:
+    """Says where engines store other than in the dtype that the file states, or it states none."""
     stated = fields.number_format("dtype", "torch_dtype")
-    said: list[str] = []
     if stated is None:
-        said.append(
+        fields.note(
             "number format bf16 (assumed): the file states no 'dtype'; --set dtype=... where the"
             " weights are in another"
         )
     if stated == "fp32":
-        said.append("number format fp32, as the file states; vLLM runs such files in 16 bits")
-    if DSA in classes:
-        said.append(
+        fields.note("number format fp32, as the file states; vLLM runs such files in 16 bits")
+    if any(draft.cls is DSA for layer in layers for draft in layer):
+        fields.note(
             "an indexed latent in fp8 takes 656 bytes in vLLM (fp8_ds_mla: scales, and rotated"
             " numbers in bf16), and its indexer's key 1 byte a number and 4 for each 128"
         )
-    return said
 
 
-def predicted_notes(fields: Fields) -> list[str]:
+def note_predicted(fields: Fields) -> None:
     """Says that layers for multi-token prediction are left out, where a file has some."""
     for name in _PREDICTED:
         number = fields.optional_size(name, low=0)
         if number:
-            return [
+            fields.note(
                 f"layers for multi-token prediction ('{name}' = {number}) are not part of the stack"
-            ]
-    return []
+            )
+            return
 
 
 STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
@@ -107,13 +112,13 @@ def with_quantised(data: Any, beside: Any) -> Any:
     return {**fields, "quantization": said} if said else data
 
 
-def stored(reading: Reading, fields: Fields) -> Reading:
-    """The reading with keys and values in the format that the file states. Where it states one
+def stored(layers: Layers, fields: Fields) -> Layers:
+    """The layers with keys and values in the format that the file states. Where it states one
     that is not known, the format is an unknown size. Raises ConfigError for two that disagree.
     """
     found = list(_found(fields.data, fields, ""))
     if not found:
-        return reading
+        return layers
     name, format_ = found[0]
     for other, another in found[1:]:
         if another != format_:
@@ -123,13 +128,13 @@ def stored(reading: Reading, fields: Fields) -> Reading:
             )
     said = f"keys and values {format_}, as the file states in '{name}'"
     usual = cache_note(fields.model_format())
-    notes = tuple(said if note == usual else note for note in reading.notes)
+    fields.notes[:] = [said if note == usual else note for note in fields.notes]
 
     def formatted(draft: Draft) -> Draft:
         softmax = draft.cls.group in ATTENTION
         return Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
 
-    return replace(reading.mapped(formatted), notes=notes)
+    return mapped(layers, formatted)
 
 
 def _found(

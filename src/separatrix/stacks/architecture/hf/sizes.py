@@ -186,16 +186,83 @@ def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
     return fields.value(ast.unparse(node)) == ast.literal_eval(word)
 
 
+def _assumed(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
+    fields.note(ast.literal_eval(why))
+    return _value(node, fields)
+
+
 _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "zero": lambda fields, node: fields.size(*_names(node), low=0),
     "optional": lambda fields, node: fields.optional_size(*_names(node)),
     "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
     "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
     "stated": _stated,
-    "has": lambda fields, node: fields.has(ast.unparse(node)),
+    "has": lambda fields, node: any(map(fields.has, _names(node))),
+    "null": lambda fields, node: ast.unparse(node) in fields.data,
     # the format of a state, where a field states it
     "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
     "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,
+}
+
+
+# ---- what rules ask of a layer's number
+
+
+def _known(fields: Fields, node: ast.expr) -> int:
+    return fields.known(_size(node, fields))
+
+
+def _every(fields: Fields, period: ast.expr, start: ast.expr | None = None) -> Value:
+    """Whether it is the last of a period, the first of which begins with the layer `start`."""
+    by = _known(fields, period)
+    left_out = isinstance(period, ast.BinOp) and _optional(period.left, fields) is None
+    if by > 1 and (left_out or isinstance(period, ast.Constant)):
+        fields.assume(f"kinds of layers repeat every {by} layers")
+    return (fields.layer + 1 - (0 if start is None else _known(fields, start))) % by == 0
+
+
+def _first(fields: Fields, number: ast.expr) -> Value:
+    """Whether it is one of so many at the beginning."""
+    return fields.layer < _known(fields, number)
+
+
+def _short(fields: Fields, number: ast.expr) -> Value:
+    """Whether the stack has fewer layers than that."""
+    return fields.layers() < _known(fields, number)
+
+
+def _left_over(fields: Fields, period: ast.expr) -> Value:
+    """Whether it stands behind the last whole period."""
+    layers = fields.layers()
+    return fields.layer >= layers - layers % _known(fields, period)
+
+
+def _slides(fields: Fields) -> Value:
+    """Whether `sliding_window` is set and not switched off. Raises ConfigError for chunks, which no
+    model class has that is read so.
+    """
+    if fields.has("sliding_window") and fields.flag("use_sliding_window") is not False:
+        return True
+    if fields.has("attention_chunk_size"):
+        raise fields.error(
+            f"'attention_chunk_size' is {shown(fields.data['attention_chunk_size'])}, but attention"
+            " of this model type has no chunks; set it to null"
+        )
+    return False
+
+
+def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
+    return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
+
+
+_OF_LAYERS: dict[str, Callable[..., Value]] = {
+    "every": _every,
+    "first": _first,
+    "after": lambda *asked: not _first(*asked),
+    "short": _short,
+    "left_over": _left_over,
+    "slides": _slides,
+    "below": _below,
 }
 
 
@@ -343,7 +410,9 @@ _OF_FILES: dict[str, Callable[[Fields], Value]] = {
 }
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_FIELDS,
+    **_OF_LAYERS,
     **_OF_FILES,
+    "assumed": _assumed,
     "says": _says,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,

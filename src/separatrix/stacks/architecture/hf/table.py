@@ -5,86 +5,80 @@ file tells which layer is of which kind.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as sizes_of
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 from separatrix.stacks.architecture.hf.fields import Draft, Fields
 from separatrix.stacks.architecture.hf.hooks import CHECKS
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way
-from separatrix.stacks.mechanisms import MECHANISMS, Chunked, Mechanism, Window
-
-Maker = Callable[[Fields], Draft]
-"""A layer's mixer, made of the fields of a file."""
+from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, ShortConvolution
 
 
-@dataclass(frozen=True, eq=False)
-class Mixer:
-    """A mechanism, and where its sizes stand."""
-
-    cls: type[Mechanism]
-    sizes: Mapping[str, ast.expr]
-    silent: str = ""
-    """Fields that size nothing of it."""
-    check: str = ""
-    """What is refused first."""
-    section: str = ""
-    """The object that its fields may stand in, where the row does not open it."""
-
-    @classmethod
-    def of(cls, mechanism: type[Mechanism], sizes: Mapping[str, ast.expr]) -> Self:
-        words = ("silent", "check", "section")
-        beside = {name: ast.literal_eval(sizes[name]) for name in words if name in sizes}
-        own = {name: of for name, of in sizes.items() if name not in beside}
-        return cls(mechanism, own, **beside)
-
-    def __call__(self, fields: Fields) -> Draft:
-        if self.check:
-            CHECKS[self.check](fields)
-        fields = fields.section(self.section) if self.section else fields
-        fields.harmless(*self.silent.split())
-        own = {size.name for size in sizes_of(self.cls)} - set(self.sizes)
-        sizes = {name: value_of(of, fields) for name, of in self.sizes.items()}
-        # alike in all files, of mechanisms that have them
-        sizes |= {"format": fields.model_format()} if "format" in own else {}
-        sizes |= {name: "fp32" for name in ("state_format", "accumulator") if name in own}
-        return Draft(self.cls, sizes | ({"running_max": True} if "running_max" in own else {}))
+def made(text: str, fields: Fields) -> tuple[Draft, ...]:
+    """What an entry of the table makes of a file, side by side where it adds several."""
+    drafts = (_made(node, fields) for node in _several(text))
+    # a convolution over no token is none
+    return tuple(
+        draft for draft in drafts if draft.cls is not ShortConvolution or draft.sizes["conv"] != 0
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Picked:
-    """One of two mixers, as the file says."""
-
-    test: ast.expr
-    makers: tuple[Maker, Maker]
-
-    def __call__(self, fields: Fields) -> Draft:
-        return self.makers[not value_of(self.test, fields)](fields)
-
-
-@lru_cache(maxsize=4096)
-def makers(text: str) -> tuple[Maker, ...]:
-    """What an entry of the table makes, side by side where it adds several."""
+def _several(text: str) -> list[ast.expr]:
     node = parsed(text)
     several: list[ast.expr] = []
     while isinstance(node, ast.BinOp):
         several.insert(0, node.right)
         node = node.left
-    return tuple(map(_maker, (node, *several)))
+    return [node, *several]
 
 
-def _maker(node: ast.expr) -> Maker:
-    if isinstance(node, ast.Name) and node.id in DATA["mixers"]:
-        # one for all that have it
-        return makers(DATA["mixers"][node.id])[0]
+def _opened(node: ast.expr) -> ast.expr:
+    named = isinstance(node, ast.Name) and node.id in DATA["mixers"]
+    return parsed(DATA["mixers"][ast.unparse(node)]) if named else node
+
+
+def _made(node: ast.expr, fields: Fields) -> Draft:
+    """A mechanism and its sizes. Words that are no sizes: `check`, what is refused first; `silent`,
+    fields that size nothing of it; `section`, the object that its fields may stand in.
+    """
+    node = _opened(node)
     if isinstance(node, ast.IfExp):
-        return Picked(node.test, (_maker(node.body), _maker(node.orelse)))
-    return Mixer.of(*_sizes(node))
+        return _made(node.body if value_of(node.test, fields) else node.orelse, fields)
+    cls, said = _sizes(node)
+    words = {name: str(ast.literal_eval(of)) for name, of in said.items() if name in _WORDS}
+    if "check" in words:
+        CHECKS[words["check"]](fields)
+    if "section" in words:
+        fields = fields.section(words["section"])
+    fields.harmless(*words.get("silent", "").split())
+    own = {size.name for size in sizes_of(cls)} - set(said)
+    sizes = {name: value_of(of, fields) for name, of in said.items() if name not in words}
+    # alike in all files, of mechanisms that have them
+    sizes |= {"format": fields.model_format()} if "format" in own else {}
+    sizes |= {name: "fp32" for name in ("state_format", "accumulator") if name in own}
+    return Draft(cls, sizes | ({"running_max": True} if "running_max" in own else {}))
 
 
+_WORDS = ("check", "silent", "section")
+
+
+def classes(text: str) -> list[type[Mechanism]]:
+    """All that an entry may make."""
+    found: list[type[Mechanism]] = []
+    nodes = _several(text)
+    for node in map(_opened, nodes):
+        if isinstance(node, ast.IfExp):
+            nodes += [node.body, node.orelse]
+        else:
+            found.append(_sizes(node)[0])
+    return found
+
+
+@lru_cache(maxsize=4096)
 def _sizes(node: ast.expr) -> tuple[type[Mechanism], dict[str, ast.expr]]:
     """A mechanism and its sizes: those of a mixer of the table, or of the one in its parentheses,
     and over them its own.
@@ -102,19 +96,17 @@ def _sizes(node: ast.expr) -> tuple[type[Mechanism], dict[str, ast.expr]]:
     return cls, {**sizes, **own}
 
 
-def softmax(sizes: str = "") -> dict[str, tuple[Maker, ...]]:
+def _softmax(sizes: str, window: str) -> dict[str, str]:
     """Full, sliding and chunked attention with the same heads."""
-    cls, own = _sizes(parsed(f"softmax({sizes.strip()})"))
-    window = {"size": own.pop("window", parsed("sliding_window"))}
-    chunk = {"size": parsed("attention_chunk_size")}
+    full = f"softmax({sizes.strip()})"
     return {
-        "full": (Mixer.of(cls, own),),
-        "window": (Mixer.of(Window, own | window),),
-        "chunked": (Mixer.of(Chunked, own | chunk),),
+        "full": full,
+        "window": f"window({full}, size={window.strip()})",
+        "chunked": f"chunked({full}, size=attention_chunk_size)",
     }
 
 
-_USUAL_KINDS = "layer_types=softmax; plain"
+_USUAL_KINDS = "layer_types=softmax; window if slides() else full"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +114,13 @@ class Row:
     """What is known of a model type: keys that no line explains are those of `models.toml`."""
 
     family: str
-    mixers: Mapping[str, tuple[Maker, ...]]
+    mixers: Mapping[str, str]
     lists: Mapping[str, str]
     """What lists the kind of every layer; where several are there they must agree."""
     otherwise: Sequence[str]
     """How layers are told where none of them is there, the first that does."""
+    depth: Sequence[str] = ()
+    """Spellings of the number of layers, if not `num_hidden_layers` alone."""
     told_by: Sequence[str] = ()
     """Fields that `otherwise` cannot do without, for the message where they are missing."""
     classes: Sequence[str] = ()
@@ -149,8 +143,6 @@ class Row:
     """The field that states the format of the recurrent state, or the sentence on it."""
     notes: Sequence[str] = ()
     """Sentences that are said of every file."""
-    read: str = ""
-    """A reader of its own, where the row alone cannot tell."""
     way: Way = USUAL
     norm: Norm | None = None
     mlps: str = ""
@@ -165,25 +157,29 @@ def _whole(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     if "like" not in said:
         return {"family": name, **said}
     like = said["like"]
-    whole = {**_whole(like, DATA["kin"].get(like) or DATA["rows"][like]), **said}
+    theirs = _whole(like, DATA["kin"].get(like) or DATA["rows"][like])
+    whole = {**theirs, **said}
+    whole["mixers"] = {**theirs.get("mixers", {}), **said.get("mixers", {})}
     return {key: whole[key] for key in whole if key in said or key not in ("classes", "types")}
 
 
-_LISTS_OF_NAMES = ("told_by", "classes", "silent", "own", "notes")
+_LISTS_OF_NAMES = ("depth", "told_by", "classes", "silent", "own", "notes")
 
 
 def _row(name: str, said: Mapping[str, Any]) -> Row:
     own = {key: value for key, value in _whole(name, said).items() if key not in ("like", "types")}
-    mixers = softmax(own.pop("softmax")) if "softmax" in own else {}
-    mixers |= {kind: makers(entry) for kind, entry in own.pop("mixers", {}).items()}
-    told = [part.strip().partition("=") for part in own.pop("kinds", _USUAL_KINDS).split(";")]
+    window = own.pop("window", "sliding_window")
+    mixers = _softmax(own.pop("softmax"), window) if "softmax" in own else {}
+    mixers |= own.pop("mixers", {})
+    told = [" ".join(part.split()) for part in own.pop("kinds", _USUAL_KINDS).split(";")]
+    lists = [part for part in told if "=" in part and not part.startswith("or ")]
     own |= {key: own[key].split() for key in _LISTS_OF_NAMES if key in own}
-    groups = {each.cls.group for of in mixers.values() for each in of if isinstance(each, Mixer)}
+    groups = {cls.group for text in mixers.values() for cls in classes(text)}
     own.setdefault("stateful", not groups.isdisjoint(("recurrent", "convolution")))
     return Row(
         mixers=mixers,
-        lists={field: how for field, equals, how in told if equals},
-        otherwise=[rule for rule, equals, _ in told if rule and not equals],
+        lists={field: how for field, _, how in (part.partition("=") for part in lists)},
+        otherwise=[part for part in told if part not in lists],
         way=Way.of(own.pop("way", "")),
         norm=Norm.of(own.pop("norm", [])),
         **own,

@@ -15,10 +15,12 @@ from separatrix.stacks.architecture.hf.fields import (
     FIELDS,
     Draft,
     Fields,
-    Reading,
+    Layers,
     Unknown,
+    mapped,
     one_of,
     shown,
+    some,
 )
 from separatrix.stacks.architecture.hf.notes import STATED
 from separatrix.stacks.mechanisms.base import ATTENTION
@@ -52,12 +54,12 @@ def _harmless(name: str) -> bool:
     )
 
 
-def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str, Any]]) -> None:
+def refuse_unread(fields: Fields, layers: Layers, outer: Sequence[Mapping[str, Any]]) -> None:
     """Raises ConfigError for the first field that may change attention and that the reader did
     not ask for. `outer` are the objects around the language model's own, outermost first.
     """
     for name, value in _unknown(fields.data, fields, ""):
-        if not _confirmed(name, value, reading):
+        if not _confirmed(name, value, layers):
             raise _error(fields, name, value)
     # what the reader asked for, it found in the language model's own
     unasked = Fields({}, fields.where)
@@ -67,11 +69,11 @@ def refuse_unread(fields: Fields, reading: Reading, outer: Sequence[Mapping[str,
             # some files repeat the language model's fields around it
             of_encoder = {name.partition(".")[0], f"{level.get('model_type')}.{name}"}
             own = value == fields.data.get(name) or not of_encoder.isdisjoint(_NAMES["around"])
-            if not own and not _confirmed(name, value, reading):
+            if not own and not _confirmed(name, value, layers):
                 raise _error(fields, name, value)
 
 
-def unknown_note(fields: Fields) -> list[str]:
+def note_unknown(fields: Fields) -> None:
     """Says which fields nobody knows whose names speak of nothing here."""
     names = [
         str(name)
@@ -86,23 +88,20 @@ def unknown_note(fields: Fields) -> list[str]:
         and not (value is None or isinstance(value, bool | float | str))
         and value not in ([], {}, 0, 1)
     ]
-    if not names:
-        return []
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    listed = ", ".join(f"'{name[:60]}'" for name in names[:5])
-    return [f"fields that are not known change no layer (assumed): {listed}{more}"]
+    if names:
+        fields.note(f"fields that are not known change no layer (assumed): {some(names)}")
 
 
-def unread(fields: Fields, reading: Reading) -> list[str]:
+def unread(fields: Fields, layers: Layers) -> list[str]:
     """The fields that may change attention and that nobody asked for, for a stack given by
     hand.
     """
     found = _unknown(fields.data, fields, "")
-    return [name for name, value in found if not _confirmed(name, value, reading)]
+    return [name for name, value in found if not _confirmed(name, value, layers)]
 
 
-def doubted(reading: Reading, names: Sequence[str]) -> Reading:
-    """The reading with the heads of softmax attention unknown, where a field that nobody knows
+def doubted(layers: Layers, names: Sequence[str]) -> Layers:
+    """The layers with the heads of softmax attention unknown, where a field that nobody knows
     speaks of them.
     """
     doubts: dict[str, Unknown] = {}
@@ -114,14 +113,14 @@ def doubted(reading: Reading, names: Sequence[str]) -> Reading:
             for size in ("head_dim", "value_dim") if of_one else _SAME:
                 doubts.setdefault(size, why)
     if not doubts:
-        return reading
+        return layers
 
     def in_doubt(draft: Draft) -> Draft:
         sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
         softmax = draft.cls.group in ATTENTION
         return Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
 
-    return reading.mapped(in_doubt)
+    return mapped(layers, in_doubt)
 
 
 def _unknown(data: Mapping[Any, Any], fields: Fields, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -166,17 +165,17 @@ def _off(name: str, value: Any) -> bool:
     return value is None or value in ("", [], {})
 
 
-def _confirmed(name: str, value: Any, reading: Reading) -> bool:
+def _confirmed(name: str, value: Any, layers: Layers) -> bool:
     """Whether a field repeats, in another spelling, what was read."""
     if type(value) is not int:
         return False
     if name in FIELDS["same"]["depth"]:
-        return value == len(reading.layers)
+        return value == len(layers)
     for size, spellings in _SAME.items():
         if name in spellings:
             found = [
                 draft.sizes.get(size)
-                for layer in reading.layers
+                for layer in layers
                 for draft in layer
                 if draft.cls.group != "recurrent"
                 and any(field.name == size for field in sizes_of(draft.cls))

@@ -16,8 +16,9 @@ from separatrix.stacks.architecture.hf.fields import (
     MOST_LAYERS,
     Draft,
     Fields,
-    Reading,
+    Layers,
     Value,
+    mapped,
     shown,
 )
 from separatrix.stacks.architecture.hf.rotary_fields import (
@@ -338,25 +339,22 @@ _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
 """How files call a kind of layer; full_attention where it is not listed."""
 
 
-def placed(
-    reading: Reading, file: Fields, settings: Settings, way: Way, norm: Norm | None
-) -> Reading:
-    """The reading with the positions of every layer that mixes tokens, as the fields and `way`
+def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: Norm | None) -> Layers:
+    """The layers with the positions of every layer that mixes tokens, as the fields and `way`
     say. Raises ConfigError for fields of positions that are of the wrong type, length or range.
     """
     # a base of layers that are not there, a factor that an object says too: nothing else reads them
     prefixes = ("", *(f"{name}." for name in _INNER), *_attn_prefixes(file))
     file.harmless(*(prefix + name for prefix in prefixes for name in (*NAMES, *INTERVALS)))
-    if not any(_has(draft.cls, "positions") for layer in reading.layers for draft in layer):
-        return reading
-    lists = _lists(file, len(reading.layers))
-    inner = _inner(file, len(reading.layers))
-    among = {draft.cls.name for layer in reading.layers for draft in layer}
+    if not any(_has(draft.cls, "positions") for layer in layers for draft in layer):
+        return layers
+    lists = _lists(file, len(layers))
+    inner = _inner(file, len(layers))
+    among = {draft.cls.name for layer in layers for draft in layer}
     # layers that share a draft share it afterwards too, unless their positions differ
     made: dict[tuple[int, Seen, int, bool, str], Draft] = {}
-    notes: list[str] = []
-    layers: list[tuple[Draft, ...]] = []
-    for index, layer in enumerate(reading.layers):
+    found: list[tuple[Draft, ...]] = []
+    for index, layer in enumerate(layers):
         drafts: list[Draft] = []
         for draft in layer:
             if not _attends(draft):
@@ -374,23 +372,22 @@ def placed(
                 or _clipped(inner[index][0])
                 or (seen.turned is not None and norm is not None and norm.bounded(file))
             )
-            notes += (*seen.notes, *cap_notes)
+            file.note(*seen.notes, *cap_notes)
             normed = query_norm(norm, inner[index][0])
             key = (id(draft), seen, cap, bounded, normed)
             if key not in made:
-                found = _with(draft, seen, cap, bounded=bounded)
-                made[key] = Draft(found.cls, {**_around(file, draft, way, normed), **found.sizes})
+                own = _with(draft, seen, cap, bounded=bounded)
+                made[key] = Draft(own.cls, {**_around(file, draft, way, normed), **own.sizes})
             drafts.append(made[key])
-        layers.append(tuple(drafts))
-    embedding = _embedding(layers, way)
+        found.append(tuple(drafts))
+    embedding = _embedding(found, way)
 
     def entered(draft: Draft) -> Draft:
         # recurrences and convolutions know what the tokens of the stack know
         placed = _has(draft.cls, "positions") and not _attends(draft)
         return Draft(draft.cls, {"positions": embedding, **draft.sizes}) if placed else draft
 
-    said = tuple(dict.fromkeys((*reading.notes, *notes)))
-    return Reading(tuple(layers), said).mapped(entered)
+    return mapped(tuple(found), entered)
 
 
 def _attends(draft: Draft) -> bool:

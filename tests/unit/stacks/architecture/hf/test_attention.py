@@ -174,7 +174,7 @@ def test_defaults_of_a_model_class_are_noted() -> None:
             "cccfcc",
             "every 4 layers (assumed)",
         ),
-        (without(MIMO, "hybrid_layer_pattern"), "fwwwwf", "first and every 6th layer (assumed)"),
+        (without(MIMO, "hybrid_layer_pattern"), "fwwwwf", "every 6 layers (assumed)"),
         (without(STEP, "layer_types"), "ffffff", "everywhere (assumed)"),
         (without(GEMMA4, "layer_types"), "wwwwwf", "every 6 layers (assumed)"),
     ]:

@@ -84,7 +84,7 @@ def test_full_attention_interval(interval: int, expected: str) -> None:
 def test_interval_is_four_where_the_file_is_silent_and_the_card_says_so() -> None:
     silent = {key: value for key, value in QWEN.items() if key != "full_attention_interval"}
     assert kinds(silent) == "gggfgggf"
-    assert any("every 4th layer (assumed)" in note for note in from_config(silent).notes)
+    assert any("every 4 layers (assumed)" in note for note in from_config(silent).notes)
     assert not any("4th layer" in note for note in from_config(QWEN).notes)
 
 

@@ -160,7 +160,7 @@ def test_layers_that_share_an_indexer() -> None:
     with pytest.raises(ConfigError, match="'index_topk_pattern'"):
         from_config(SIZES | glm | {"index_topk_freq": 2, "index_skip_topk_offset": 0})
     found = from_config(SIZES | silent)
-    assert any("every 4th layer" in note for note in found.notes)
+    assert any("every 4 layers" in note for note in found.notes)
     # 20 + 8 numbers of a latent a token in every layer, 16 of an indexer's key in three of them
     assert sum(part.cache(10)[0].bits.numbers for (part,) in found) == 10 * (8 * 28 + 3 * 16)
 

@@ -340,6 +340,8 @@ def test_explicit_layers_win_over_periods() -> None:
     )
     hybrid = ["hybrid" if i in (0, 7) else "mamba" for i in range(8)]
     assert kinds(ZAMBA | {"layers_block_type": hybrid}) == "f|b b b b b b b f|b"
+    # the first hybrid layer is the third
+    assert kinds(ZAMBA | {"num_hidden_layers": 2}) == "b b"
 
 
 @each(
@@ -372,7 +374,7 @@ def test_olmo_hybrid_defines_what_the_file_leaves_out() -> None:
     )
     assert read.layers[3] == read.layers[7] == (Full(heads=4, kv_heads=4, head_dim=16, **F),)
     assert read.reading == (3, 7)
-    assert any("every 4th layer (assumed)" in note for note in read.notes)
+    assert any("every 4 layers (assumed)" in note for note in read.notes)
     assert kinds(silent | {"num_hidden_layers": 3}) == "g g f"
     assert not any("4th layer" in note for note in from_config(OLMO).notes)
 

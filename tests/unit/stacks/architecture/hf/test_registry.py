@@ -9,7 +9,7 @@ from support.hf_recurrent_configs import RECURRENT
 
 from separatrix.stacks.architecture.hf import ROWS, of_class
 from separatrix.stacks.architecture.hf.sizes import DATA
-from separatrix.stacks.architecture.hf.table import Row
+from separatrix.stacks.architecture.hf.table import Row, classes
 
 ELSEWHERE = (
     *("gpt2", "bert", "gpt_neo", "chatglm", "exaone", "hunyuan", "hunyuan_v1_dense", "mllama"),
@@ -26,8 +26,8 @@ REFUSED = ("phi4flash", "phi3small", "doge", "reformer", "blt", "zaya", "inkling
 
 
 def way_of_reading(row: Row) -> tuple[object, ...]:
-    kinds = [[getattr(maker, "cls", None) for maker in makers] for makers in row.mixers.values()]
-    return str(kinds), str(row.lists), str(row.otherwise), row.read, str(row.before)
+    kinds = [classes(entry) for entry in row.mixers.values()]
+    return str(kinds), str(row.lists), str(row.otherwise), str(row.before)
 
 
 def test_no_type_has_two_rows_and_no_class_two_types() -> None:
