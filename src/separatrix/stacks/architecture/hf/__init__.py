@@ -20,6 +20,7 @@ from separatrix.stacks.architecture.hf.fields import Draft, Fields, Layers, Unkn
 from separatrix.stacks.architecture.hf.layers import by_pattern, probe, read
 from separatrix.stacks.architecture.hf.notes import (
     QUANTISED,
+    SECTIONS,
     STATED,
     note_formats,
     stored,
@@ -41,7 +42,7 @@ _TIED = "tie_word_embeddings"
 _INDEX = "model.safetensors.index.json"
 _ABOVE = (
     *("dtype", "torch_dtype", "model_type", "architectures", _TIED),
-    *("quantization_config", "quantization", "compression_config", *STATED),
+    *(*SECTIONS, *STATED),
 )
 """Fields that a nested configuration may leave to the one around it."""
 
@@ -110,7 +111,7 @@ def from_config(
         named = kind if kind in ROWS else row.family
         raise fields.error(f"'model_type' is '{named}', whose layers {said}")
     refuse_not_causal(fields, [*outer, fields.data])
-    way, norm = (Way(rule=RULES["said"]), None) if row is None else (row.way, row.norm)
+    way, norm = (Way(rule=RULES["said"]), "") if row is None else (row.way, row.norm)
     fields = _with_defaults(fields, row)
     layers = _layers(fields) if pattern is None else by_pattern(fields, pattern)
     layers = stored(placed(layers, fields, chosen, way, norm), fields)
@@ -237,45 +238,32 @@ def _refuse_other_class(fields: Fields, kind: str) -> None:
 
 
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "embedding_dim")
-_DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_blocks")
-_LOOSE = frozenset(
-    (
-        *("dtype", "torch_dtype", "model_type", "architectures", "vocab_size"),
-        *("rope_theta", "rope_scaling", "rope_parameters", "text_config", "layer_types"),
-    )
-)
-"""Fields that may differ, or be spelled in another way, where the sizes are those of one model."""
 
 
 def _preset_like(
     data: Mapping[Any, Any], layers: tuple[tuple[Part, ...], ...], name: str
 ) -> str | None:
-    """The name of the only preset whose layers are those of the file, and none of whose sizes
-    contradicts it.
+    """The name of the only preset that has the width and the layers of the file, and none of whose
+    sizes contradicts it.
     """
     found = [
         known
         for known, facts in PRESETS.items()
-        if known != name and _agree(data, _inner(facts["config"])) and _alike(known, layers)
+        if known != name and _agree(data, facts["config"]) and _alike(known, layers)
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _inner(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    inner = json_object(config.get("text_config"))
-    return config if inner is None else {**config, **inner}
-
-
-def _agree(data: Mapping[Any, Any], known: Mapping[str, Any]) -> bool:
-    for spellings in (_WIDTHS, _DEPTHS):
-        own, theirs = (
-            next((fields[name] for name in spellings if fields.get(name) is not None), None)
-            for fields in (data, known)
-        )
-        if own != theirs or type(own) is not int:
-            return False
-    both = (name for name in known if name not in _LOOSE and data.get(name) is not None)
-    return all(type(data[name]) is not int or data[name] == known[name] for name in both)
+def _agree(data: Mapping[Any, Any], config: Mapping[str, Any]) -> bool:
+    known = {**config, **(json_object(config.get("text_config")) or {})}
+    own, theirs = (
+        next((fields[name] for name in _WIDTHS if fields.get(name) is not None), None)
+        for fields in (data, known)
+    )
+    # that may differ where the sizes are those of one model
+    both = ({*known} & {*data}) - {"vocab_size", "rope_theta"}
+    sizes = (name for name in both if type(data[name]) is int)
+    return own == theirs and type(own) is int and all(data[name] == known[name] for name in sizes)
 
 
 def _alike(known: str, layers: tuple[tuple[Part, ...], ...]) -> bool:

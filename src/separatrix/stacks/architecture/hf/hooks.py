@@ -1,5 +1,5 @@
 """What no row of the table can say: what is refused or opened before a file is read, what is done
-to the layers after it, and sentences.
+to the layers after it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from separatrix.stacks.architecture.hf.fields import (
     shown,
 )
 from separatrix.stacks.architecture.hf.kinds import listed
-from separatrix.stacks.architecture.hf.notes import state_note
-from separatrix.stacks.architecture.hf.sizes import minimax_ported, value_of
+from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
 
 # ---- what a mixer refuses
@@ -183,22 +182,6 @@ def _twice(fields: Fields) -> Fields:
     return fields
 
 
-def _with_attn(fields: Fields) -> Fields:
-    if "attn" not in fields.data:
-        raise fields.no_pattern(("attn",))
-    return fields
-
-
-def _two_dimensional(fields: Fields) -> Fields:
-    if fields.flag("position_encoding_2d") or fields.has("inner_hidden_size"):
-        raise fields.error(
-            "'position_encoding_2d' or 'inner_hidden_size' is there: the first ChatGLM lets the"
-            " tokens of its prompt see the ones after them; only models that read left to right"
-            " are judged"
-        )
-    return fields
-
-
 BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,
     "only": _only,
@@ -207,8 +190,6 @@ BEFORE: dict[str, Callable[..., Fields | None]] = {
     "one_stack": _one_stack,
     "blocks": _blocks,
     "twice": _twice,
-    "with_attn": _with_attn,
-    "two_dimensional": _two_dimensional,
     "own_indexers": _own_indexers,
 }
 """What a row looks at first; the fields as they are read from then on."""
@@ -294,62 +275,3 @@ AFTER: dict[str, Callable[[Fields, list[str], Layers], Layers]] = {
     "no_values": _no_values,
     "chosen_before": _chosen_before,
 }
-
-# ---- sentences
-
-STATES = {
-    "minimax": "recurrent state fp32 (assumed): the released code sums it in fp32; transformers'"
-    " class and vLLM keep it in the model's dtype",
-    "minimax ported": "recurrent state in the model's dtype (assumed): transformers and vLLM keep"
-    " the state of Lightning attention so",
-    "bailing": "recurrent state fp32 (assumed): the released code and the kernels of vLLM sum it in"
-    " fp32",
-    "native": "recurrent state fp32 (assumed): transformers keeps it in fp32; mamba_ssm and vLLM"
-    " keep it in the model's dtype by default",
-    "fla": "recurrent state fp32 (assumed): flash-linear-attention's kernels keep it in fp32; vLLM"
-    " keeps it in the model's dtype by default",
-}
-"""On the format of the recurrent state, where it is not the usual one."""
-
-
-def state_said(said: str, fields: Fields) -> str:
-    """The sentence on the format of the recurrent state; `said`: the field that states it, or
-    which sentence.
-    """
-    if said in STATES:
-        ported = said == "minimax" and minimax_ported(fields)
-        return STATES[f"{said} ported" if ported else said]
-    stated = fields.number_format(said) if said else None
-    return state_note(stated or "fp32", said if stated else None)
-
-
-NOTES = {
-    "softplus": "a softplus of a map of the token multiplies the outputs of each head: it is not"
-    " counted",
-    "image": "layers in 'cross_attention_layers' read the image and no text: they are counted as"
-    " layers without token mixing, and the image's keys and values, the same for every token, are"
-    " not counted",
-    "zamba": "attention weights are shared between hybrid layers; each of them keeps keys and"
-    " values of its own",
-    "hymba": "the learned tokens before the prompt ('num_memory_tokens') are the same for every"
-    " input and not counted",
-    "rwkv": "token shifts in the model's dtype (assumed), one token per mixing",
-    "comba": "Comba is counted as a Gated DeltaNet of the same sizes (assumed): one matrix per"
-    " value head, erased along the key, with a correction of the query",
-    "hgrn": "HGRN is counted as an RG-LRU of the same width (assumed): both carry one number per"
-    " channel, h = f h + (1 - f) i in place of a h + sqrt(1 - a^2) i",
-    "gsa": "gated slot attention is counted as two gated linear attentions (assumed), which its"
-    " paper shows it to be: one writes keys into slots, the other values, with a softmax between"
-    " them",
-    "loglinear": "one state for each Fenwick bucket (assumed), as in the paper; the kernels work in"
-    " chunks",
-    "shifts": "token shifts in the model's dtype (assumed): time and channel mixing each remember"
-    " one token; attention layers keep channel mixing's",
-    "mla": "latents are what is cached (assumed), as in the paper; flash-linear-attention's own"
-    " layer caches the keys and values made from them",
-    "moba": "'moba_topk' blocks are read, the own one among them; flash-linear-attention reads all"
-    " tokens while it decodes",
-    "nsa": "one compressed key and value per block is cached (assumed); flash-linear-attention's"
-    " layer makes them again from the keys and values of all tokens",
-}
-"""What is said of every file of a row."""

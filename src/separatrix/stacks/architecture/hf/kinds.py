@@ -125,6 +125,10 @@ def _kimi(fields: Fields) -> list[str] | None:
     return found[0] if found else None
 
 
+_OF_PARTS = ("num_heads", "num_kv_heads", "window_size", "use_rope")
+"""Fields of theirs that are read."""
+
+
 def parts(fields: Fields) -> Iterator[tuple[str, dict[str, Any], list[int]]]:
     """The objects in `attn` (flash-linear-attention: null, an object, or a list of them): the name,
     the object, and the layers that are attention of that sort.
@@ -149,7 +153,9 @@ def parts(fields: Fields) -> Iterator[tuple[str, dict[str, Any], list[int]]]:
                 f"'{name}.layers' is missing: it says which layers are attention; add it to the"
                 " file, or set 'attn' to null"
             )
-        part.harmless(*(f"{name}.{key}" for key in ("num_heads", "num_kv_heads", "window_size")))
+        part.harmless(
+            *(f"{name}.{key}" for key in ("num_heads", "num_kv_heads", "window_size", "use_rope"))
+        )
         numbers = indices(part, f"{name}.layers", layers, base=0)
         for i in numbers:
             if i in taken:

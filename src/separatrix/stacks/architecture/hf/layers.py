@@ -20,13 +20,14 @@ from separatrix.stacks.architecture.hf.fields import (
     shown,
     some,
 )
-from separatrix.stacks.architecture.hf.hooks import AFTER, BEFORE, NOTES, state_said
+from separatrix.stacks.architecture.hf.hooks import AFTER, BEFORE
 from separatrix.stacks.architecture.hf.kinds import listed, parts, told
 from separatrix.stacks.architecture.hf.notes import (
     ACCUMULATORS,
     cache_note,
     convolution_note,
     note_predicted,
+    note_state,
 )
 from separatrix.stacks.architecture.hf.table import PATTERN, ROWS, UNKNOWN, Row, made
 from separatrix.stacks.architecture.hf.unread import doubted, unread
@@ -66,15 +67,17 @@ def read(row: Row, fields: Fields) -> Layers:
     # one entry for all layers of a kind with the same fields
     found = {key: made(row.mixers[key[0]], each) for key, each in used.items()}
     # fields of recurrences are read of each: a file may say sizes of layers that it lacks
-    for kind in set(row.mixers) - set(kinds) if row.stateful else ():
-        made(row.mixers[kind], replace(own[0], notes=[]))
+    for kind, entry in row.mixers.items() if row.stateful else ():
+        if kind not in kinds:
+            made(entry, replace(own[0], notes=[]))
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
     refuse_own(fields, len(kinds), but=row.own)
     if row.after:
         layers = AFTER[row.after](fields, kinds, layers)
     _note_usual(row, fields, [draft for layer in layers for draft in layer])
     note_predicted(fields)
-    fields.note(*(NOTES[name] for name in row.notes))
+    if row.note:
+        fields.note(" ".join(row.note.split()))
     return layers
 
 
@@ -124,7 +127,7 @@ def _note_usual(row: Row, fields: Fields, drafts: Sequence[Draft]) -> None:
     """Says what is taken for granted of such mixers in any file."""
     dtype = fields.model_format()
     if any("state_format" in draft.sizes for draft in drafts):
-        fields.note(state_said(row.state, fields))
+        note_state(fields, row.state)
     # over one token it is a function of that token
     if any(draft.sizes.get("conv", 0) not in (0, 1) for draft in drafts):
         fields.note(convolution_note(dtype))

@@ -28,14 +28,21 @@ ACCUMULATORS = (
 )
 
 
-def state_note(dtype: str, stated_by: str | None = None) -> str:
-    """What is taken for granted about the recurrent state, or which field states it."""
-    if stated_by:
-        return f"recurrent state {dtype}, as the file states in {stated_by}"
-    return (
-        f"recurrent state {dtype} (assumed): transformers keeps it in {dtype}; vLLM keeps it in the"
-        " model's dtype by default"
-    )
+def note_state(fields: Fields, said: str) -> None:
+    """Says what is taken for granted of the recurrent state, unless its mixer has said so; `said`:
+    the field that states its format, or the sentence.
+    """
+    if any(note.startswith("recurrent state") for note in fields.notes):
+        return
+    if " " in said:
+        fields.note(" ".join(said.split()))
+    elif said and (stated := fields.number_format(said)):
+        fields.note(f"recurrent state {stated}, as the file states in {said}")
+    else:
+        fields.note(
+            "recurrent state fp32 (assumed): transformers keeps it in fp32; vLLM keeps it in the"
+            " model's dtype by default"
+        )
 
 
 def convolution_note(dtype: str) -> str:
@@ -83,7 +90,8 @@ def note_predicted(fields: Fields) -> None:
 STATED = ("kv_cache_scheme", "kv_cache_quant_algo", "kv_cache_dtype")
 QUANTISED = "hf_quant_config.json"
 """Name of the file beside a config.json that states how a release is quantised."""
-_SECTIONS = ("quantization_config", "quantization", "compression_config")
+SECTIONS = ("quantization_config", "quantization", "compression_config")
+"""Objects that state it in a config.json."""
 _NAMES: dict[str, str | None] = {
     **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2", "float8", "float8_e4m3fn", "f8"), "fp8"),
     **dict.fromkeys(("float8_e5m2", "e4m3", "e5m2"), "fp8"),
@@ -144,7 +152,7 @@ def _found(
     for key, value in data.items():
         name = f"{prefix}{key}"
         inner = json_object(value)
-        if key in _SECTIONS and inner is not None:
+        if key in SECTIONS and inner is not None:
             yield from _found(inner, fields, f"{name}.")
             yield from _of_quark(inner, name)
         elif key in STATED:

@@ -62,13 +62,12 @@ class Usual:
 
 @dataclass(frozen=True)
 class Turned:
-    """The rotation of a layer, and what was assumed."""
+    """The rotation of a layer."""
 
     base: int
     dims: int | None = None
     """Rotated numbers of a head; None: all of them."""
     scaling: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,18 +171,15 @@ def turned(spot: Spot, usual: Usual) -> Turned:
     type, out of range or contradict each other.
     """
     said: list[str] = []
-    of_scaling: list[str] = []
     base = _base(spot, usual, said)
-    scaling = _scaling(spot, usual, of_scaling)
+    scaling = _scaling(spot, usual, said)
     dims = _dims(spot, usual, said, pairs=scaling == "proportional")
     if scaling == "proportional":
         # the angles of a whole head, of which the first are used
         scaling = f"proportional_{spot.head_dim}" if spot.head_dim and dims is not None else None
-    return Turned(base, dims, scaling, (*said, *of_scaling))
-
-
-def _assumed(what: str) -> str:
-    return f"{what} (assumed): the file does not say, and transformers takes it so"
+    for what in said:
+        spot.fields.assume(what)
+    return Turned(base, dims, scaling)
 
 
 def _base(spot: Spot, usual: Usual, said: list[str]) -> int:
@@ -201,7 +197,7 @@ def _base(spot: Spot, usual: Usual, said: list[str]) -> int:
         raise NotRead(f"'{_BASES[0]}' is missing, and no default of this model type is known")
     if not usual.fixed:
         where = " in sliding layers" if apart else ""
-        said.append(_assumed(f"rotation of base {base:,}{where}"))
+        said.append(f"rotation of base {base:,}{where}")
     return base
 
 
@@ -226,7 +222,7 @@ def _dims(spot: Spot, usual: Usual, said: list[str], *, pairs: bool) -> int | No
         if not usual.fixed and (share != 1 or given is not None):
             part = f"{share:g}" if given is None else f"{given} numbers"
             what = f"rotation of {part} of each head"
-            said.append(_assumed(what))
+            said.append(what)
     if spot.head_dim is None:
         return given
     # as transformers rounds it
@@ -267,7 +263,7 @@ def _scaling(spot: Spot, usual: Usual, said: list[str]) -> str | None:
             )
         if usual.scaling is None or any(spot.fields.has(name) for name in _SECTIONS):
             return None
-        said.append(_assumed(f"rotation scaled by {usual.scaling}"))
+        said.append(f"rotation scaled by {usual.scaling}")
         return usual.scaling
     kind = spot.value(path)
     if not isinstance(kind, str):
@@ -307,6 +303,7 @@ def _numbered(
     """The scaling `name` with its numbers as text; None for a factor of 1."""
     section = path.rpartition(".")[0]
     numbers: list[int] = []
+    own: list[str] = []
     for key in sizes:
         found = spot.own.get(key)
         if key == _LENGTH:
@@ -314,19 +311,19 @@ def _numbered(
             found = spot.find(key) or found
         if found is None and key in _BETAS:
             numbers.append(_BETAS[key])
-            said.append(_assumed(f"rotation scaled with {key} = {_BETAS[key]}"))
+            own.append(f"rotation scaled with {key} = {_BETAS[key]}")
             continue
         if found is None and key == _LENGTH and spot.find("max_position_embeddings"):
             found = "max_position_embeddings"
-            said.append(_assumed(f"rotation scaled from a length of '{found}'"))
+            own.append(f"rotation scaled from a length of '{found}'")
         if found is None:
             raise spot.fields.error(
                 f"'{section}.{key}' is missing, which '{path}' asks for; add it"
             )
         numbers.append(_whole(found, spot.number(found, 1e-6, LARGEST_NUMBER)))
     if numbers[0] == 1:
-        said.clear()
         return None
+    said += own
     if name == "llama3" and numbers[1] > numbers[2]:
         raise spot.fields.error(
             f"'{section}.low_freq_factor' is {numbers[1]}, which must not be more than"

@@ -269,12 +269,6 @@ _OF_LAYERS: dict[str, Callable[..., Value]] = {
 # ---- softmax attention
 
 
-def _window_or_null(fields: Fields) -> Value:
-    """Mistral: null says that every token is seen."""
-    missing = Unknown(("'sliding_window' is missing (null says that every token is seen)",))
-    return fields.size("sliding_window") if fields.has("sliding_window") else missing
-
-
 def _unknown_dim(fields: Fields) -> Value:
     """Of grouped heads of a type that is not known. Raises ConfigError where the file has fields
     of latent attention or of values with a dimension of their own.
@@ -286,16 +280,6 @@ def _unknown_dim(fields: Fields) -> Value:
                 " alone; pass --pattern"
             )
     return value_of("DIM", fields)
-
-
-def mimo_ported(fields: Fields) -> bool:
-    """Whether transformers' class of MiMo-V2 saved the file, and not its own."""
-    return not any(str(name).startswith("swa_") for name in fields.data)
-
-
-def minimax_ported(fields: Fields) -> bool:
-    """The released files of MiniMax all have the list, those that transformers saves do not."""
-    return not fields.has("attn_type_list")
 
 
 # ---- Mamba
@@ -328,22 +312,6 @@ def _per_head(fields: Fields, whole: ast.expr, heads: ast.expr, head_dim: ast.ex
             f" {width} channels; correct one of them"
         )
     return each
-
-
-def _mamba_2_dim(fields: Fields) -> Value:
-    width = value_of("hidden_size * expand", fields) if fields.has("num_heads") else None
-    checked = "per_head(hidden_size * expand, num_heads, head_dim)"
-    return value_of(checked if isinstance(width, int) else "head_dim", fields)
-
-
-def _falcon_width(fields: Fields) -> Value:
-    """`mamba_d_ssm` wins over `mamba_expand` x `hidden_size`; null asks for the product, and where
-    the field is missing the width is unknown.
-    """
-    if "mamba_d_ssm" in fields.data and not fields.has("mamba_d_ssm"):
-        return value_of("INNER", fields)
-    fields.harmless("mamba_expand")
-    return fields.size("mamba_d_ssm")
 
 
 _MULTIPLE = 64
@@ -396,13 +364,8 @@ def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
 
 
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
-    "window_or_null": _window_or_null,
     "unknown_dim": _unknown_dim,
-    "mimo_ported": mimo_ported,
-    "ported": minimax_ported,
     "mamba_rank": _mamba_rank,
-    "mamba_2_dim": _mamba_2_dim,
-    "falcon_width": _falcon_width,
     "feature": _feature,
     # beside the own one, which flash-linear-attention counts among them
     "near": lambda fields: bool(fields.optional_size("window_size", low=0)),

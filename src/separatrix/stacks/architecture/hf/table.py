@@ -14,7 +14,7 @@ from typing import Any
 from separatrix.stacks.architecture.hf.fields import Draft, Fields
 from separatrix.stacks.architecture.hf.hooks import CHECKS
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
-from separatrix.stacks.architecture.hf.ways import USUAL, Norm, Way
+from separatrix.stacks.architecture.hf.ways import USUAL, Way
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, ShortConvolution
 
 
@@ -141,10 +141,10 @@ class Row:
     """What is done to the layers, such as copies and shared keys; and what is said of it."""
     state: str = ""
     """The field that states the format of the recurrent state, or the sentence on it."""
-    notes: Sequence[str] = ()
-    """Sentences that are said of every file."""
+    note: str = ""
+    """What is said of every file."""
     way: Way = USUAL
-    norm: Norm | None = None
+    norm: str = ""
     mlps: str = ""
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
@@ -163,7 +163,7 @@ def _whole(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     return {key: whole[key] for key in whole if key in said or key not in ("classes", "types")}
 
 
-_LISTS_OF_NAMES = ("depth", "told_by", "classes", "silent", "own", "notes")
+_LISTS_OF_NAMES = ("depth", "told_by", "classes", "silent", "own")
 
 
 def _row(name: str, said: Mapping[str, Any]) -> Row:
@@ -181,7 +181,6 @@ def _row(name: str, said: Mapping[str, Any]) -> Row:
         lists={field: how for field, _, how in (part.partition("=") for part in lists)},
         otherwise=[part for part in told if part not in lists],
         way=Way.of(own.pop("way", "")),
-        norm=Norm.of(own.pop("norm", [])),
         **own,
     )
 

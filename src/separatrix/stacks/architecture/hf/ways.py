@@ -6,9 +6,10 @@ defines that class. What neither says is unknown, and a note says so.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, Self
 
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
@@ -32,6 +33,7 @@ from separatrix.stacks.architecture.hf.rotary_fields import (
     Usual,
     turned,
 )
+from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import (
     Chunked,
@@ -55,45 +57,28 @@ _EMBEDDINGS: dict[str, str] = {
 """`position_embedding_type` -> where places come from."""
 _SAID_BY = ("rope_theta", "rope_parameters", "rope_scaling", "rotary_emb_base")
 
-Said = bool | str | tuple[bool | str, str]
-"""Whether a layer rotates; where its places come from instead, or why that is unknown; and what was
-assumed to tell it.
+Rule = Callable[[Spot], bool | str]
+"""What a model class makes of one of its layers: whether it rotates; where its places come from
+instead, or why that is unknown.
 """
-Rule = Callable[[Spot], Said]
-"""What a model class makes of one of its layers."""
-
-
-class Seen(NamedTuple):
-    """What is known of one layer."""
-
-    positions: str
-    turned: Turned | None = None
-    notes: tuple[str, ...] = ()
 
 
 # ---- rules
 
 
-def rotary(spot: Spot) -> bool:
-    """Every layer rotates, but those that the file leaves out."""
+def rotary(spot: Spot, usual: int = 0) -> bool:
+    """Every layer rotates, but those that a file leaves out, or one of `usual` if it is silent."""
     for name in ROTATING:
         if name in spot.lists:
             return bool(spot.lists[name][spot.index])
     name = spot.find(*INTERVALS)
-    return name is None or (spot.index + 1) % spot.fields.needed(name) != 0
+    if name is None and usual:
+        spot.fields.assume(f"every {usual}th layer without rotation")
+    by = usual if name is None else spot.fields.needed(name)
+    return not by or (spot.index + 1) % by != 0
 
 
-def _every_fourth_without(spot: Spot) -> Said:
-    """As `rotary`; where the file does not say, every fourth layer does not rotate."""
-    if any(name in spot.lists for name in ROTATING) or spot.find(*INTERVALS) is not None:
-        return rotary(spot)
-    return (spot.index + 1) % 4 != 0, (
-        "every 4th layer without rotation (assumed): the file does not say, and transformers"
-        " takes 4"
-    )
-
-
-def _in_windows_or_dense(spot: Spot) -> Said:
+def _in_windows_or_dense(spot: Spot) -> bool:
     """And full layers with a dense MLP where those before the experts do not slide (Cohere 2 with
     experts).
     """
@@ -104,28 +89,29 @@ def _in_windows_or_dense(spot: Spot) -> Said:
     return spot.local or (dense and unslid)
 
 
-def _still(why: str) -> Said:
-    return False, f"no rotation in attention layers (assumed): {why}"
+def _still(spot: Spot, why: str) -> bool:
+    spot.fields.note(f"no rotation in attention layers (assumed): {why}")
+    return False
 
 
-def _if_use_mem_rope(spot: Spot) -> Said:
+def _if_use_mem_rope(spot: Spot) -> bool:
     said = spot.fields.flag("use_mem_rope")
     if said is not None:
         return said
-    return _still("'use_mem_rope' does not say, and transformers takes it so")
+    return _still(spot, "'use_mem_rope' does not say, and transformers takes it so")
 
 
-def _by_type(spot: Spot) -> Said:
+def _by_type(spot: Spot) -> bool:
     """`position_embedding_type`: rope, or anything else for none (Granite 4)."""
     kind = spot.fields.value("position_embedding_type")
     if kind is not None and not isinstance(kind, str):
         raise spot.fields.wrong("position_embedding_type", "be a text such as 'rope'")
     if kind is not None:
         return kind == "rope" and rotary(spot)
-    return _still("'position_embedding_type' does not say, and transformers takes none")
+    return _still(spot, "'position_embedding_type' does not say, and transformers takes none")
 
 
-def _unless_null(spot: Spot) -> Said:
+def _unless_null(spot: Spot) -> bool:
     """Every layer rotates, unless the file has the fields of a rotation and no base in them (OLMo
     hybrid, whose releases switch it off so).
     """
@@ -138,26 +124,26 @@ def _alibi(spot: Spot) -> bool | None:
     return None if name is None else spot.fields.flag(name)
 
 
-def fla(spot: Spot) -> Said:
+def fla(spot: Spot) -> bool:
     """Attention layers of flash-linear-attention: the object `attn`, which may switch it off."""
     name = spot.find("use_rope")
     return name is None or spot.fields.flag(name) is not False
 
 
-def native(spot: Spot) -> Said:
+def native(spot: Spot) -> bool:
     """Attention layers of mamba_ssm: `rotary_emb_dim` numbers of a head, or none."""
     name = spot.find("rotary_emb_dim")
     if name is not None:
         return spot.fields.size(name, low=0) != 0
-    return _still("'attn_cfg.rotary_emb_dim' does not say, and mamba_ssm takes none")
+    return _still(spot, "'attn_cfg.rotary_emb_dim' does not say, and mamba_ssm takes none")
 
 
-def unplaced(spot: Spot) -> Said:
+def unplaced(spot: Spot) -> bool:
     """Tokens enter the stack without their places, and no layer adds them."""
     return False
 
 
-def _hymba(spot: Spot) -> Said:
+def _hymba(spot: Spot) -> bool | str:
     """Every layer rotates if `rope` is true; with a base that grows with the prompt where
     `rope_type` is ntk, which is not read.
     """
@@ -168,7 +154,7 @@ def _hymba(spot: Spot) -> Said:
     return "'rope' is missing" if said is None else said
 
 
-def _said(spot: Spot) -> Said:
+def _said(spot: Spot) -> bool | str:
     """Of a model type that has no row: what the fields say by themselves."""
     kind = spot.fields.value("position_embedding_type")
     if isinstance(kind, str) and kind in _EMBEDDINGS:
@@ -179,14 +165,12 @@ def _said(spot: Spot) -> Said:
         return f"'position_embedding_type' is {shown(kind)}"
     if spot.find(*_SAID_BY) is None:
         return f"{', '.join(repr(name) for name in _SAID_BY)} are missing"
-    return rotary(spot), (
-        "rotation in attention layers by the usual fields (assumed): this model type is not known"
-    )
+    return rotary(spot)
 
 
 RULES: dict[str, Rule] = {
     "rotary": rotary,
-    "every_fourth_without": _every_fourth_without,
+    "every_fourth_without": partial(rotary, usual=4),
     "in_windows": lambda spot: spot.local,
     "in_windows_or_dense": _in_windows_or_dense,
     "in_windows_if_any": lambda spot: (
@@ -219,6 +203,8 @@ class Way(Usual):
     softcap: int = 0
     bounded: bool = False
     """Whether the class scales queries and keys to one length that no weight changes."""
+    bounds: bool = False
+    """Whether it does so in layers that rotate, unless `use_qk_norm` is false."""
     gate: str = "none"
     """The gate of the heads' outputs, unless `attn_output_gate` is false."""
 
@@ -235,40 +221,37 @@ class Way(Usual):
         rule = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
         return cls(rule=rule, **given)
 
-    def seen(self, spot: Spot) -> Seen:
-        """What is known of a layer. Raises ConfigError for fields of positions that are of the
-        wrong type, length or range.
+    def seen(self, spot: Spot) -> Turned | str:
+        """The rotation of a layer, or where its places come from instead. Raises ConfigError for
+        fields of positions that are of the wrong type, length or range.
         """
         said = self.rule(spot)
-        answer, *notes = said if isinstance(said, tuple) else (said,)
-        if not isinstance(answer, str):
-            found = self._turned(spot) if answer else Seen("none")
-        else:
-            found = Seen(answer) if answer in POSITIONS else _unknown(answer)
-        if self.rule is _said and found.turned is None:
-            return found
-        return found._replace(notes=(*notes, *found.notes))
-
-    def _turned(self, spot: Spot) -> Seen:
-        if BASES in spot.lists and spot.lists[BASES][spot.index] == 0:
-            return Seen("none")
-        if spot.rotated is not None and spot.fields.size(spot.rotated, low=0) == 0:
-            return Seen("none")
-        if self.counted and spot.rotated is None:
-            return _unknown(f"'{SHARED}' is missing")
+        if isinstance(said, str):
+            return said if said in POSITIONS else _unknown(spot, said)
+        unturned = BASES in spot.lists and spot.lists[BASES][spot.index] == 0
+        counted = spot.rotated if said else None
+        if not said or unturned or (counted and spot.fields.size(counted, low=0) == 0):
+            return "none"
+        if self.counted and counted is None:
+            return _unknown(spot, f"'{SHARED}' is missing")
         try:
             found = turned(spot, self)
         except NotRead as why:
-            return _unknown(str(why))
-        return Seen("none", found, found.notes)
+            return _unknown(spot, str(why))
+        if self.rule is _said:
+            spot.fields.note(
+                "rotation in attention layers by the usual fields (assumed): this model type is not"
+                " known"
+            )
+        return found
 
 
 USUAL = Way()
 
 
-def _unknown(why: str) -> Seen:
-    said = f"positions: the file does not say in a way that is read: {why}"
-    return Seen("unknown", None, (said,))
+def _unknown(spot: Spot, why: str) -> str:
+    spot.fields.note(f"positions: the file does not say in a way that is read: {why}")
+    return "unknown"
 
 
 # ---- norms of queries and keys
@@ -280,52 +263,14 @@ _FLAGS = (
 """How files call the flag of a norm of queries and keys."""
 
 
-class Norm(NamedTuple):
-    """The norm of queries and keys before they meet: a value of the size `qk_norm`, and the flag
-    that switches it.
+def query_norm(norm: str, fields: Fields) -> str:
+    """The size `qk_norm` of attention layers, as the row says; else by a flag: a true one says
+    that there is a norm, and not which.
     """
-
-    kind: str
-    flag: str = ""
-    usually: bool = True
-    """What the class takes where the flag is absent."""
-    bounds: bool = False
-    """Whether it has no weights, where a layer rotates; elsewhere there is none."""
-
-    @classmethod
-    def of(cls, said: Sequence[Any]) -> Norm | None:
-        """As the table writes it: the kind, the flag, and what is taken where the flag is absent;
-        nothing where flags alone say it, "bounds" for one without weights.
-        """
-        if said == ["bounds"]:
-            return cls("none", bounds=True)
-        return cls(*said) if said else None
-
-    def bounded(self, file: Fields) -> bool:
-        """Whether queries and keys of a layer that rotates come out of a norm without weights."""
-        return self.bounds and file.flag("use_qk_norm") is not False
-
-
-def query_norm(norm: Norm | None, fields: Fields) -> str:
-    """The size `qk_norm` of attention layers of a model class with that norm, None where it is not
-    known, which have these fields: a flag that is true then says that there is one, and not which.
-    Raises ConfigError for a flag that is neither true nor false.
-    """
-    if norm is None:
-        return "other" if any(_flagged(fields, name) is True for name in _FLAGS) else "none"
-    said = _flagged(fields, norm.flag) if norm.flag else None
-    if said is not None and not isinstance(said, bool):
-        raise fields.error(f"'{norm.flag}' is {shown(said)}; it must be true or false")
-    return norm.kind if (norm.usually if said is None else said) else "none"
-
-
-def _flagged(fields: Fields, flag: str) -> Any:
-    """What a field of that name says, the innermost first; of an object alone, if `flag` has a
-    dot."""
-    _, inner, name = flag.rpartition(".")
-    found = [key for key in fields.data if key.rpartition(".")[2] == name]
-    found = [key for key in found if "." in key or not inner]
-    return fields.data[max(found, key=lambda key: key.count("."))] if found else None
+    if norm:
+        return str(value_of(norm, fields))
+    flags = (name for name in fields.data if name.rpartition(".")[2] in _FLAGS)
+    return "other" if any(fields.data[name] is True for name in flags) else "none"
 
 
 _CAPS = ("attn_logit_softcapping", "attn_logit_softcap")
@@ -339,7 +284,7 @@ _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
 """How files call a kind of layer; full_attention where it is not listed."""
 
 
-def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: Norm | None) -> Layers:
+def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: str) -> Layers:
     """The layers with the positions of every layer that mixes tokens, as the fields and `way`
     say. Raises ConfigError for fields of positions that are of the wrong type, length or range.
     """
@@ -352,7 +297,7 @@ def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: Nor
     inner = _inner(file, len(layers))
     among = {draft.cls.name for layer in layers for draft in layer}
     # layers that share a draft share it afterwards too, unless their positions differ
-    made: dict[tuple[int, Seen, int, bool, str], Draft] = {}
+    made: dict[tuple[int, Turned | str, int, bool, str], Draft] = {}
     found: list[tuple[Draft, ...]] = []
     for index, layer in enumerate(layers):
         drafts: list[Draft] = []
@@ -366,13 +311,11 @@ def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: Nor
             words = _WORDS.get(draft.cls, ("full_attention",))
             known = size if isinstance(size, int) else None
             seen = way.seen(Spot(inner[index][0], lists, index, words, known, inner[index][1]))
-            cap, cap_notes = _cap(file, draft.cls, way.softcap)
+            cap = _cap(file, draft.cls, way.softcap)
+            bounds = way.bounds and file.flag("use_qk_norm") is not False
             bounded = _has(draft.cls, "bounded") and (
-                way.bounded
-                or _clipped(inner[index][0])
-                or (seen.turned is not None and norm is not None and norm.bounded(file))
+                way.bounded or _clipped(inner[index][0]) or (bounds and isinstance(seen, Turned))
             )
-            file.note(*seen.notes, *cap_notes)
             normed = query_norm(norm, inner[index][0])
             key = (id(draft), seen, cap, bounded, normed)
             if key not in made:
@@ -443,13 +386,12 @@ def _inner(file: Fields, layers: int) -> list[tuple[Fields, str]]:
     found = [(file, "")] * layers
     whole = json_object(file.data.get("attn"))
     several = json_list(file.data.get("attn")) or []
-    named = [("attn", whole)] if whole else [(f"attn[{i}]", e) for i, e in enumerate(several)]
-    for name, entry in named:
+    for entry in [whole] if whole else several:
         inner = json_object(entry) or {}
-        part = file.with_data({**file.data, name: inner}).section(name)
+        part = file.with_data({**file.data, "attn": inner}).section("attn")
         for i in json_list(inner.get("layers")) or []:
             if type(i) is int and 0 <= i < layers:
-                found[i] = (part, f"{name}.")
+                found[i] = (part, "attn.")
     return found
 
 
@@ -459,22 +401,20 @@ def _attn_prefixes(file: Fields) -> list[str]:
     return ["attn.", *(f"attn[{i}]." for i in range(min(len(several), MOST_LAYERS)))]
 
 
-def _cap(file: Fields, cls: type[Mechanism], usual: int) -> tuple[int, tuple[str, ...]]:
-    """What scores are capped at, 0 where they are not, and what was assumed."""
+def _cap(file: Fields, cls: type[Mechanism], usual: int) -> int:
+    """What scores are capped at, 0 where they are not."""
     name = file.find(*_CAPS)
     if name is None:
-        missing = usual and not any(cap in file.data for cap in _CAPS)
-        note = (
-            f"attention scores capped at {usual} (assumed): the file does not say, and transformers"
-            " takes it so"
-        )
-        return (usual, (note,)) if missing else (0, ())
+        if not usual or any(cap in file.data for cap in _CAPS):
+            return 0
+        file.assume(f"attention scores capped at {usual}")
+        return usual
     value = file.data[name]
     if type(value) not in (int, float) or not 1 <= value <= LARGEST or value != int(value):
         raise file.wrong(name, f"be a whole number from 1 to {LARGEST:,}")
     if not _has(cls, "softcap"):
         raise file.error(f"'{name}' is there, but scores of '{cls.name}' are not capped; remove it")
-    return int(value), ()
+    return int(value)
 
 
 def _around(file: Fields, draft: Draft, way: Way, norm: str) -> dict[str, Value]:
@@ -491,12 +431,14 @@ def _clipped(file: Fields) -> bool:
     return any(value is not None for value in found)
 
 
-def _with(draft: Draft, seen: Seen, cap: int, *, bounded: bool) -> Draft:
+def _with(draft: Draft, seen: Turned | str, cap: int, *, bounded: bool) -> Draft:
     """The draft with what is known of its positions; what it has already wins."""
-    sizes: dict[str, Value] = {"positions": seen.positions, "rope": seen.turned is not None}
-    if seen.turned is not None:
-        sizes |= {"rope_base": seen.turned.base, "rope_scaling": seen.turned.scaling}
-        sizes |= {} if issubclass(draft.cls, LatentCache) else {"rope_dim": seen.turned.dims}
+    sizes: dict[str, Value] = {"rope": isinstance(seen, Turned)}
+    if isinstance(seen, Turned):
+        sizes |= {"positions": "none", "rope_base": seen.base, "rope_scaling": seen.scaling}
+        sizes |= {} if issubclass(draft.cls, LatentCache) else {"rope_dim": seen.dims}
+    else:
+        sizes |= {"positions": seen}
     sizes |= {"softcap": cap} if cap else {}
     sizes |= {"bounded": True} if bounded else {}
     return Draft(draft.cls, {**sizes, **draft.sizes})

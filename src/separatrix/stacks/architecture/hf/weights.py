@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.fields import Fields, Unknown
+from separatrix.stacks.architecture.hf.notes import SECTIONS
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import (
@@ -41,72 +43,165 @@ from separatrix.stacks.mechanisms import (
 )
 from separatrix.stacks.mechanisms.softmax import Softmax
 
-_QUANTISED = ("quantization_config", "quantization", "compression_config")
-
 
 def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | None:
     """The weights of a model, or None where its file or its type does not tell them."""
-    if not row.mlps or architecture.vocabulary is None:
-        return None
+    words = row.mlps.split()
     try:
         width = fields.size("hidden_size", "n_embd", "d_model")
-        if isinstance(width, Unknown):
+        if not words or architecture.vocabulary is None or isinstance(width, Unknown):
             return None
-        told = _Told.of(fields, row.mlps.split())
         mlps = _mlps(row, fields, architecture, width)
         tied = fields.flag("tie_word_embeddings")
+        places = fields.optional_size("n_positions", "max_position_embeddings") or 0
+        counted = _Mixers(fields, words, width)
+        maps = [
+            (counted.of(part), times) for layer, times in architecture.counted() for part in layer
+        ]
+        streams = counted.streams(len(architecture))
     except ConfigError:
         # of a field that nothing else is read from: costs are left out, the card is not
         return None
-    maps = [
-        (_of_mixer(part, width, told), times)
-        for layer, times in architecture.counted()
-        for part in layer
-    ]
     if mlps is None or any(each is None for each, _ in maps):
         return None
-    mixing = sum(each * times for each, times in maps if each is not None)
-    mixing += _streams(fields, row.mlps.split(), width, len(architecture))
+    mixing = streams + sum(each * times for each, times in maps if each is not None)
     head = width * architecture.vocabulary
-    if "places" in row.mlps.split():
-        mixing += width * (fields.optional_size("n_positions", "max_position_embeddings") or 0)
+    if "places" in words:
+        mixing += width * places
     embedding = 0 if (row.tied if tied is None else tied) else head
     every, experts = mlps
     return Weights(mixing, every, experts, head, embedding, _bits(fields))
 
 
-class _Told(NamedTuple):
-    """What a file says of its mixers' maps that their sizes do not."""
+@dataclass(frozen=True)
+class _Mixers:
+    """Weights of what mixes tokens, by its sizes, the fields of the file and the row's `mlps`."""
 
-    latent: int | None
-    """Of queries."""
-    heads: int | None
-    gate: str
-    """Of attention's outputs: of every number, of every head, or "none"."""
-    full_rank: bool
-    """Whether KDA's gate is one map."""
-    decays: bool
-    """And what makes its decays."""
-    back: tuple[int | None, int | None]
-    """Groups of a latent that outputs go through, and numbers of each."""
+    fields: Fields
+    words: Sequence[str]
+    width: int
 
-    @classmethod
-    def of(cls, fields: Fields, words: Sequence[str]) -> _Told:
-        """`words`: of `Row.mlps`."""
-        size = fields.optional_size
-        latent, heads = map(size, ("q_lora_rank", "num_attention_heads"))
-        full_rank = fields.section("linear_attn_config").flag(
-            "linear_attn_config.use_full_rank_gate"
-        )
+    def _size(self, name: str) -> int | None:
+        return self.fields.optional_size(name)
+
+    def _gates(self, own: str, heads: int, inner: int) -> int:
+        """Numbers that gates of attention's outputs are: of every number, of every head, or none;
+        by the size of a mixer, or as its class has them.
+        """
+        fields, words = self.fields, self.words
         each = fields.flag("mla_use_output_gate") or fields.value("gating") == "per-element"
-        gate = "sigmoid" if each or "gated" in words else "head" if "heads" in words else "none"
-        full = "full" in words
-        back = (size("o_groups"), size("o_lora_rank"))
-        return cls(latent, heads, gate, full or bool(full_rank), full, back)
+        usual = "sigmoid" if each or "gated" in words else "head" if "heads" in words else "none"
+        return {"sigmoid": inner, "head": heads}.get(usual if own == "none" else own, 0)
 
-    def gates(self, own: str, heads: int, inner: int) -> int:
-        """Numbers that gates of outputs are, by the size of a mixer or as its class has them."""
-        return {"sigmoid": inner, "head": heads}.get(self.gate if own == "none" else own, 0)
+    def of(self, part: Mechanism) -> int | None:
+        """Maps from the input, convolutions and the map back; None for a mixer whose maps are not
+        known.
+        """
+        width = self.width
+        match part:
+            case PositionWise():
+                return 0
+            case Softmax() if not isinstance(part, Window) or not part.shared:
+                inner = part.heads * part.dv
+                asked = part.heads * part.head_dim
+                gates = self._gates(part.sizes().get("gate", "none"), part.heads, inner)
+                kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
+                if isinstance(part, Indexed):
+                    kept += part.index_dim * (part.index_heads + 1)
+                return width * (asked + kept + inner + gates) + part.conv * (
+                    asked + part.kv_numbers
+                )
+            case Latent():
+                return self._latent(part)
+            case Chosen():
+                found = self._latent(part)
+                if isinstance(part, DSA):
+                    found += part.index_dim * (
+                        part.index_heads * (part.query_latent or width) + width
+                    )
+                    found += width * part.index_heads
+                return found
+            case Window() | Compressed():
+                return self._shared(part)
+            case GatedDeltaNet() | KDA() | Lightning():
+                inner = part.heads * part.dv
+                channels = 2 * part.qk * part.head_dim + inner
+                # an output gate, and for each head a decay and a strength of writing
+                gates = width * (inner + 2 * part.heads)
+                if isinstance(part, Lightning):
+                    gates = width * inner
+                if isinstance(part, KDA):
+                    # decays, and most gates, are made of as many numbers as a head has
+                    decays = part.head_dim * (width + part.heads * part.head_dim)
+                    if "full" in self.words:
+                        decays = width * part.heads * part.head_dim
+                    gate = part.head_dim * (width + inner)
+                    if "full" in self.words or self._gate_of_full_rank():
+                        gate = width * inner
+                    gates = width * part.heads + decays + gate
+                return width * (channels + inner) + gates + part.conv * channels
+            case Mamba():
+                rank = part.rank or -(-width // 16)
+                made = 3 * width + part.conv + part.state + 2 * rank + 2 * part.state
+                return part.width * made
+            case Mamba2():
+                inner = part.heads * part.head_dim
+                channels = inner + 2 * part.groups * part.state
+                return width * (2 * inner + channels + part.heads) + part.conv * channels
+            case RGLRU():
+                # its gates are maps of a block of channels each
+                blocks = self._size("num_attention_heads") or part.width
+                gates = 2 * part.width * (part.width // blocks)
+                return part.width * (3 * width + part.conv) + gates
+            case ShortConvolution():
+                return part.width * (4 * width + part.conv)
+            case RWKV4():
+                # what lets the MLP's outputs through, and shares of the token before
+                return width * (4 * part.width + width + 5)
+            case _:
+                return None
+
+    def _gate_of_full_rank(self) -> bool | None:
+        section = self.fields.section("linear_attn_config")
+        return section.flag("linear_attn_config.use_full_rank_gate")
+
+    def _latent(self, part: Latent | Chosen) -> int:
+        """Queries, from a latent where there is one; the cached latent; keys and values of it."""
+        width, latent = self.width, self._size("q_lora_rank")
+        asked = part.heads * (part.head_dim + part.rope_dim)
+        queries = width * asked if latent is None else latent * (width + asked)
+        made = part.latent * part.heads * (part.head_dim + part.dv)
+        inner = part.heads * part.dv
+        around = width * (inner + self._gates("none", part.heads, inner))
+        return queries + width * part.kv_numbers + made + around
+
+    def _shared(self, part: Window | Compressed) -> int | None:
+        """Keys that are values too, of a window and of entries (DeepSeek-V4): queries come from a
+        latent, and outputs go through one.
+        """
+        width, latent = self.width, self._size("q_lora_rank")
+        groups, rank = self._size("o_groups"), self._size("o_lora_rank")
+        if latent is None or groups is None or rank is None:
+            return None
+        inner = part.heads * part.head_dim
+        found = latent * (width + inner) + width * part.head_dim
+        found += rank * (inner + groups * width)
+        if isinstance(part, Window):
+            return found
+        # content and gate of each token of an entry
+        wide = 2 if part.overlap else 1
+        found += wide * (part.head_dim + part.index_dim) * 2 * width
+        return found + part.index_heads * (latent * part.index_dim + width)
+
+    def streams(self, layers: int) -> int:
+        """Weights that mix the copies of a token's stream before and behind each part of a layer,
+        and at the end; "mixed": copies among themselves, too (DeepSeek-V4), "streams": they do not.
+        """
+        copies = self._size("hc_mult") or 0
+        if not copies or not {"mixed", "streams"} & {*self.words}:
+            return 0
+        each = copies * (2 + copies) if "mixed" in self.words else 2 * copies
+        return copies * self.width * (2 * layers * each + copies)
 
 
 def _bits(fields: Fields) -> Bits | None:
@@ -114,7 +209,7 @@ def _bits(fields: Fields) -> Bits | None:
     what else the file leaves out are not.
     """
     own = Fraction(NumberFormat(fields.model_format()).bits)
-    name = fields.find(*_QUANTISED)
+    name = fields.find(*SECTIONS)
     if name is None:
         return Bits(own, own, own, own)
     said = json_object(fields.data[name]) or {}
@@ -178,106 +273,6 @@ def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
         return None
     scales = Fraction(scale, group) if type(group) is int and group > 0 else 0
     return bits + Fraction(scales)
-
-
-def _of_mixer(part: Mechanism, width: int, told: _Told) -> int | None:
-    """Maps from the input, convolutions and the map back; None for a mixer whose maps are not
-    known.
-    """
-    match part:
-        case PositionWise():
-            return 0
-        case Softmax() if not isinstance(part, Window) or not part.shared:
-            inner = part.heads * part.dv
-            asked = part.heads * part.head_dim
-            gates = told.gates(part.sizes().get("gate", "none"), part.heads, inner)
-            kept = 0 if isinstance(part, Reused | ReusedWindow) else part.kv_numbers
-            if isinstance(part, Indexed):
-                kept += part.index_dim * (part.index_heads + 1)
-            return width * (asked + kept + inner + gates) + part.conv * (asked + part.kv_numbers)
-        case Latent():
-            return _latent(part, width, told)
-        case Chosen():
-            found = _latent(part, width, told)
-            if isinstance(part, DSA):
-                found += part.index_dim * (part.index_heads * (told.latent or width) + width)
-                found += width * part.index_heads
-            return found
-        case Window() | Compressed():
-            return _shared(part, width, told)
-        case GatedDeltaNet() | KDA() | Lightning():
-            inner = part.heads * part.dv
-            channels = 2 * part.qk * part.head_dim + inner
-            # an output gate, and for each head a decay and a strength of writing
-            gates = width * (inner + 2 * part.heads)
-            if isinstance(part, Lightning):
-                gates = width * inner
-            if isinstance(part, KDA):
-                # decays, and most gates, are made of as many numbers as a head has
-                decays = part.head_dim * (width + part.heads * part.head_dim)
-                if told.decays:
-                    decays = width * part.heads * part.head_dim
-                gate = width * inner if told.full_rank else part.head_dim * (width + inner)
-                gates = width * part.heads + decays + gate
-            return width * (channels + inner) + gates + part.conv * channels
-        case Mamba():
-            rank = part.rank or -(-width // 16)
-            made = 3 * width + part.conv + part.state + 2 * rank + 2 * part.state
-            return part.width * made
-        case Mamba2():
-            inner = part.heads * part.head_dim
-            channels = inner + 2 * part.groups * part.state
-            return width * (2 * inner + channels + part.heads) + part.conv * channels
-        case RGLRU():
-            # its gates are maps of a block of channels each
-            gates = 2 * part.width * (part.width // (told.heads or part.width))
-            return part.width * (3 * width + part.conv) + gates
-        case ShortConvolution():
-            return part.width * (4 * width + part.conv)
-        case RWKV4():
-            # what lets the MLP's outputs through, and shares of the token before
-            return width * (4 * part.width + width + 5)
-        case _:
-            return None
-
-
-def _latent(part: Latent | Chosen, width: int, told: _Told) -> int:
-    """Queries, from a latent where there is one; the cached latent; keys and values made of it."""
-    asked = part.heads * (part.head_dim + part.rope_dim)
-    queries = width * asked if told.latent is None else told.latent * (width + asked)
-    made = part.latent * part.heads * (part.head_dim + part.dv)
-    inner = part.heads * part.dv
-    around = width * (inner + told.gates("none", part.heads, inner))
-    return queries + width * part.kv_numbers + made + around
-
-
-def _shared(part: Window | Compressed, width: int, told: _Told) -> int | None:
-    """Keys that are values too, of a window and of entries (DeepSeek-V4): queries come from a
-    latent, and outputs go through one.
-    """
-    groups, rank = told.back
-    if told.latent is None or groups is None or rank is None:
-        return None
-    inner = part.heads * part.head_dim
-    found = told.latent * (width + inner) + width * part.head_dim
-    found += rank * (inner + groups * width)
-    if isinstance(part, Window):
-        return found
-    # content and gate of each token of an entry
-    wide = 2 if part.overlap else 1
-    found += wide * (part.head_dim + part.index_dim) * 2 * width
-    return found + part.index_heads * (told.latent * part.index_dim + width)
-
-
-def _streams(fields: Fields, words: Sequence[str], width: int, layers: int) -> int:
-    """Weights that mix the copies of a token's stream before and behind each part of a layer, and
-    at the end; "mixed": copies among themselves, too (DeepSeek-V4), "streams": they do not.
-    """
-    copies = fields.optional_size("hc_mult") or 0
-    if not copies or not {"mixed", "streams"} & {*words}:
-        return 0
-    each = copies * (2 + copies) if "mixed" in words else 2 * copies
-    return copies * width * (2 * layers * each + copies)
 
 
 def _mlps(

@@ -168,7 +168,7 @@ def test_ring_linear_layers() -> None:
 def test_chatglm_and_exaone_spellings() -> None:
     assert numbers(CHATGLM, 50) == [4800] * 3
     assert numbers(CHATGLM | {"multi_query_attention": False}, 50) == [9600] * 3
-    with pytest.raises(ConfigError, match="the first ChatGLM"):
+    with pytest.raises(ConfigError, match="position_encoding_2d"):
         from_config(CHATGLM | {"position_encoding_2d": True})
     exaone = {key: value for key, value in USUAL.items() if key != "head_dim"}
     exaone |= {"model_type": "exaone", "num_layers": 3, "activation_function": "silu"}
