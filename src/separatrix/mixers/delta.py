@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from separatrix.mixers.base.heads import Projected, split_heads
 from separatrix.mixers.base.mixer import linear
-from separatrix.mixers.base.recurrent import Delta, RecurrentMixer, Terms, per_head, unit
+from separatrix.mixers.base.recurrent import Decayed, RecurrentMixer, Terms, per_head, unit
 from separatrix.mixers.base.tensors import Tokens
 from separatrix.mixers.ops.maps import LowRank, draw_rates, draw_steps, log_decay
 from separatrix.stacks.mechanisms import MatrixState
@@ -43,7 +43,7 @@ from separatrix.stacks.mechanisms import MatrixState
 class DeltaMixer(RecurrentMixer):
     """The delta rule; subclasses say what decays."""
 
-    recurrence = Delta(scalar=True)
+    recurrence = Decayed(scalar=True, overwrites=True)
     decay: ClassVar[str]
     """none, head or channel."""
     a: nn.Linear | LowRank
@@ -136,5 +136,5 @@ class KDAMixer(DeltaMixer):
     S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
     """
 
-    recurrence = Delta()
+    recurrence = Decayed(overwrites=True)
     decay = "channel"

@@ -50,6 +50,7 @@ from separatrix.mixers.base.tensors import (
     Keys,
     OneToken,
     Queries,
+    SomeTokens,
     Tokens,
     Values,
 )
@@ -82,7 +83,7 @@ class Indexer(nn.Module):
     def _more(self, t: int) -> Shapes:
         return {"index_keys": (t, self.index_dim)}
 
-    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
+    def _asking(self, x: SomeTokens) -> Float[Tensor, "*b n"]:
         return x
 
     def _index(
@@ -104,10 +105,21 @@ class Indexer(nn.Module):
             k = rotate(k[:, None], self.index_rotation, start=start)[:, 0]
         return k
 
-    def _chosen(self, x: OneToken, kept: State, place: int) -> Int[Tensor, "b k"]:
-        """The tokens that the one at a place reads."""
-        scores = index_scores(*self._index(x, place), kept["index_keys"])
-        return largest(scores[:, 0], self.topk)
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        index_keys = {"index_keys": self._index_keys(x, start)}
+        return super()._stored(k, v, x, start) | index_keys  # type: ignore[misc]
+
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
+        """The output of the token x at a place, from the tokens it chooses."""
+        kept = dict(kept)
+        scores = index_scores(*self._index(x, place), kept.pop("index_keys"))
+        chosen = largest(scores[:, 0], self.topk)
+        # whole tokens are copied sequence by sequence, which is quicker than an index of two axes
+        picked: State = {}
+        for name, y in kept.items():
+            rows = [one.index_select(-2, at) for one, at in zip(y, chosen, strict=True)]
+            picked[name] = torch.stack(rows) if len(rows) > 1 else rows[0][None]
+        return super()._read(x, q, picked, place)  # type: ignore[misc]
 
 
 class IndexedMixer(Indexer, SoftmaxMixer):
@@ -127,15 +139,6 @@ class IndexedMixer(Indexer, SoftmaxMixer):
         index = (*self._index(x, 0), self._index_keys(x, 0))
         return self._out(indexed_softmax(q, k, v, index, self.topk), x)
 
-    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
-        return {"keys": k, "values": v, "index_keys": self._index_keys(x, start)}
-
-    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        chosen = self._chosen(x, kept, place)
-        batch, heads = (torch.arange(n, device=q.device) for n in (len(q), self.kv))
-        at = (batch[:, None, None], heads[:, None], chosen[:, None])
-        return self._out(self._attend(q, kept["keys"][at], kept["values"][at]), x)
-
 
 class DSAMixer(Indexer, LatentMixer):
     """Latent attention to the tokens an indexer chooses."""
@@ -152,27 +155,15 @@ class DSAMixer(Indexer, LatentMixer):
         assert self.index_norm is not None
         self.index_norm.reset_parameters()
 
-    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
+    def _asking(self, x: SomeTokens) -> Float[Tensor, "*b n"]:
         return x if self.a is None else normed(self.a(x))
 
     def _forward(self, x: Tokens) -> Tokens:
-        q, c, r = self._latents(x)
+        q, c, r = self._qkv(self._project(x))
         k, v = self._written_out(c, r)
         index = (*self._index(x, 0), self._index_keys(x, 0))
         y = indexed_softmax(wide(q), wide(k), wide(v), index, self.topk)
         return self.o(merge_heads(y.to(x.dtype)))
-
-    def _beside(self, x: Tokens, start: int) -> State:
-        return {"index_keys": self._index_keys(x, start)}
-
-    def _picked(self, x: OneToken, kept: State, place: int) -> State:
-        chosen = self._chosen(x, kept, place)
-        # whole tokens are copied sequence by sequence, which is quicker than an index of two axes
-        picked: State = {}
-        for name in {"latents", "rotated"} & kept.keys():
-            rows = [y.index_select(0, at) for y, at in zip(kept[name], chosen, strict=True)]
-            picked[name] = torch.stack(rows) if len(rows) > 1 else rows[0][None]
-        return picked
 
 
 def indexed_softmax(

@@ -35,14 +35,14 @@ from torch import Tensor, nn
 from separatrix.core.errors import SizeError
 from separatrix.mixers.base.heads import Projected
 from separatrix.mixers.base.mixer import Mixer, Shapes, State, join_chunks, taken_heads, wide
-from separatrix.mixers.base.recurrent import Decayed, Delta, Recurrence, RecurrentMixer, Terms
+from separatrix.mixers.base.recurrent import Decayed, Recurrence, RecurrentMixer, Terms
 from separatrix.mixers.base.tensors import Keys, Matrices, Tokens, Values
 from separatrix.mixers.decayed import SteppedMixer
 from separatrix.mixers.delta import DeltaMixer
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.linear import Sums, features, kernel
 from separatrix.mixers.ops.decay import after, bounded, scores
-from separatrix.mixers.ops.delta_rule import Delta as DeltaChunks
+from separatrix.mixers.ops.delta_rule import Delta
 from separatrix.stacks.mechanisms import LogLinear
 
 LEVELS = 32
@@ -150,7 +150,7 @@ class Buckets(Recurrence):
     def __init__(self, beneath: Recurrence) -> None:
         self.beneath = beneath
         # what a delta rule writes hangs on all before it: levels cannot weigh it token by token
-        self.most = 0 if isinstance(beneath, Delta) else math.inf
+        self.most = 0 if getattr(beneath, "overwrites", False) else math.inf
 
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
         q, k, v, *_, weights = terms
@@ -214,7 +214,7 @@ def in_chunk(
     if isinstance(beneath, Sums):
         phi = partial(features, beneath.feature)
         return kernel(beneath.feature, q, k), lambda: (phi(q), phi(k).mT @ v, None)
-    if isinstance(beneath, Decayed):
+    if len(rest) == 1:
         log_a = bounded(rest[0])
         total = log_a.cumsum(3)  # b h n c 1
         return scores(q, k, log_a, total), lambda: (
@@ -223,9 +223,10 @@ def in_chunk(
             total[:, :, :, -1:].exp(),
         )
     chunk = q.shape[3]
-    delta = DeltaChunks(*(x.flatten(2, 3) for x in (k, v, *rest, q)), chunk=chunk)
+    delta = Delta(*(x.flatten(2, 3) for x in (k, v, *rest, q)), chunk=chunk)
     # the share of every v_j apart: reads (I + L)^-1 diag(b)
-    return delta.reads @ delta.inverse, lambda: (delta.queries(), *delta.passed())
+    assert delta.reads is not None
+    return delta.reads @ delta.inverse, delta.passed
 
 
 class _Levelled(Mixer):
@@ -266,7 +267,7 @@ class LogLinearMamba2Mixer(_Levelled, SteppedMixer):
 class LogLinearGDNMixer(_Levelled, DeltaMixer):
     """Log-linear Gated DeltaNet."""
 
-    recurrence = Buckets(Delta(scalar=True))
+    recurrence = Buckets(Decayed(scalar=True, overwrites=True))
     decay = "head"
 
     def _add_gates(self, width: int) -> None:

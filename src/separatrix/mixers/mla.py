@@ -26,24 +26,24 @@ from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mixers.base.heads import merge_heads, split_heads
-from separatrix.mixers.base.mixer import (
-    Mixer,
-    Shapes,
-    State,
-    appended,
-    fan_in_normal,
-    linear,
-    normed,
-    wide,
+from separatrix.mixers.base.heads import Projected, merge_heads, split_heads
+from separatrix.mixers.base.mixer import Shapes, State, fan_in_normal, linear, normed, wide
+from separatrix.mixers.base.softmax import CachedMixer
+from separatrix.mixers.base.tensors import (
+    Keys,
+    OneToken,
+    Places,
+    Queries,
+    SomeTokens,
+    Tokens,
+    Values,
 )
-from separatrix.mixers.base.tensors import Channels, Keys, OneToken, Queries, Token, Tokens, Values
 from separatrix.mixers.ops.maps import Convolution, rotate
 from separatrix.mixers.ops.softmax import causal_softmax, softmax
 from separatrix.stacks.mechanisms import LatentCache
 
 
-class LatentMixer(Mixer):
+class LatentMixer(CachedMixer):
     """Maps q (queries), c (latent), r (rotated key, absent if rope_dim = 0), k and v (up from
     the latent), o. Queries are maps of `queries` numbers: the model width, or a latent of theirs.
     """
@@ -71,44 +71,32 @@ class LatentMixer(Mixer):
         super().reset(generator)
         fan_in_normal(self.q.weight, generator, gain=(self.head_dim + self.rope_dim) ** -0.5)
 
-    def shapes(self, t: int) -> Shapes:
-        shapes: Shapes = {"latents": (t, self.latent)}
-        if self.rope_dim:
-            shapes["rotated"] = (t, self.rope_dim)
-        return shapes | self._conv_shapes(t) | self._more(t)
+    def _cached(self, tokens: int) -> Shapes:
+        shapes: Shapes = {"latents": (tokens, self.latent)}
+        return shapes | ({"rotated": (tokens, self.rope_dim)} if self.rope_dim else {})
 
-    def _more(self, t: int) -> Shapes:
-        """What is kept of t tokens beside them."""
-        return {}
-
-    def _beside(self, x: Tokens, start: int) -> State:
-        """The same, of tokens that stand at `start`, ..."""
-        return {}
-
-    def _picked(self, x: OneToken, kept: State, place: int) -> State:
-        """Latents and rotated keys that the token at a place reads."""
-        return kept
-
-    def _asking(self, x: Tokens) -> Float[Tensor, "b t n"]:
+    def _asking(self, x: SomeTokens) -> Float[Tensor, "*b n"]:
         """What queries are maps of."""
         return x
 
-    def _latents(self, x: Tokens) -> tuple[Tensor, Tensor, Tensor]:
-        """q (b h t d), latents c (b t l) and rotated keys r (b t p) of a whole sequence."""
-        return self._split(self._convolved(self._projected(x)), 0)
+    def _maps(self, asking: Tensor, x: Tensor) -> Projected:
+        """Queries, latents and keys to be rotated."""
+        r = x[..., :0] if self.r is None else self.r(x)
+        return self.q(self._asking(asking)), self.c(x), r
 
-    def _last(self, x: Tokens) -> Token:
-        q, c, r = self._latents(x)
-        kept = {"latents": c, "rotated": r} | self._beside(x, 0)
-        return self._read(q[:, :, -1:], self._picked(x[:, -1:], kept, x.shape[1] - 1))
+    def _qkv(self, projected: Projected, start: int = 0, places: Places | None = None) -> Projected:
+        """q (b h r d), latents c (b t l) and rotated keys r (b t p)."""
+        q, c, r = projected
+        q = split_heads(q, self.heads)
+        if self.rotation is not None:
+            first = start + c.shape[1] - q.shape[2]
+            turned = rotate(q[..., self.head_dim :], self.rotation, start=first, places=places)
+            q = torch.cat([q[..., : self.head_dim], turned], -1)
+            r = rotate(r[:, None], self.rotation, start=start)[:, 0]
+        return q, normed(c), r
 
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        parts, conv = self._convolved_step(self._projected(x[:, None])[:, 0], state)
-        q, c, r = self._split(parts[:, None], t)
-        new = {"latents": c} | ({"rotated": r} if self.rope_dim else {})
-        new |= self._beside(x[:, None], t)
-        kept = {name: appended(state[name], y) for name, y in new.items()}
-        return self._read(q, self._picked(x[:, None], kept, t)), kept | conv
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        return {"latents": k} | ({"rotated": v} if self.rope_dim else {})
 
     def _written_out(
         self, c: Float[Tensor, "b t l"], r: Float[Tensor, "b t p"]
@@ -118,27 +106,7 @@ class LatentMixer(Mixer):
         k = torch.cat([split_heads(self.k(c), self.heads), shared], -1)
         return k, split_heads(self.v(c), self.heads)
 
-    def _projected(self, x: Tokens) -> Channels:
-        parts = [self.q(self._asking(x)), self.c(x)]
-        if self.r is not None:
-            parts.append(self.r(x))
-        return torch.cat(parts, -1)
-
-    def _split(self, parts: Channels, start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """q (b h t d), latents c (b t l) and rotated keys r (b t p) of tokens that stand at
-        `start`, ...
-        """
-        q, c, r = parts.split(self.channels, -1)
-        c = normed(c)
-        q = split_heads(q, self.heads)
-        if self.rotation is not None:
-            turned = rotate(q[..., self.head_dim :], self.rotation, start=start)
-            q = torch.cat([q[..., : self.head_dim], turned], -1)
-            r = rotate(r[:, None], self.rotation, start=start)[:, 0]
-        return q, c, r
-
-    def _read(self, q: Queries, kept: State) -> Token:
-        """The output of one token from the latents and rotated keys that it reads."""
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
         c = kept["latents"]
         up_k, up_v = (
             rearrange(wide(m.weight), "(h d) l -> h d l", h=self.heads) for m in (self.k, self.v)
@@ -152,12 +120,12 @@ class LatentMixer(Mixer):
             scores = scores + q[:, :, 0, self.head_dim :] @ wide(kept["rotated"]).mT
         # W^V is linear: it maps the mean of the latents instead of every latent
         y = torch.einsum("bhl,hel->bhe", softmax(scores, wide(c)), up_v)
-        return self.o(y.flatten(1).to(c.dtype))
+        return self.o(y.flatten(1).to(c.dtype))[:, None]
 
 
 class MLAMixer(LatentMixer):
     """Full attention from latents."""
 
     def _forward(self, x: Tokens) -> Tokens:
-        q, c, r = self._latents(x)
+        q, c, r = self._qkv(self._project(x))
         return self.o(merge_heads(causal_softmax(q, *self._written_out(c, r))))

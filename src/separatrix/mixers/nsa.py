@@ -32,23 +32,18 @@ for short sequences masks over (T, T), then tiles of queries that chose one bloc
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from separatrix.mixers.base.mixer import Shapes, State, appended, linear, wide
-from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, OneToken, Queries, Tokens
-from separatrix.mixers.ops.blockwise import (
-    among_largest,
-    compressed_softmax,
-    compressed_weights,
-    largest,
-)
-from separatrix.mixers.ops.softmax import KEPT, softmax
+from separatrix.mixers.base.tensors import BlockKeys, GroupKeys, Keys, Tokens, Values
+from separatrix.mixers.ops.blockwise import among_largest, compressed_weights, largest
+from separatrix.mixers.ops.softmax import KEPT
 from separatrix.mixers.sparse import BlockMixer
-from separatrix.mixers.window import windowed
 from separatrix.stacks.mechanisms import NSA
 
 
@@ -84,6 +79,7 @@ class NSAMixer(BlockMixer):
         super().__init__(mechanism, width=width, kv_sets=mechanism.kv_sets, stride=mechanism.stride)
         self.selected = mechanism.selected
         self.whole = self.topk * self.selected
+        self.since = self.block - 1
         self.first = mechanism.first
         self.near = mechanism.near
         self.own = not mechanism.shared
@@ -131,49 +127,30 @@ class NSAMixer(BlockMixer):
             if name.startswith("raw")
         }
 
-    def _forward(self, x: Tokens) -> Tokens:
-        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        kept = self._whole(k, v, x)
-        keys, values = (kept[f"compressed_{y}"] for y in ("keys", "values"))
-        shared, values = self._shared(keys), self._shared(values)
-        since = self.block - 1
-        if q[..., 0].numel() * keys.shape[2] <= KEPT:
-            weights = compressed_weights(q, shared, first=0, stride=self.stride, since=since)
-            compressed = weights @ values
-            best, asked = self._best_by_shares, (weights,)
-        else:
-            compressed = compressed_softmax(q, shared, values, stride=self.stride, since=since)
-            best, asked = self._best_by_keys, (q, keys)
-        selected = self._of_blocks(q, kept["keys"], kept["values"], best, *asked)
-        window = windowed(q, *self._near(kept), size=self.window, chunk=self.chunk)
-        return self._gated(x, [compressed, selected, window])
+    def _compressed(
+        self, q: Keys, keys: BlockKeys, values: Float[Tensor, "b g m e"]
+    ) -> tuple[Values, Any, Any]:
+        if q[..., 0].numel() * keys.shape[2] > KEPT:
+            return super()._compressed(q, keys, values)
+        weights = compressed_weights(q, keys, first=0, stride=self.stride, since=self.since)
+        return weights @ values, self._best_by_shares, (weights,)
 
-    def _best_by_keys(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b g i m"]:
-        seen = self._shared(keys[:, :, : self._complete(first + q.shape[2])])
-        shares = compressed_weights(q, seen, first=first, stride=self.stride, since=self.block - 1)
+    def _best(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b n t j"]:
+        seen = keys[:, :, : self._complete(first + q.shape[2])]
+        shares = compressed_weights(q, seen, first=first, stride=self.stride, since=self.since)
         return self._best_by_shares(shares, first=first)
 
-    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        q = wide(q)
-        keys, values = (wide(kept[f"compressed_{y}"]) for y in ("keys", "values"))
-        weights = (q @ self._shared(keys).mT).softmax(-1)
+    @torch.no_grad()
+    def _picked(self, scores: Tensor, shares: Tensor, place: int) -> Int[Tensor, "b g j"] | None:
         own = place // self.selected
-        chosen = None
         # few blocks are read all: nothing to choose or to copy
-        if own >= self.topk:
-            with torch.no_grad():
-                rank = self._scores_of_blocks(weights, own + 1)[:, :, 0, :own]
-                rank[..., : self.first] = math.inf
-                rank[..., own + 1 - self.near :] = math.inf
-            # the own block is read beside them
-            chosen = largest(rank, self.topk - 1)
-        near_k, near_v = self._near(kept, -self.window)
-        branches = [
-            weights @ self._shared(values),
-            self._of_chosen(q, kept, chosen, place, self.selected),
-            softmax(q @ near_k.mT, near_v),
-        ]
-        return self._gated(x, branches)
+        if own < self.topk:
+            return None
+        rank = self._scores_of_blocks(shares, own + 1)[:, :, 0, :own]
+        rank[..., : self.first] = math.inf
+        rank[..., own + 1 - self.near :] = math.inf
+        # the own block is read beside them
+        return largest(rank, self.topk - 1)
 
     @torch.no_grad()
     def _best_by_shares(

@@ -42,6 +42,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from einops import rearrange
@@ -78,13 +79,16 @@ from separatrix.stacks.mechanisms import NSA, MoBA, Sparse
 
 
 class BlockMixer(SoftmaxMixer):
-    """Attention to the tokens of chosen blocks and to those of the own one, up to the token.
+    """Attention to the tokens of chosen blocks and to those of the own one, up to the token; to
+    one vector of each complete block, and to a window, where there are such.
 
-    What blocks are chosen by is one vector of each block (`_pooled`), kept from the moment that its
+    What blocks are chosen by is another vector of each (`_pooled`), kept from the moment that its
     last token is there.
     """
 
     chooses = True
+    pools: ClassVar[tuple[str, ...]] = ("compressed_keys", "compressed_values")
+    """What is kept of each block: what queries meet, and what they then read, if anything."""
     g: nn.Linear | None
 
     def __init__(
@@ -96,12 +100,61 @@ class BlockMixer(SoftmaxMixer):
         self.topk = mechanism.topk
         self.window = mechanism.sizes().get("window", 0)
         self.selected = self.block
+        # from this token on the first block is one among others
+        self.since = self.block
         # tokens up to here have no more blocks than they may read
         self.whole = (self.topk + 1) * self.block
 
     @abstractmethod
     def _pooled(self, kept: State) -> State:
         """Vectors of the complete blocks of what is kept."""
+
+    def _forward(self, x: Tokens) -> Tokens:
+        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
+        kept = self._whole(k, v, x)
+        keys, *values = (self._shared(kept[name]) for name in self.pools)
+        best, asked = self._best, (q, keys)
+        branches: list[Values] = []
+        if values:
+            y, best, asked = self._compressed(q, keys, *values)
+            branches.append(y)
+        branches.append(self._of_blocks(q, kept["keys"], kept["values"], best, *asked))
+        if self.window:
+            near = self._near(kept)
+            branches.append(windowed(q, *near, size=self.window, chunk=self.chunk))
+        return self._mixed(x, branches)
+
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
+        q = wide(q)
+        seen = max(0, (place - self.since) // self.stride + 1)
+        keys, *values = (wide(self._shared(kept[name][:, :, :seen])) for name in self.pools)
+        scores = q @ keys.mT
+        # no complete block: an empty sum, which is 0
+        shares = scores.softmax(-1) if values else scores
+        branches = [shares @ y for y in values]
+        chosen = self._picked(scores, shares, place)
+        branches.append(self._of_chosen(q, kept, chosen, place, self.selected))
+        if self.window:
+            near_k, near_v = self._near(kept, -self.window)
+            branches.append(softmax(q @ near_k.mT, near_v))
+        return self._mixed(x, branches)
+
+    def _compressed(
+        self, q: Keys, keys: BlockKeys, values: Float[Tensor, "b g m e"]
+    ) -> tuple[Values, Any, Any]:
+        """Attention to vectors of blocks, and what names the blocks that are read in full, of what
+        it asks.
+        """
+        y = compressed_softmax(q, keys, values, stride=self.stride, since=self.since)
+        return y, self._best, (q, keys)
+
+    def _best(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b n t j"]:
+        """The blocks that the queries from token `first` on read, their own among them."""
+        return best_blocks(q, keys, first=first, k=self.topk, block=self.block)
+
+    def _picked(self, scores: Tensor, shares: Tensor, place: int) -> Int[Tensor, "b n j"] | None:
+        """The blocks that the token at a place reads beside its own; None for all."""
+        return largest(scores[:, :, 0], self.topk) if scores.shape[3] > self.topk else None
 
     def _complete(self, t: int) -> int:
         """How many blocks t tokens have completed."""
@@ -157,9 +210,6 @@ class BlockMixer(SoftmaxMixer):
         y = block_softmax(queries, k.flatten(0, 1), v.flatten(0, 1), picks, block)
         return rearrange(y, "(b g) r t e -> b (g r) t e", g=self.kv)
 
-    def _best_by_scores(self, q: Keys, keys: BlockKeys, *, first: int) -> Bool[Tensor, "b h t n"]:
-        return best_blocks(q, keys, first=first, k=self.topk, block=self.block)
-
     def _of_chosen(
         self, q: Queries, kept: State, chosen: Int[Tensor, "b n j"] | None, place: int, block: int
     ) -> Reads:
@@ -185,7 +235,7 @@ class BlockMixer(SoftmaxMixer):
         far, own_ = weights.split([k_far.shape[2], k_own.shape[2]], -1)
         return far @ v_far + own_ @ v_own
 
-    def _gated(
+    def _mixed(
         self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
     ) -> Tokens:
         """The sum of the branches' outputs, weighed by shares or by gates `g` of the tokens x."""
@@ -233,47 +283,17 @@ class SparseMixer(BlockMixer):
             for name, pool in pools.items()
         }
 
-    def _forward(self, x: Tokens) -> Tokens:
-        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        kept = self._whole(k, v, x)
-        keys, values = (self._shared(kept[f"compressed_{y}"]) for y in ("keys", "values"))
-        branches = [
-            compressed_softmax(q, keys, values, stride=self.block, since=self.block),
-            self._of_blocks(q, k, v, self._best_by_scores, q, keys),
-        ]
-        if self.window:
-            near = self._near(kept)
-            branches.append(windowed(q, *near, size=self.window, chunk=self.chunk))
-        return self._mixed(x, branches)
-
-    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        q = wide(q)
-        # a block that the token fills is still open for it
-        complete = place // self.block
-        keys, values = (
-            wide(self._shared(kept[f"compressed_{y}"][:, :, :complete])) for y in ("keys", "values")
-        )
-        scores = q @ keys.mT
-        chosen = largest(scores[:, :, 0], self.topk) if complete > self.topk else None
-        # no complete block: an empty sum, which is 0
-        branches = [
-            scores.softmax(-1) @ values,
-            self._of_chosen(q, kept, chosen, place, self.block),
-        ]
-        if self.window:
-            near_k, near_v = self._near(kept, -self.window)
-            branches.append(softmax(q @ near_k.mT, near_v))
-        return self._mixed(x, branches)
-
-    def _mixed(self, x: Tokens, branches: Sequence[Values]) -> Tokens:
+    def _mixed(
+        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
+    ) -> Tokens:
         if self.mix is None:
-            return self._gated(x, branches)
+            return super()._mixed(x, branches)
         # shares sigmoid(mix) and 1 - sigmoid(mix), as a softmax that takes a third branch too
         logits = [self.mix, torch.zeros_like(self.mix)]
         if self.mix_window is not None:
             logits.append(self.mix_window)
         shares = wide(torch.stack(logits)).softmax(0)[..., None, None].unbind(0)
-        return self._gated(x, branches, shares)
+        return super()._mixed(x, branches, shares)
 
 
 class MoBAMixer(BlockMixer):
@@ -291,25 +311,18 @@ class MoBAMixer(BlockMixer):
     head_dim) of the complete blocks.
     """
 
+    pools = ("means",)
+
     def _more(self, t: int) -> Shapes:
         return {"means": (self.kv, t // self.block, self.head_dim)}
 
     def _pooled(self, kept: State) -> State:
         return {"means": blocks(kept["keys"], self.block).mean(3)}
 
-    def _forward(self, x: Tokens) -> Tokens:
-        q, k, v = (wide(y) for y in self._qkv(self._project(x)))
-        means = self._shared(self._whole(k, v, x)["means"])
-        return self._out(self._of_blocks(q, k, v, self._best_by_scores, q, means), x)
-
-    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        q = wide(q)
-        complete = place // self.block
-        chosen = None
-        if complete > self.topk:
-            scores = q @ wide(self._shared(kept["means"][:, :, :complete])).mT
-            chosen = largest(scores[:, :, 0], self.topk)
-        return self._out(self._of_chosen(q, kept, chosen, place, self.block), x)
+    def _mixed(
+        self, x: Tokens, branches: Sequence[Values], shares: Sequence[Tensor] | None = None
+    ) -> Tokens:
+        return self._out(branches[0], x)
 
 
 def blocks(x: GroupKeys, block: int) -> Float[Tensor, "b g m r d"]:

@@ -51,7 +51,7 @@ def test_segments_are_whole_chunks(
     found: list[tuple[int, bool]] = []
 
     def run(
-        x: torch.Tensor, y: torch.Tensor, *, state: torch.Tensor | None
+        x: torch.Tensor, y: torch.Tensor, *, state: torch.Tensor | None, chunk: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         assert x.shape[2] == y.shape[2]
         found.append((x.shape[2], state is None))

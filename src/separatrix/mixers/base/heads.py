@@ -45,12 +45,16 @@ class Projections(Mixer):
         """There is no 1/sqrt(d) in the scores of [Ye26]: Q is drawn smaller by that factor."""
         fan_in_normal(self.q.weight, generator, gain=self.scale)
 
+    def _maps(self, asking: Tensor, x: Tensor) -> Projected:
+        """Queries of some tokens, keys and values of others."""
+        return self.q(asking), self.k(x), self.v(x)
+
     def _project(self, x: Tokens, places: Places | None = None) -> Projected:
         """Queries of every token, or of those at the places only."""
         if self.conv is None:
-            return self.q(x if places is None else taken(x, places)), self.k(x), self.v(x)
+            return self._maps(x if places is None else taken(x, places), x)
         # convolved queries read the tokens before them
-        q, k, v = self._convolve(self.q(x), self.k(x), self.v(x))
+        q, k, v = self._convolve(*self._maps(x, x))
         return q if places is None else taken(q, places), k, v
 
     def _convolve(self, q: Tensor, k: Tensor, v: Tensor) -> Projected:
@@ -62,7 +66,7 @@ class Projections(Mixer):
         """Queries, keys and values of one token (b, 1, channels), and the convolution's part of
         the new state.
         """
-        return self._convolve_step(self.q(x), self.k(x), self.v(x), state)
+        return self._convolve_step(*self._maps(x, x), state)
 
     def _convolve_step(
         self, q: Tensor, k: Tensor, v: Tensor, state: State

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -42,7 +43,7 @@ from separatrix.mixers.base.tensors import (
 )
 from separatrix.mixers.kernels import chosen
 from separatrix.mixers.ops.decay import decayed, decayed_scores
-from separatrix.mixers.ops.delta_rule import delta_rule, delta_step, delta_written
+from separatrix.mixers.ops.delta_rule import delta_rule, updated
 from separatrix.stacks.mechanisms import Mamba2, MatrixState
 
 Terms = tuple[Tensor, ...]
@@ -78,54 +79,34 @@ class Recurrence(ABC):
 
 
 class Decayed(Recurrence):
-    """S_i = S_{i-1} diag(a_i) + v_i k_i^T,   y_i = S_i q_i
+    """S_i = S_{i-1} diag(a_i) + v_i k_i^T, or with `overwrites` the delta rule
 
-    Terms: q, k, v and log a (b h t d, or b h t 1 for one decay of all key dimensions). The state S
-    holds S^T (b h d e). Parallel form: chunks (ops/decay.py), on CUDA fla's kernels. With `scalar`
-    there is one decay of all key dimensions.
+        S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
+
+    Terms: q, k, v, log a (b h t d, or b h t 1 for one decay of all key dimensions, as `scalar` says
+    of all) and, if it overwrites, the strength b (b h t 1); then there may be several updates to a
+    token, one after the other among the keys. The state S holds S^T (b h d e). Parallel form:
+    chunks (ops/decay.py, ops/delta_rule.py), on CUDA fla's kernels.
     """
 
-    def __init__(self, *, scalar: bool = False) -> None:
+    def __init__(self, *, scalar: bool = False, overwrites: bool = False) -> None:
         self.most = math.inf if scalar else 1
+        self.overwrites = overwrites
 
     def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
-        _, k, v, log_a = terms
-        kernel = chosen("simple_gla" if log_a.shape[-1] == 1 else "gla", k, v, dtype)
-        return decayed(*terms, chunk=chunk) if kernel is None else kernel(*terms)
+        _, k, v, log_a, *_ = terms
+        names = ("gated_delta_rule", "kda") if self.overwrites else ("simple_gla", "gla")
+        kernel = chosen(names[log_a.shape[-1] > 1], k, v, dtype)
+        own = partial(delta_rule if self.overwrites else decayed, chunk=chunk)
+        return (own if kernel is None else kernel)(*terms)
 
     def shares(
         self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
     ) -> tuple[Float[Tensor, "b h r t"], Values]:
-        q, k, v, log_a = terms
-        return decayed_scores(q, k, log_a, places), v
-
-    def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
-        q, k, v, log_a = terms
-        new = log_a.exp().transpose(-1, -2) * wide(state["S"]) + k.transpose(-1, -2) * v
-        return q @ new, {"S": new}
-
-
-class Delta(Recurrence):
-    """S_i = S_{i-1} diag(a_i) (I - b_i k_i k_i^T) + b_i v_i k_i^T,   y_i = S_i q_i
-
-    Terms: q, k, v, log a (b h t d, or b h t 1) and the strength b (b h t 1). There may be several
-    updates to a token, one after the other among the keys. The state S holds S^T (b h d e).
-    Parallel form: chunks (ops/delta_rule.py), on CUDA fla's kernels. `scalar` as in `Decayed`.
-    """
-
-    def __init__(self, *, scalar: bool = False) -> None:
-        self.most = math.inf if scalar else 1
-
-    def outputs(self, terms: Terms, *, chunk: int, dtype: torch.dtype) -> Values:
-        _, k, v, log_a, _ = terms
-        kernel = chosen("gated_delta_rule" if log_a.shape[-1] == 1 else "kda", k, v, dtype)
-        return delta_rule(*terms, chunk=chunk) if kernel is None else kernel(*terms)
-
-    def shares(
-        self, terms: Terms, places: Int[Tensor, "b r"], chunk: int
-    ) -> tuple[Float[Tensor, "b h r t"], Values]:
-        q, k, v, log_a, b = terms
-        written = delta_written(k, v, log_a, b, chunk=chunk)
+        q, *updates = terms
+        k, v, log_a, *_ = updates
+        # the state of the delta rule is that of the other with u for v
+        written = delta_rule(None, *updates, chunk=chunk) if self.overwrites else v
         return decayed_scores(q, k, log_a, places), written
 
     def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
@@ -133,7 +114,7 @@ class Delta(Recurrence):
         new = wide(state["S"])
         # n updates of one token (b h n .), in turn; the query reads after the last
         for update in zip(*(x.split(1, -2) for x in updates), strict=True):
-            new = delta_step(new, *update)
+            new = updated(new, *update)
         return q @ new, {"S": new}
 
 

@@ -12,6 +12,7 @@ dimension.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -64,7 +65,65 @@ class HeadNorm(nn.Module):
         return (wide(x) * (square + EPSILON).rsqrt()).to(x.dtype) * weight
 
 
-class SoftmaxMixer(Projections):
+class CachedMixer(Projections):
+    """Keeps something of every token (`_stored`), of which a later one reads (`_read`), with the
+    queries that `_qkv` makes.
+    """
+
+    kept: int | None = None
+    """How many of the latest tokens are kept; all if None."""
+
+    def shapes(self, t: int) -> Shapes:
+        kept = t if self.kept is None else min(t, self.kept)
+        return self._cached(kept) | self._more(t) | self._conv_shapes(t)
+
+    @abstractmethod
+    def _cached(self, tokens: int) -> Shapes:
+        """What is kept of so many tokens."""
+
+    def _more(self, t: int) -> Shapes:
+        """What is kept of t tokens beside that."""
+        return {}
+
+    @abstractmethod
+    def _qkv(self, projected: Projected, start: int = 0, places: Places | None = None) -> Projected:
+        """Queries (b h r d) and what keys and values are made of, of tokens whose keys stand at
+        `start`, ..., the queries at the places, or being the last of them.
+        """
+
+    @abstractmethod
+    def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
+        """What is kept of the tokens x, which stand at `start`, ..., with these keys and values."""
+
+    @abstractmethod
+    def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
+        """The output of the token x at a place, from what is kept of all up to it."""
+
+    def _whole(self, k: Tensor, v: Tensor, x: Tokens) -> State:
+        """What is read of a whole sequence."""
+        return self._stored(k, v, x, 0)
+
+    def _extended(self, state: State, new: State, t: int) -> State:
+        """What is kept of t tokens and one more."""
+        return {name: appended(state[name], y, self.kept) for name, y in new.items()}
+
+    def _trimmed(self, kept: State, t: int) -> State:
+        """What later tokens read of it."""
+        return kept
+
+    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
+        projected, conv = self._project_step(x, state)
+        q, k, v = self._qkv(projected, t)
+        kept = self._extended(state, self._stored(k, v, x[:, None], t), t)
+        y = self._read(x[:, None], q, kept, t)[:, 0]
+        return y, self._trimmed(kept, t + 1) | conv
+
+    def _last(self, x: Tokens) -> Token:
+        q, k, v = self._qkv(self._project(x, last_place(x)))
+        return self._read(x[:, -1:], q, self._whole(k, v, x), x.shape[1] - 1)[:, 0]
+
+
+class SoftmaxMixer(CachedMixer):
     """Queries, keys and values of softmax attention, rotated where the mechanism says so, and its
     sinks: a number s per head that adds exp(s) to the denominator of every softmax.
     """
@@ -73,8 +132,6 @@ class SoftmaxMixer(Projections):
     """Whether every form knows capped scores."""
     chooses: ClassVar[bool] = False
     """Whether what is read hangs on what the tokens hold."""
-    kept: int | None = None
-    """How many of the latest tokens are kept; all if None."""
 
     def __init__(
         self, mechanism: Softmax, *, width: int, sink: bool = False, kv_sets: int = 1
@@ -132,21 +189,11 @@ class SoftmaxMixer(Projections):
                 self.q_norm.weight.fill_(self.scale)
                 self.k_norm.weight.fill_(1)
 
-    def shapes(self, t: int) -> Shapes:
-        kept = t if self.kept is None else min(t, self.kept)
-        return self._cached(kept) | self._more(t) | self._conv_shapes(t)
-
-    def _more(self, t: int) -> Shapes:
-        """What is kept of t tokens beside keys and values."""
-        return {}
-
     def _cached(self, tokens: int) -> Shapes:
         return {"keys": (self.kv, tokens, self.head_dim), "values": (self.kv, tokens, self.dv)}
 
     def _qkv(self, projected: Projected, start: int = 0, places: Places | None = None) -> Projected:
-        """q (b h r d), k (b g t d), v (b g t e) of tokens whose keys stand at `start`, ..., the
-        queries at the places, or being the last of them.
-        """
+        """q (b h r d), k (b g t d), v (b g t e)."""
         q = split_heads(projected[0], self.heads)
         k = split_heads(projected[1], self.kv_sets * self.kv)
         v = split_heads(projected[2], self.kv_sets * self.kv)
@@ -159,36 +206,11 @@ class SoftmaxMixer(Projections):
         return q, k, v
 
     def _stored(self, k: Tensor, v: Tensor, x: Tokens, start: int) -> State:
-        """What is kept of the tokens x, which stand at `start`, ..., with these keys and values."""
         return {"keys": k, "values": v}
 
-    def _whole(self, k: Tensor, v: Tensor, x: Tokens) -> State:
-        """What is read of a whole sequence."""
-        return self._stored(k, v, x, 0)
-
-    def _extended(self, state: State, new: State, t: int) -> State:
-        """What is kept of t tokens and one more."""
-        return {name: appended(state[name], y, self.kept) for name, y in new.items()}
-
     def _read(self, x: OneToken, q: Queries, kept: State, place: int) -> OneToken:
-        """The output of the token x at a place, from what is kept of all up to it."""
         seen = self._reach(place)
         return self._out(self._attend(q, *(kept[y][:, :, -seen:] for y in ("keys", "values"))), x)
-
-    def _step(self, x: Token, state: State, t: int) -> tuple[Token, State]:
-        projected, conv = self._project_step(x, state)
-        q, k, v = self._qkv(projected, t)
-        kept = self._extended(state, self._stored(k, v, x[:, None], t), t)
-        y = self._read(x[:, None], q, kept, t)[:, 0]
-        return y, self._trimmed(kept, t + 1) | conv
-
-    def _trimmed(self, kept: State, t: int) -> State:
-        """What later tokens read of it."""
-        return kept
-
-    def _last(self, x: Tokens) -> Token:
-        q, k, v = self._qkv(self._project(x, last_place(x)))
-        return self._read(x[:, -1:], q, self._whole(k, v, x), x.shape[1] - 1)[:, 0]
 
     def _reach(self, place: Any) -> Any:
         """How many tokens the one at a place reads, itself included (places may be a tensor)."""

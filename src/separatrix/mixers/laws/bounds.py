@@ -18,10 +18,10 @@ from separatrix.mixers.laws.tools import (
     cast,
     casts,
     demand,
-    gradients,
     inputs,
     largest,
     refused,
+    run,
     stream,
 )
 from separatrix.mixers.plugins.probe import place_of
@@ -65,11 +65,10 @@ def finite_in(half: Mixer, x: Tensor, name: str, kinds: Sequence[str] = (), of: 
     x = x.to(dtype)
     kinds = kinds or ["inputs"] * len(x)
     for what, part in (("inputs", x), *zip(kinds, x.split(1), strict=True)):
-        true = _run(exact, part.double())
-        _demand_finite(true, exact, part.double(), f"float64, inputs{of}")
-        if largest([part, *true.values()]) <= torch.finfo(dtype).max / ROOM:
+        true, slopes = _finite_run(exact, part.double(), f"float64, inputs{of}")
+        if largest([part, true, *slopes.values()]) <= torch.finfo(dtype).max / ROOM:
             though = ", though float64 is far from the format's limits"
-            _demand_finite(_run(half, part), half, part, f"{name}, {what}{of}", though)
+            _finite_run(half, part, f"{name}, {what}{of}", though)
             if what == "inputs":
                 return
 
@@ -85,21 +84,17 @@ def _hard(mixer: Mixer, size: float) -> Tensor:
     return size * torch.stack([normal, repeated[:1].expand(65, -1), spike])
 
 
-def _run(mixer: Mixer, x: Tensor) -> dict[str, Tensor]:
-    x = x.detach().requires_grad_()
-    y = mixer(x)
-    found = {f"the gradient by {name}": grad for name, grad in gradients(mixer, x, [y]).items()}
-    return {"the outputs": y.detach(), **found}
-
-
-def _demand_finite(
-    found: dict[str, Tensor], mixer: Mixer, x: Tensor, where: str, though: str = ""
-) -> None:
-    bad = [name for name, tensor in found.items() if not tensor.isfinite().all()]
+def _finite_run(
+    mixer: Mixer, x: Tensor, where: str, though: str = ""
+) -> tuple[Tensor, dict[str, Tensor]]:
+    y, found = run(mixer, x)
+    bad = [] if _finite(y) else ["the outputs"]
+    bad += [f"the gradient by {name}" for name, x_ in found.items() if not _finite(x_)]
     if bad:
-        first = cause(lambda: _run(mixer, x))
+        first = cause(lambda: run(mixer, x))
         more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
         raise LawBroken(f"{where}: not finite: {bad[0]}{more}{first}{though}")
+    return y, found
 
 
 @torch.no_grad()
@@ -154,14 +149,14 @@ def refuses_bad_input(mixer: Mixer) -> None:
             refused(f"state['{name}']: {what}", partial(mixer.step, x[:, 3], wrong, 3))
 
 
-def cause(run: Callable[[], object]) -> str:
+def cause(call: Callable[[], object]) -> str:
     """Where a number that is not finite first comes from: ", first in the gradient of torch.sqrt
     (mine.py:35)" of a run that goes forward and back; nothing where no call of torch makes it of
     finite ones, as in a backward pass of the author's own.
     """
     calls = _Calls()
     with calls:
-        run()
+        call()
     for name, place, given, output in calls.made:
         if not _finite(output) and all(map(_finite, given)):
             return f", first in {name}{place}"

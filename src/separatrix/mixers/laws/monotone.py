@@ -218,46 +218,34 @@ class _Maps:
         )
 
 
+_NARROW = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
 def values_of(dtype: torch.dtype, most: int) -> Tensor:
-    """Values of a format in ascending order, infinities and both zeros among them: all of them in
-    16 bits, or about `most`, in stretches of neighbours.
+    """Values of a format in ascending order, infinities and both zeros among them: all of them, or
+    about `most`, in stretches of neighbours, every other of which begins where the lower half of
+    the bits is 0 and so, in float32, at a value of bf16.
     """
-    every = _sixteen(torch.bfloat16 if dtype == torch.float32 else dtype)
-    if dtype != torch.float32 and len(every) <= most:
-        return every
-    stretches = max(1, min(most, len(every)) // STRETCH)
-    # both zeros stand in the middle
-    middle = len(every) // 2
-    starts = torch.linspace(0, len(every) - 1, stretches).long()
-    starts = torch.cat([starts, torch.tensor([middle - 1, middle])])
-    if dtype != torch.float32:
-        starts = (starts - STRETCH // 2).clamp(0, len(every) - STRETCH)
-        return every[(starts[:, None] + torch.arange(STRETCH)).flatten().unique()]
-    # from every such value on, its neighbours away from zero; and some between it and the next
-    first = every[starts].view(torch.int32)
-    between = draws("fp32").randrange(1 << 16)
-    low = torch.arange(len(first), dtype=torch.int32) * 0x9E3B + between
-    bits = torch.cat([first, first | low % 0xFFC0])[:, None] + torch.arange(STRETCH)
-    bits = bits.to(torch.int32)
-    found = bits.flatten().view(torch.float32)
-    return _sorted(found[~found.isnan()])
+    infinity = int(order_of(torch.tensor([torch.inf], dtype=dtype)))
+    low, count = -1 - infinity, 2 * infinity + 2
+    keys = torch.arange(low, low + min(count, most))
+    if count > most:
+        stretches = max(2, most // STRETCH)
+        starts = low + torch.linspace(0, 1, stretches, dtype=torch.float64).mul(count - 1).long()
+        coarse = 1 << (4 * dtype.itemsize)
+        starts[::2] = starts[::2] // coarse * coarse
+        starts[1::2] += draws("values").randrange(coarse)
+        # both zeros, and both infinities, are among them
+        ends = torch.tensor([low, -STRETCH // 2, infinity + 1 - STRETCH])
+        keys = (torch.cat([starts, ends])[:, None] + torch.arange(STRETCH)).clamp(low, infinity)
+        keys = keys.unique()
+    narrow = _NARROW[dtype.itemsize]
+    bits = torch.where(keys < 0, torch.iinfo(narrow).min - 1 - keys, keys)
+    return bits.to(narrow).view(dtype).float()
 
 
 def order_of(x: Tensor) -> Tensor:
     """Integers in the order of floats, -0 below 0."""
-    narrow = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    narrow = _NARROW[x.element_size()]
     bits = x.contiguous().view(narrow).long()
     return torch.where(bits < 0, -1 - (bits - torch.iinfo(narrow).min), bits)
-
-
-def _sixteen(dtype: torch.dtype) -> Tensor:
-    """All values of a 16-bit format as float32, which holds them exactly."""
-    every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
-    return _sorted(every[~every.isnan()].float())
-
-
-def _sorted(x: Tensor) -> Tensor:
-    keys, places = order_of(x).unique(return_inverse=True)
-    found = torch.empty(len(keys), dtype=x.dtype)
-    found[places] = x
-    return found

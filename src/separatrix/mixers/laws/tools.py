@@ -259,15 +259,16 @@ def refused(what: str, call: Callable[[], object]) -> None:
     raise LawBroken(f"{what} is taken without an error; it must raise SizeError")
 
 
-def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0) -> None:
+def close(a: Tensor, b: Tensor, what: str, scale: float = 0.0, more: float = 0.0) -> None:
     """Raises LawBroken where two tensors differ by more than rounding, measured at their largest
-    number or at `scale`.
+    number or at `scale`, and by more than `more`.
     """
     demand(a.shape == b.shape, f"{what}: shapes {tuple(a.shape)} and {tuple(b.shape)}")
-    gap = largest([a.detach() - b.detach()])
+    gap = largest([a.detach().double() - b.detach().double()])
     scale = max(scale, largest([a, b]))
+    allowed = max(asked().tolerance * scale, more)
     # <= is false for NaN: two tensors with NaN or with infinity at one place differ
-    demand(gap <= asked().tolerance * scale, f"{what} differ by {gap:.3g}, of {scale:.3g}")
+    demand(gap <= allowed, f"{what} differ by {gap:.3g}, of {scale:.3g}")
 
 
 def all_close(a: Mapping[str, Tensor], b: Mapping[str, Tensor], what: str) -> None:
@@ -285,14 +286,17 @@ def largest(tensors: object) -> float:
     return torch.stack(found).max().item() if found else 0.0
 
 
+def summed_with(y: Tensor, place: int = 0) -> Tensor:
+    """The weights of outputs in the function that `gradients` derives."""
+    return normal(*y.shape, seed=2 + place).to(y.dtype)
+
+
 def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor]) -> dict[str, Tensor]:
     """Gradients of one random linear function of all `outputs` by the input x and by every
     parameter.
     """
     wanted = {"the input": x} | {n: p for n, p in mixer.named_parameters() if p.requires_grad}
-    total = torch.stack(
-        [(normal(*y.shape, seed=2 + i).to(y.dtype) * y).sum() for i, y in enumerate(outputs)]
-    ).sum()
+    total = torch.stack([(summed_with(y, i) * y).sum() for i, y in enumerate(outputs)]).sum()
     demand(
         total.requires_grad,
         "the outputs do not depend on the input or any parameter, as autograd sees it; is something"
@@ -302,6 +306,13 @@ def gradients(mixer: Mixer, x: Tensor, outputs: Sequence[Tensor]) -> dict[str, T
         total, list(wanted.values()), allow_unused=True, materialize_grads=True
     )
     return dict(zip(wanted, found, strict=True))
+
+
+def run(mixer: Mixer, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Outputs and their gradients."""
+    x = x.detach().requires_grad_()
+    y = mixer(x)
+    return y.detach(), gradients(mixer, x, [y])
 
 
 Result = TypeVar("Result")

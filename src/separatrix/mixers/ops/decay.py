@@ -20,7 +20,6 @@ dimension, e value dimension; G is (..., 1) or (..., d).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import log
 from typing import Any
 
@@ -45,8 +44,8 @@ NUMBERS = 1 << 20
 
 
 Segment = Callable[..., tuple[Tensor, Tensor]]
-"""Inputs (b h t .) of a segment and, by the name `state`, the state before it, None for the
-empty one -> its outputs and the state after it.
+"""Inputs (b h t .) of a segment, the `chunk` and, by the name `state`, the state before it, None
+for the empty one -> its outputs and the state after it.
 """
 
 
@@ -67,7 +66,7 @@ def in_segments(run: Segment, *inputs: Tensor, chunk: int) -> Tensor:
     state = None
     outputs = []
     for part in zip(*(x.split(size, 2) for x in inputs), strict=True):
-        y, state = run(*part, state=state)
+        y, state = run(*part, state=state, chunk=chunk)
         outputs.append(y)
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
 
@@ -87,7 +86,7 @@ def decayed(q: Keys, k: Keys, v: Values, log_a: Decays, *, chunk: int) -> Values
         # one chunk: no state comes in, and none is asked for
         log_a = bounded(log_a)
         return scores(q, k, log_a, log_a.cumsum(2)) @ v
-    return in_segments(partial(_segment, chunk=chunk), q, k, v, log_a, chunk=chunk)
+    return in_segments(_segment, q, k, v, log_a, chunk=chunk)
 
 
 def _segment(
@@ -106,14 +105,16 @@ def _segment(
 
 
 def carry(
-    kept: Float[Tensor, "b h n s 1"], added: Matrices, state: Matrix | None = None
+    kept: Float[Tensor, "b h n s r"], added: Matrices, state: Matrix | None = None
 ) -> tuple[Matrices, Matrix]:
-    """The state before every chunk, from what each keeps and adds, and after the last."""
+    """The state before every chunk, from what each keeps (numbers, or a matrix that multiplies it)
+    and adds, and after the last.
+    """
     state = torch.zeros_like(added[:, :, 0]) if state is None else state
     states = []
     for keep, add in zip(kept.unbind(2), added.unbind(2), strict=True):
         states.append(state)
-        state = torch.addcmul(add, keep, state)
+        state = torch.addcmul(add, keep, state) if keep.shape[-1] == 1 else keep @ state + add
     return torch.stack(states, 2), state
 
 

@@ -28,8 +28,6 @@ dimension; G is (..., 1) or (..., d).
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,7 +41,15 @@ from separatrix.mixers.base.tensors import (
     PerToken,
     Values,
 )
-from separatrix.mixers.ops.decay import after, before, bounded, in_segments, lower_scores, products
+from separatrix.mixers.ops.decay import (
+    after,
+    before,
+    bounded,
+    carry,
+    in_segments,
+    lower_scores,
+    products,
+)
 
 CHUNK = 24
 """Tokens of a chunk, about and at most, where one decay serves all key dimensions. Training steps
@@ -56,40 +62,29 @@ for numbers of any use.
 """
 
 
-def delta_rule(q: Keys, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int) -> Values:
-    """R_i^T q_i of the delta rule for every i."""
+def delta_rule(
+    q: Keys | None, k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int
+) -> Values:
+    """R_i^T q_i of the delta rule for every i; without queries u_i."""
+    tokens = k.shape[2]
     if log_a.shape[-1] == 1:
-        chunk = even(q.shape[2], min(chunk, CHUNK))
-    if q.shape[2] <= chunk:
-        return Delta(k, v, log_a, b, q, chunk=chunk).outputs_alone()
-    return in_segments(partial(_delta_segment, chunk=chunk), q, k, v, log_a, b, chunk=chunk)
+        chunk = even(tokens, min(chunk, CHUNK))
+    inputs = (k, v, log_a, b) if q is None else (k, v, log_a, b, q)
+    if tokens <= chunk:
+        return Delta(*inputs, chunk=chunk).outputs_alone()
+    return in_segments(_delta_segment, *inputs, chunk=chunk)
 
 
-def delta_written(k: Keys, v: Values, log_a: Decays, b: PerToken, *, chunk: int) -> Values:
-    """u_i for every i: the delta rule's state is that of ops/decay.py with u for v."""
-    if log_a.shape[-1] == 1:
-        chunk = even(k.shape[2], min(chunk, CHUNK))
-    return in_segments(partial(_written_segment, chunk=chunk), k, v, log_a, b, chunk=chunk)
-
-
-def _written_segment(
-    k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int
-) -> tuple[Tensor, Tensor]:
-    delta = Delta(k, v, log_a, b, chunk=chunk)
-    written, _, last = delta.written(state)
-    return join_chunks(written, delta.tokens), last
-
-
-def _delta_segment(
-    q: Tensor, k: Tensor, v: Tensor, log_a: Tensor, b: Tensor, *, state: Tensor | None, chunk: int
-) -> tuple[Tensor, Tensor]:
-    return Delta(k, v, log_a, b, q, chunk=chunk).outputs(state)
+def _delta_segment(*inputs: Tensor, state: Tensor | None, chunk: int) -> tuple[Tensor, Tensor]:
+    return Delta(*inputs, chunk=chunk).outputs(state)
 
 
 class Delta:
     """The delta rule cut into chunks. Where queries are given, `reads` (b h n c c) is what they
-    take of the u of their chunk.
+    take of the u of their chunk; elsewhere outputs are the u themselves.
     """
+
+    reads: Tensor | None = None
 
     def __init__(
         self, k: Keys, v: Values, log_a: Decays, b: PerToken, q: Keys | None = None, *, chunk: int
@@ -151,26 +146,31 @@ class Delta:
     def outputs(self, state: Matrix | None = None) -> tuple[Values, Matrix]:
         """R_i^T q_i for every i, and R after the last token."""
         written, states, last = self.written(state)
+        if self.reads is None:
+            return join_chunks(written, self.tokens), last
         y = plus_product(self.reads @ written, self.total.exp() * self.q, states)
         return join_chunks(y, self.tokens), last
 
     def outputs_alone(self) -> Values:
         """R_i^T q_i for every i, where there is but one chunk."""
-        return join_chunks(self.reads @ self.u_v, self.tokens)
+        y = self.u_v if self.reads is None else self.reads @ self.u_v
+        return join_chunks(y, self.tokens)
 
-    def queries(self) -> Float[Tensor, "b h n c d"]:
-        """The queries as they read the state before their chunk."""
-        return self.total.exp() * self.q + self.reads @ self.u_r
-
-    def passed(self) -> tuple[Matrices, Float[Tensor, "b h n d d"]]:
-        """What each chunk adds to the state R, and the matrix that it multiplies R with before."""
+    def passed(
+        self,
+    ) -> tuple[Float[Tensor, "b h n c d"], Matrices, Float[Tensor, "b h n d d"]]:
+        """The queries as they read the state R before their chunk, what each chunk adds to R, and
+        the matrix that it multiplies R with before.
+        """
         u = torch.cat([self.u_v, self.u_r], -1)
         end = self.total[:, :, :, -1:]
         added, changed = ((after(self.log_a).exp() * self.k).mT @ u).split(
             [self.u_v.shape[-1], self.k.shape[-1]], -1
         )
         identity = torch.eye(self.k.shape[-1], dtype=self.k.dtype, device=self.k.device)
-        return added, torch.addcmul(changed, end.mT.exp(), identity)
+        assert self.reads is not None
+        q = self.total.exp() * self.q + self.reads @ self.u_r
+        return q, added, torch.addcmul(changed, end.mT.exp(), identity)
 
 
 def solve(
@@ -183,17 +183,17 @@ def solve(
     ).mT
 
 
-def delta_step(
+def updated(
     state: Float[Tensor, "*b d e"],
     k: Float[Tensor, "*#b 1 d"],
     v: Float[Tensor, "*#b 1 e"],
     log_a: Float[Tensor, "*#b 1 s"],
-    b: Float[Tensor, "*#b 1 1"],
+    b: Float[Tensor, "*#b 1 1"] | None = None,
 ) -> Float[Tensor, "*b d e"]:
-    """One update of the delta rule."""
+    """The state after one token: of the delta rule, or without b of decay alone."""
     decayed = log_a.exp().transpose(-1, -2) * state
     # a share b of what the state answers for k goes out, and the same share of v in
-    return decayed + k.transpose(-1, -2) * (b * (v - k @ decayed))
+    return decayed + k.transpose(-1, -2) * (v if b is None else b * (v - k @ decayed))
 
 
 def low_rank(
@@ -203,7 +203,7 @@ def low_rank(
     of up to EXPONENT / -least tokens.
     """
     chunk = max(1, min(chunk, int(EXPONENT / -least)))
-    return in_segments(partial(_low_rank_segment, chunk=chunk), q, k, v, log_a, r, s, chunk=chunk)
+    return in_segments(_low_rank_segment, q, k, v, log_a, r, s, chunk=chunk)
 
 
 def _low_rank_segment(
@@ -236,21 +236,9 @@ def _low_rank_segment(
     # R' = exp(G_c) (R + sum_j exp(-G_j) (s_j u_j^T + k_j v_j^T))
     kept = total[:, :, :, -1:].mT.exp()
     eye = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-    states, last = propagate(
+    states, last = carry(
         kept * (eye + written[:, :, :, :size].mT @ u_r), kept * (written.mT @ values), state
     )
     # u = U_v + U_r R: U_v is among the values, U_r passes the state R on
     y = reads @ values + (asked[:, :, :, size:] + reads[..., :size] @ u_r) @ states
     return join_chunks(y, tokens), last
-
-
-def propagate(
-    transition: Float[Tensor, "b h n d d"], added: Matrices, state: Matrix | None = None
-) -> tuple[Matrices, Matrix]:
-    """The state before every chunk, and after the last."""
-    state = torch.zeros_like(added[:, :, 0]) if state is None else state
-    states = []
-    for change, new in zip(transition.unbind(2), added.unbind(2), strict=True):
-        states.append(state)
-        state = change @ state + new
-    return torch.stack(states, 2), state

@@ -16,7 +16,7 @@ Shapes: b batch, h heads, t tokens, i queries, j keys, d key dimension, e value 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -130,17 +130,36 @@ def parted_softmax(
     else:
         # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
         places = spans(tokens, max(64, tokens // 64, ROOM // (batch * heads * tokens)), 1)
+    run = partial(_part, gated=bool(gates), cap=cap)
+    return _joined(_in_parts(run, places, q, (k, v, *gates), lambda first, last: sinks, kept=kept))
+
+
+def _in_parts(
+    run: Callable[..., Tensor],
+    places: Sequence[tuple[int, int]],
+    q: Tensor,
+    seen: Sequence[Tensor],
+    beside: Callable[[int, int], Sequence[Tensor]],
+    *,
+    kept: bool,
+) -> list[Tensor]:
+    """The outputs of consecutive parts of queries: of `run` of each, what it sees up to its end and
+    what stands beside it.
+    """
     outputs = []
-    seen = [k, v, *gates]
     queries = q.split([last - first for first, last in places], 2)
     # from the end: what a part reads is cut from what the next one does, so that gradients are
     # added up over no more tokens than that
     for (first, last), own in zip(reversed(places), reversed(queries), strict=True):
         seen = [x[:, :, :last] if last < x.shape[2] else x for x in seen]
-        inputs = (own, *seen, *sinks)
-        run = partial(_part, gated=bool(gates), first=first, cap=cap)
-        outputs.append(run(*inputs) if kept else recomputed(run, *inputs))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs[::-1], 2)
+        inputs = (own, *seen, *beside(first, last))
+        part = partial(run, first=first)
+        outputs.append(part(*inputs) if kept else recomputed(part, *inputs))
+    return outputs[::-1]
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
 
 def _part(
@@ -180,31 +199,28 @@ def chosen_softmax(
     """
     batch, heads, tokens, _ = q.shape
     whole = min(whole, tokens)
-    outputs = []
-    kept = batch * heads * tokens * tokens <= KEPT
-    size = max(CHOSEN_PART, tokens // 16)
-    rest = q[:, :, whole:].split(size, 2) if whole < tokens else ()
-    # from the end, as above
-    for i, own in reversed(list(enumerate(rest))):
-        first = whole + i * size
-        last = first + own.shape[2]
-        k, v = k[:, :, :last], v[:, :, :last]
-        run = partial(_chosen_part, block=block)
-        inputs = (own, k, v, choice(first, last))
-        outputs.append(run(*inputs) if kept else recomputed(run, *inputs))
+    outputs: list[Tensor] = []
     if whole:
         attend = parted_softmax if whole <= PARTED else causal_softmax
         outputs.append(attend(q[:, :, :whole], k[:, :, :whole], v[:, :, :whole]))
-    return outputs[0] if len(outputs) == 1 else torch.cat(outputs[::-1], 2)
+    if whole < tokens:
+        size = max(CHOSEN_PART, tokens // 16)
+        places = [(first, min(first + size, tokens)) for first in range(whole, tokens, size)]
+        kept = batch * heads * tokens * tokens <= KEPT
+        run = partial(_chosen_part, block=block)
+        rest = q[:, :, whole:]
+        outputs += _in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
+    return _joined(outputs)
 
 
-def _chosen_part(q: Tensor, k: Tensor, v: Tensor, marks: Tensor, *, block: int) -> Tensor:
+def _chosen_part(
+    q: Tensor, k: Tensor, v: Tensor, marks: Tensor, *, block: int, first: int
+) -> Tensor:
     last = k.shape[2]
-    queries = q.shape[2]
     seen = torch.zeros_like(marks, dtype=q.dtype).masked_fill(~marks, -math.inf)
     if block > 1:
         seen = seen.repeat_interleave(block, -1)[..., :last]
-    seen[..., last - queries :] += q.new_full((queries, queries), -math.inf).triu(1)
+    seen[..., first:] += q.new_full((last - first, last - first), -math.inf).triu(1)
     return masked_softmax(q, k, v, seen)
 
 

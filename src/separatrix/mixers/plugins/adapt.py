@@ -104,7 +104,7 @@ class Adapted(nn.Module):
         self._use = use_cache
         self._cache = cache
         self._inputs = inputs
-        self._learnt: list[tuple[Any, dict[str, _Place]]] = []
+        self._learnt: list[tuple[Any, dict[str, Tensor]]] = []
 
     def forward(self, x: Tensor) -> Tensor:
         return _first(self.layer(x, **self._named(self._inputs(x, 0))))
@@ -118,18 +118,16 @@ class Adapted(nn.Module):
             self._learn(x)
         y, cache, written = self._call(x, self._filled(state, t), t)
         found = dict(_leaves(cache))
-        after = {path: found.get(path) for path in self._places(t + 1)}
-        if missing := [path for path, tensor in after.items() if not isinstance(tensor, Tensor)]:
-            raise SizeError(
-                f"the cache of {type(self.layer).__name__} has no tensor at {missing[0]} after"
-                f" {t + 1} tokens"
-            )
-        # copies: caches hold views of their inputs, and of larger tensors
-        return y, {
-            path: written.of(tensor).clone()
-            for path, tensor in after.items()
-            if isinstance(tensor, Tensor)
-        }
+        new: State = {}
+        for path in self._learnt[min(t + 1, _LEARNT) - 1][1]:
+            if not isinstance(tensor := found.get(path), Tensor):
+                raise SizeError(
+                    f"the cache of {type(self.layer).__name__} has no tensor at {path} after"
+                    f" {t + 1} tokens"
+                )
+            # a copy: caches hold views of their inputs, and of larger tensors
+            new[path] = written.of(tensor).clone()
+        return y, new
 
     def _named(self, more: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the layer: `inputs`' own, and an empty mask where the layer asks for one."""
@@ -158,38 +156,29 @@ class Adapted(nn.Module):
 
     @torch.no_grad()
     def _learn(self, x: Tensor) -> None:
-        """The cache after 1, 2 and 3 tokens of zeros, with a mark in the place of every tensor
-        of the state.
+        """The cache after 1, 2 and 3 tokens of zeros, with a mark, an empty tensor, in the place of
+        every tensor of the state.
         """
         cache = self._cache()
         learnt = []
         zeros = torch.zeros(_BATCH, x.shape[-1], dtype=x.dtype, device=x.device)
         for t in range(_LEARNT):
             _, cache, _ = self._call(zeros, cache, t)
-            tensors = {
-                path: tensor
-                for path, tensor in _leaves(cache)
-                if isinstance(tensor, Tensor) and _is_state(tensor)
-            }
-            places = {path: _Place() for path in tensors}
+            found = {path: tensor for path, tensor in _leaves(cache) if _is_state(tensor)}
+            marks = {path: torch.empty(0) for path in found}
             # deepcopy takes what its memo has by id as copied: marks replace the tensors
-            marks = {id(tensor): places[path] for path, tensor in tensors.items()}
-            learnt.append((copy.deepcopy(cache, dict(marks)), places))
+            memo: dict[int, Any] = {id(tensor): marks[path] for path, tensor in found.items()}
+            learnt.append((copy.deepcopy(cache, memo), marks))
         self._learnt = learnt
-
-    def _places(self, t: int) -> dict[str, _Place]:
-        return self._learnt[min(t, _LEARNT) - 1][1]
 
     def _filled(self, state: State, t: int) -> Any:
         """A cache object as t tokens leave it, holding `state`."""
         if t == 0:
             return self._cache()
-        known, places = self._learnt[min(t, _LEARNT) - 1]
+        known, marks = self._learnt[min(t, _LEARNT) - 1]
         # the memo again, now from marks to tensors: clones, since a cache may write into its own
-        cache = copy.deepcopy(
-            known,
-            {id(places[path]): tensor.clone() for path, tensor in state.items() if path in places},
-        )
+        held = {id(mark): state[path].clone() for path, mark in marks.items() if path in state}
+        cache = copy.deepcopy(known, held)
         if t > _LEARNT:
             before, last = (dict(_leaves(self._learnt[i][0])) for i in (-2, -1))
             # a flag is a bool, whose type is not int, so it does not grow
@@ -197,10 +186,6 @@ class Adapted(nn.Module):
                 if type(value) is int and type(before.get(path)) is int and value != before[path]:
                     _put(cache, path, value + (t - _LEARNT) * (value - before[path]))
         return cache
-
-
-class _Place:
-    """Marks where in a cache object a tensor of the state goes."""
 
 
 class _OutOfPlace(TorchFunctionMode):
@@ -230,17 +215,17 @@ def _first(result: Any) -> Tensor:
     return result[0] if isinstance(result, tuple) else result
 
 
-def _is_state(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.dim() > 0 and len(tensor) == _BATCH
+def _is_state(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.shape[:1] == (_BATCH,)
 
 
 def _leaves(
     value: Any, path: str = "", seen: frozenset[int] = frozenset()
 ) -> Iterator[tuple[str, Any]]:
-    """(path, value) of tensors, places and integers inside lists, tuples, dicts and attributes
+    """(path, value) of tensors and integers inside lists, tuples, dicts and attributes
     of objects.
     """
-    if isinstance(value, Tensor | _Place | int):
+    if isinstance(value, Tensor | int):
         yield path, value
     elif id(value) not in seen and not isinstance(
         value, type | nn.Module | torch.dtype | torch.device

@@ -225,10 +225,6 @@ class Probe:
         self._measure(t)
         return self._measured[t]
 
-    def numbers(self, t: int) -> int:
-        """Numbers of the state after t tokens."""
-        return _numbers(self.shapes(t))
-
     def _measure(self, t: int) -> None:
         while len(self._measured) <= t:
             if self._error is not None:
@@ -295,7 +291,8 @@ def probe(mechanism: OwnMechanism) -> Probe:
 @lru_cache(maxsize=256)
 def largest_numbers(mechanism: OwnMechanism) -> tuple[int, ...]:
     """The most numbers held after at most 0, 1, ..., HORIZON tokens."""
-    return tuple(accumulate((probe(mechanism).numbers(t) for t in range(HORIZON + 1)), max))
+    every = (_numbers(probe(mechanism).shapes(t)) for t in range(HORIZON + 1))
+    return tuple(accumulate(every, max))
 
 
 class OwnMixer(Mixer):

@@ -288,8 +288,8 @@ def test_random_numbers_of_its_own_are_told() -> None:
 def test_a_mixer_without_gradients_is_told() -> None:
     write(broken_variant((_END, "return self.o(m).detach()\n")))
     mixer, _ = find("mine:MyMixer", width=4)
-    for law, said in (("last", "is something detached?"), ("derivatives", "have no gradient")):
-        assert said in checking._result(law, LAWS[law], mixer).broken_by
+    for law in ("last", "derivatives"):
+        assert "is something detached?" in checking._result(law, LAWS[law], mixer).broken_by
 
 
 def test_a_law_that_needs_more_than_its_budget_is_stopped() -> None:
