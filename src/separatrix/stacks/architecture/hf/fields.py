@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.core.errors import ConfigError
-from separatrix.core.evidence.canonical import json_object
+from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.mechanisms import Mechanism, check_size_names
 
 
@@ -267,6 +267,22 @@ class Fields:
         """
         return self.needed(*(names or ("num_hidden_layers",)), high=MOST_LAYERS)
 
+    def each_layer(self, name: str, layers: int) -> list[Any]:
+        """The entries of a list or text with one for every layer, after which those of layers for
+        multi-token prediction may follow. Raises ConfigError for another length.
+        """
+        value = self.value(name)
+        entries = list(value) if isinstance(value, str) else json_list(value)
+        if entries is None:
+            raise self.wrong(name, "list every layer")
+        predicted = self.optional_size("num_nextn_predict_layers", low=0) or 0
+        if len(entries) not in (layers, layers + predicted):
+            raise self.error(
+                f"'{name}' has {len(entries)} entries and must have num_hidden_layers = {layers};"
+                " correct one of them"
+            )
+        return entries[:layers]
+
     def recurrent_looks(self) -> list[str]:
         """The fields that a model with recurrent layers has, by how their names begin."""
         # keys of a dict from Python may be no texts
@@ -275,13 +291,6 @@ class Fields:
             for name, value in self.data.items()
             if str(name).startswith(_RECURRENT) and value is not None
         ]
-
-    def refuse_recurrent_looks(self) -> None:
-        """Raises ConfigError where there is such a field, for a model whose layers no field
-        tells apart.
-        """
-        if self.recurrent_looks():
-            raise self.no_pattern(_PATTERNS)
 
     def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
         """The error for a model whose layers cannot be told apart."""
@@ -300,6 +309,14 @@ class Fields:
             if isinstance(kind, str)
             else []
         )
+
+    def unknown(self, known: Iterable[str] = ()) -> str:
+        """Says that no row is for this model type; of the nearest of the known ones."""
+        if not self.has("model_type"):
+            return "'model_type' is missing"
+        near = self.nearest(known)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        return f"'model_type' is {shown(self.data['model_type'])}, which is not known{hint}"
 
     def unknown_family(self, known: Iterable[str]) -> ConfigError:
         """The error for a model type that no reader is written for, or none at all."""

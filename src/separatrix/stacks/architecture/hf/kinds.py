@@ -72,22 +72,14 @@ def entries(
     """The kind of every layer, spelled by the list or string `name` in the words or integers
     `words` (word -> kind).
 
-    The list has one entry per layer, after which entries of layers for multi-token prediction may
-    follow, or is repeated over the depth if `tiled`. Raises ConfigError for another length or word.
+    The list is repeated over the depth if `tiled`. Raises ConfigError for another length or word.
     """
-    value = fields.value(name)
     # a list of all layers wins over what lists would be made from
     fields.harmless(*_DERIVING)
     layers = fields.layers()
-    found = value if isinstance(value, str) else json_list(value)
-    if found is None:
-        raise fields.wrong(name, "list the kind of every layer")
-    predicted = fields.optional_size("num_nextn_predict_layers", low=0) or 0
-    if not isinstance(found, str) and len(found) == layers + predicted:
-        found = found[:layers]
-    if not found or (not tiled and len(found) != layers):
-        rule = "must not be empty" if tiled else f"must have num_hidden_layers = {layers}"
-        raise fields.error(f"'{name}' has {len(found)} entries and {rule}; correct one of them")
+    given = fields.value(name)
+    found = given if tiled and isinstance(given, str) else tiled and json_list(given)
+    found = found or fields.each_layer(name, layers)
     # true equals 1 and would pass for it; a list cannot be looked up
     fields.check_entries(
         name,
@@ -264,8 +256,16 @@ def _unslid_unless_listed(fields: Fields) -> None:
     )
 
 
-def _windowless(fields: Fields) -> None:
-    """Where no window is there or asked for, it says nothing from which layer on one would hold."""
+def _unknown(fields: Fields) -> None:
+    """Of a type that is not known. Where no window is there or asked for, it says nothing from
+    which layer on one would hold.
+    """
+    for name in ("no_rope_layers", "no_rope_layer_interval"):
+        if fields.has(name):
+            raise fields.error(
+                f"'{name}' is there, and only the model's code tells what it means for the layers;"
+                " pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+            )
     if not fields.has("sliding_window") and not fields.flag("use_sliding_window"):
         fields.harmless("max_window_layers")
 
@@ -344,7 +344,7 @@ RULES: dict[str, Callable[[Fields], list[str] | None]] = {
     "agreed": _agreed,
     "unslid": _unslid,
     "unslid_unless_listed": _unslid_unless_listed,
-    "windowless": _windowless,
+    "unknown": _unknown,
     "letters": _letters,
     "repeated_types": _repeated_types,
     "hymba": _hymba,

@@ -11,7 +11,6 @@ from typing import Any
 from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
-    FIELDS,
     Draft,
     Fields,
     Layers,
@@ -37,14 +36,10 @@ from separatrix.stacks.mechanisms.base import ATTENTION
 
 _OVERRIDES = "per_layer_config"
 _LISTED = {
-    f"{name}_per_layer": name for name in ("num_attention_heads", "num_key_value_heads", "head_dim")
-} | {"value_dim": "value_dim"}
+    **{f"{name}_per_layer": name for name in ("num_attention_heads", "num_key_value_heads")},
+    "value_dim": "value_dim",
+}
 """Fields with a number for every layer -> the size that it is."""
-_OWN = (
-    *(_OVERRIDES, *[*_LISTED][:3], "block_configs", "kv_source_layers", "cross_attention_layers"),
-    "rope_scaling_layers",
-)
-"""Fields that give layers sizes of their own."""
 _SIZES = (
     *("num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window"),
     "attention_chunk_size",
@@ -71,7 +66,6 @@ def read(row: Row, fields: Fields) -> Layers:
         if kind not in kinds:
             made(entry, replace(own[0], notes=[]))
     layers = tuple(found[kind, id(each)] for kind, each in zip(kinds, own, strict=True))
-    refuse_own(fields, len(kinds), but=row.own)
     if row.after:
         layers = AFTER[row.after](fields, kinds, layers)
     _note_usual(row, fields, [draft for layer in layers for draft in layer])
@@ -101,8 +95,6 @@ def kinds_of(row: Row, fields: Fields) -> list[str]:
                 " them"
             )
         return _ended(row, fields, kinds)
-    if not row.stateful:
-        fields.refuse_recurrent_looks()
     for rule in row.otherwise:
         if (kinds := told(fields, rule)) is not None:
             return _ended(row, fields, kinds)
@@ -143,12 +135,11 @@ def per_layer(fields: Fields, own: Sequence[str], layers: int) -> list[Fields]:
     """
     found: list[dict[str, Any]] = [{} for _ in range(layers)]
     for name in filter(own.__contains__, _LISTED):
-        numbers = json_list(fields.value(name))
-        one = name == _LISTED[name] and numbers is None
-        if fields.has(name) and not one and (numbers is None or len(numbers) != layers):
-            raise fields.wrong(name, f"give each of the {layers} layers a number")
-        fields.check_entries(name, numbers or [], lambda own: type(own) is int, "be an integer")
-        for each, number in zip(found, numbers or [], strict=False):
+        if not fields.has(name) or (name == _LISTED[name] and json_list(fields.data[name]) is None):
+            continue
+        numbers = fields.each_layer(name, layers)
+        fields.check_entries(name, numbers, lambda own: type(own) is int, "be an integer")
+        for each, number in zip(found, numbers, strict=True):
             each[_LISTED[name]] = number
     if _OVERRIDES in own and fields.has(_OVERRIDES):
         for number, each in _overrides(fields, layers):
@@ -189,31 +180,6 @@ def _overrides(fields: Fields, layers: int) -> Iterator[tuple[int, dict[str, Any
                     f" ({', '.join(_SIZES)}); pass the stack as a spec"
                 )
         yield number, own
-
-
-def refuse_own(fields: Fields, layers: int, *, but: Sequence[str] = ()) -> None:
-    """Raises ConfigError for fields that give layers sizes of their own, or share keys and values
-    between them, except those in `but`.
-    """
-    for name in _OWN:
-        # a list of all layers tells none apart
-        alike: tuple[Any, ...] = ([], {}, [*range(layers)])
-        if name not in but and fields.has(name) and fields.data[name] not in alike:
-            raise fields.error(
-                f"'{name}' gives single layers sizes or sources of their own, which is not"
-                " supported; pass the stack as a spec"
-            )
-    shared = fields.optional_size("num_kv_shared_layers", low=0)
-    if shared and "num_kv_shared_layers" not in but:
-        raise fields.error(
-            f"'num_kv_shared_layers' is {shared}: layers that reuse keys and values of other layers"
-            " are not supported; pass the stack as a spec"
-        )
-    if fields.flag("use_cla") and "use_cla" not in but:
-        raise fields.error(
-            "'use_cla' is true: layers that reuse keys and values of other layers are not"
-            " supported; pass the stack as a spec"
-        )
 
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
@@ -276,8 +242,6 @@ def _is_size(default: Any) -> bool:
 # ---- files of a model type that no row knows: lists of layers, then periods, then attention alone.
 # What only the model's code knows is never guessed
 
-_RECURRENT = ("recurrent", "attention and recurrence")
-
 
 def probe(fields: Fields, known: Iterable[str]) -> Layers:
     """The layers of a file by its usual fields. Raises ConfigError where they do not tell;
@@ -285,7 +249,7 @@ def probe(fields: Fields, known: Iterable[str]) -> Layers:
     """
     if not fields.has("num_hidden_layers") or not fields.has("num_attention_heads"):
         raise fields.unknown_family(known)
-    fields.note(f"{_unknown(fields)}: read by its usual fields (assumed)")
+    fields.note(f"{fields.unknown()}: read by its usual fields (assumed)")
     if not fields.has("head_dim") and not fields.has("kv_lora_rank"):
         fields.note(
             "head_dim is hidden_size / num_attention_heads (assumed), as in most model classes: the"
@@ -294,66 +258,32 @@ def probe(fields: Fields, known: Iterable[str]) -> Layers:
     try:
         return _told(fields)
     except ConfigError as error:
-        near = fields.nearest(known)
-        hint = f" (did you mean {near[0]}?)" if near else ""
         raise fields.error(
-            f"{_unknown(fields)}{hint}, and its usual fields do not tell:"
+            f"{fields.unknown(known)}, and its usual fields do not tell:"
             f" {str(error).removeprefix(f'{fields.where}: ')}"
         ) from None
 
 
-def _unknown(fields: Fields) -> str:
-    return (
-        f"'model_type' is {shown(fields.data['model_type'])}, which is not known"
-        if fields.has("model_type")
-        else "'model_type' is missing"
-    )
-
-
 def _told(fields: Fields) -> Layers:
-    special = (
-        (
-            fields.has("compress_ratios")
-            or _names(fields, "compressed_sparse_attention", "heavily_compressed_attention"),
-            "deepseek_v4",
-        ),
-        (fields.has("hybrid_layer_pattern"), "mimo_v2_flash"),
-        (fields.has("sliding_window_layout"), "smallthinker"),
-        (_freq(fields), "minimax_m3"),
-    )
-    for there, kind in special:
+    types = map(str, json_list(fields.data.get("layer_types")) or [])
+    sparse = json_object(fields.data.get("sparse_attention_config")) or {}
+    like = {
+        "deepseek_v4": fields.has("compress_ratios")
+        or not {"compressed_sparse_attention", "heavily_compressed_attention"}.isdisjoint(types),
+        "mimo_v2_flash": fields.has("hybrid_layer_pattern"),
+        "smallthinker": fields.has("sliding_window_layout"),
+        "minimax_m3": sparse.get("sparse_attention_freq") is not None,
+    }
+    for kind, there in like.items():
         if there:
             return read(ROWS[kind], fields)
     kinds = kinds_of(UNKNOWN, replace(fields, notes=[]))
-    for kind in _RECURRENT:
-        if kind in kinds:
+    for kind in kinds:
+        if kind not in UNKNOWN.mixers:
             name = next(filter(fields.has, UNKNOWN.lists))
             raise fields.error(
                 f"'{name}' makes {kinds.count(kind)} of {len(kinds)} layers {kind}, but does not"
                 " say which recurrence that is; pass --pattern, such as --pattern '(mamba2*7 +"
                 " full)*4'"
             )
-    fields.refuse_recurrent_looks()
-    _refuse_odd(fields, but=("conv_L_cache",) if "conv" in kinds else ())
     return read(UNKNOWN, fields)
-
-
-def _refuse_odd(fields: Fields, *, but: tuple[str, ...] = ()) -> None:
-    """Raises ConfigError for fields that a usual decoder does not have."""
-    typed, unusual = fields.has("layer_types"), FIELDS["unusual"]
-    for name in [*unusual["mixers"]] if typed else [*unusual["layers"], *unusual["mixers"]]:
-        if fields.has(name) and name not in but:
-            raise fields.error(
-                f"'{name}' is there, and only the model's code tells what it means for the layers;"
-                " pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
-            )
-
-
-def _names(fields: Fields, *words: str) -> bool:
-    types = fields.data.get("layer_types")
-    return isinstance(types, list) and any(word in types for word in words)
-
-
-def _freq(fields: Fields) -> bool:
-    inner = json_object(fields.data.get("sparse_attention_config"))
-    return inner is not None and inner.get("sparse_attention_freq") is not None

@@ -237,20 +237,6 @@ def _left_over(fields: Fields, period: ast.expr) -> Value:
     return fields.layer >= layers - layers % _known(fields, period)
 
 
-def _slides(fields: Fields) -> Value:
-    """Whether `sliding_window` is set and not switched off. Raises ConfigError for chunks, which no
-    model class has that is read so.
-    """
-    if fields.has("sliding_window") and fields.flag("use_sliding_window") is not False:
-        return True
-    if fields.has("attention_chunk_size"):
-        raise fields.error(
-            f"'attention_chunk_size' is {shown(fields.data['attention_chunk_size'])}, but attention"
-            " of this model type has no chunks; set it to null"
-        )
-    return False
-
-
 def _below(fields: Fields, node: ast.expr, most: ast.expr) -> Value:
     return fields.size(ast.unparse(node), low=0, high=_known(fields, most) - 1)
 
@@ -261,7 +247,6 @@ _OF_LAYERS: dict[str, Callable[..., Value]] = {
     "after": lambda *asked: not _first(*asked),
     "short": _short,
     "left_over": _left_over,
-    "slides": _slides,
     "below": _below,
 }
 

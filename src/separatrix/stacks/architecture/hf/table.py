@@ -106,7 +106,7 @@ def _softmax(sizes: str, window: str) -> dict[str, str]:
     }
 
 
-_USUAL_KINDS = "layer_types=softmax; window if slides() else full"
+_USUAL_KINDS = "layer_types=softmax; window if SLIDES else full"
 
 
 @dataclass(frozen=True, eq=False)

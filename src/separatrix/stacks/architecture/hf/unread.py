@@ -23,6 +23,7 @@ from separatrix.stacks.architecture.hf.fields import (
     some,
 )
 from separatrix.stacks.architecture.hf.notes import STATED
+from separatrix.stacks.architecture.hf.table import ROWS
 from separatrix.stacks.mechanisms.base import ATTENTION
 
 _SPEAKS = re.compile(one_of("speaks"))
@@ -33,6 +34,10 @@ _OF_HEADS = re.compile(r"head|kv|(^|_)(key|value|quer)|channels$|group|gqa|mqa|l
 _DEEPEST = 8
 """Objects within objects that are looked into."""
 _NAMES = FIELDS["harmless"]
+_OFF = {
+    **dict.fromkeys(_NAMES["off_by_zero"], 0),
+    **dict.fromkeys(_NAMES["off_by_one"], 1),
+}
 _HARMLESS = frozenset((*_NAMES["heads"], *_NAMES["elsewhere"], *_NAMES["silent"]))
 _SAME: dict[str, list[str]] = {k: v for k, v in FIELDS["same"].items() if k != "depth"}
 """Size -> spellings that are harmless where they say what was read under another one."""
@@ -160,13 +165,15 @@ def _off(name: str, value: Any) -> bool:
     """Whether a value switches off whatever the field may be."""
     if value is False:
         return _SENSE.search(name.lower()) is None or name in _NAMES["off_by_false"]
-    if name in _NAMES["off_by_one"]:
-        return type(value) in (int, float) and value == 1
+    if name in _OFF:
+        return type(value) in (int, float) and value == _OFF[name]
     return value is None or value in ("", [], {})
 
 
 def _confirmed(name: str, value: Any, layers: Layers) -> bool:
-    """Whether a field repeats, in another spelling, what was read."""
+    """Whether a field repeats, in another spelling, what was read, or names every layer."""
+    if value == [*range(len(layers))]:
+        return True
     if type(value) is not int:
         return False
     if name in FIELDS["same"]["depth"]:
@@ -185,10 +192,12 @@ def _confirmed(name: str, value: Any, layers: Layers) -> bool:
 
 
 def _error(fields: Fields, name: str, value: Any) -> ConfigError:
+    known = fields.data.get("model_type") in [*ROWS]
+    reader = "no reader of this model type knows it" if known else fields.unknown(ROWS)
     return fields.error(
         f"'{name[:60]}' is {shown(value)}: by its name it may change the layers, what they keep or"
-        " what they see, and no reader of this model type knows it; pass --pattern or the stack as"
-        " a spec, or remove the field if it changes none of that"
+        f" what they see, and {reader}; pass --pattern or the stack as a spec, or remove the field"
+        " if it changes none of that"
     )
 
 

@@ -349,25 +349,16 @@ def _embedding(layers: list[tuple[Draft, ...]], way: Way) -> str:
 
 
 def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:
-    """The fields that hold an entry per layer. Entries of layers for multi-token prediction, which
-    are not part of the stack, may follow. Raises ConfigError for another length or entry.
-    """
+    """The fields that hold an entry per layer. Raises ConfigError for another length or entry."""
     found: dict[str, list[Any]] = {}
     for name in (*ROTATING, *LISTS):
-        entries = json_list(file.value(name))
-        if entries is None and file.has(name) and name != "rope_theta":
-            raise file.wrong(name, "list every layer")
-        if not entries:
+        value = file.value(name)
+        # a base may be one for all
+        if value in (None, []) or (name == "rope_theta" and json_list(value) is None):
             continue
-        predicted = file.optional_size("num_nextn_predict_layers", low=0) or 0
-        if len(entries) not in (layers, layers + predicted):
-            raise file.error(
-                f"'{name}' has {len(entries)} entries and must have num_hidden_layers = {layers};"
-                " correct one of them"
-            )
+        found[name] = file.each_layer(name, layers)
         if name in ROTATING:
-            file.check_entries(name, entries, _is_switch, "be one of 1, 0")
-        found[name] = entries
+            file.check_entries(name, found[name], _is_switch, "be one of 1, 0")
     return found
 
 

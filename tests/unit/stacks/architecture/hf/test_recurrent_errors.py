@@ -321,7 +321,7 @@ def test_a_missing_pattern_is_not_guessed(config: Config, expected: str) -> None
         (LFM2 | {"layer_types": ["conv"] * 6}, "'layer_types' has 6 entries"),
         (OLMO | {"layer_types": ["full_attention"] * 6}, "'layer_types' has 6 entries"),
         (HYMBA | {"layer_type": ["h"] * 5}, "'layer_type' has 5 entries"),
-        (RWKV7 | {"value_dim": [64] * 3}, "of the 4"),
+        (RWKV7 | {"value_dim": [64] * 3}, "'value_dim' has 3 entries"),
         (BAMBA | {"attn_layer_indices": list(range(7))}, "'attn_layer_indices' has 7 entries"),
         (RETNET | {"attn": [{"layers": [0], "num_heads": 4}] * 5}, "'attn' has 5 entries"),
         (
