@@ -45,6 +45,8 @@ def construction_statement(
     written = sizes.get("written", 0)
     most = sizes.get("heads", 1)
     heads = "one head each" if most == 1 else f"{most} heads in the first and one in each other"
+    if "most_heads" in sizes:
+        heads = f"up to {sizes['most_heads']} heads each"
     first = f" after {written} token{'s' * (written > 1)} that it writes" if written else ""
     return (
         f"{task} is answered right on every input, in {title}, by {architecture} with these"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from separatrix.core.errors import SizeError
@@ -44,7 +45,7 @@ from separatrix.tasks import (
 )
 from separatrix.tasks.lookups import Lookup
 from separatrix.tasks.recall import PROMISED
-from separatrix.tasks.tracking import tracked
+from separatrix.tasks.tracking import Tracked, tracked
 from separatrix.theory.solves.contents import MATCH_LIMIT
 from separatrix.theory.solves.places import Attending
 from separatrix.theory.solves.states import Needed, automaton_of, room_for, stacked
@@ -56,6 +57,10 @@ _COMPARED = AROUND - {"qk_norm"}
 """The same where numbers of unlike size are compared, which a norm would make equally long."""
 MOST_EVEN = 1 << 11
 """Bits that an average tells the number of at most, where every weight may be rounded."""
+MOST_CHOICES = 1 << 15
+"""Choices of words that one layer multiplies, which its proof goes through, at most."""
+MOST_UNITS = 1 << 12
+"""Units of the MLP that multiplies them."""
 MOST_DIFFERING = 1 << 22
 """Keys, times bits of each, that recall with the question first compares at most."""
 PLACED = ("embedded", "none")
@@ -521,6 +526,54 @@ def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
     return [plain_wanted(1, 1, without=AROUND, said=said)]
 
 
+def word_numbers(moved: Tracked) -> int:
+    """Numbers that tell of every thing in which place of its block it stands."""
+    return sum(length**2 for length in moved.blocks)
+
+
+def _words(task: Task) -> Want:
+    """A layer whose heads, each with keys of its own, fetch words from places asked for."""
+    moved = tracked(task)
+    assert moved is not None
+    keys, values = bits_for(task.length + 1), word_numbers(moved)
+    return plain_wanted(keys, values, other=lambda part: part.kv == part.heads)
+
+
+def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
+    """The layers that multiply, and how many words each: as evenly as their heads allow. Raises
+    SizeError where they are too few, or there are too many choices of words to go through.
+    """
+    moved = tracked(task)
+    assert moved is not None
+
+    def few(words: int) -> bool:
+        units = 2 * sum(length ** (words + 1) for length in moved.blocks)
+        return moved.order**words <= MOST_CHOICES and units <= MOST_UNITS
+
+    want = _words(task)
+    found = [
+        (slot, 1 + stack.layers[slot.place[0]][slot.place[1]].sizes()["heads"])
+        for slot in such(stack, want)
+    ]
+    words = [1] * len(found)
+    while prod(words) < task.length:
+        able = [i for i, (_, most) in enumerate(found) if words[i] < most and few(words[i] + 1)]
+        if not able:
+            raise cannot_hold(
+                task,
+                stack,
+                f"more layers that multiply, or heads in them ({want.said}, a set of keys for each"
+                f" head): {len(found)} of its layers are such, and multiply {prod(words):,} of"
+                f" {task.length:,} letters",
+            )
+        words[min(able, key=lambda i: words[i])] += 1
+    return [(slot, count) for (slot, _), count in zip(found, words, strict=True) if count > 1]
+
+
+def _multiplying(task: Task, stack: Architecture, form: str) -> list[Slot]:
+    return [slot for slot, _ in fan_ins(task, stack)]
+
+
 def _brackets(task: Dyck, stack: Architecture, form: str) -> list[Slot]:
     needed = Needed.of(task)
     found = stacked(stack, needed)
@@ -561,6 +614,7 @@ def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
 
 
 COUNTED = ("counted-parity", "counted-modular")
+MULTIPLIED = tuple(f"multiplied-{task}" for task in ("parity", "modular", "permutation", "group"))
 WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "retrieval": _found,
     "index": _found,
@@ -604,6 +658,7 @@ SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
     "cgram": _cgram,
     "automaton": _automaton,
     "brackets": _brackets,
+    **dict.fromkeys(MULTIPLIED, _multiplying),
     **dict.fromkeys(("parity", "modular", "group", "permutation"), _turning),
     "swaps": partial(_turning, swaps=True),
 }
@@ -703,7 +758,12 @@ FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "encoder": {"seqcomp": ("encoder",)},
     "tightness": {"eva": ("automaton",)},
     "brackets": {"dyck": ("brackets",)},
-    "S": {"parity": COUNTED[:1], "modular": COUNTED[1:], "permutation": (), "group": ()},
+    "S": {
+        "parity": (COUNTED[0], MULTIPLIED[0]),
+        "modular": (COUNTED[1], MULTIPLIED[1]),
+        "permutation": MULTIPLIED[2:3],
+        "group": MULTIPLIED[3:],
+    },
     "state-tracking": {name: (name,) for name in ("parity", "modular", "group")}
     | {"permutation": ("permutation", "swaps")},
 }
@@ -767,7 +827,7 @@ def recipe_in(key: str, task: Task, stack: Architecture) -> tuple[tuple[str, ...
                 _check_sizes(recipe, task, form)
                 _check_leads(slots(recipe, task, seen, form), task, form)
             except SizeError as error:
-                reason = str(error)
+                reason = reason if reason == ROUNDED else str(error)
             else:
                 return (recipe,), ""
     return (), reason
@@ -789,7 +849,7 @@ def _check_sizes(recipe: str, task: Task, form: str) -> None:
     if recipe == "automaton" and isinstance(task, Eva) and task.n * task.V**task.n > MOST_LISTED:
         raise SizeError(f"{task.spec}: more inputs than can be listed, {MOST_LISTED:,}")
     moved = tracked(task)
-    if moved is not None and moved.things > MOST_FOLLOWED:
+    if moved is not None and recipe == task.name and moved.things > MOST_FOLLOWED:
         raise SizeError(f"{task.spec}: at most {MOST_FOLLOWED} things are shown to be followed")
 
 

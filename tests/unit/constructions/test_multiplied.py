@@ -1,0 +1,194 @@
+"""Products by fan-in in full layers: every prompt of small sizes in every format, long ones, what
+the checker refuses, and what the layers need.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.construction_tools import every, logits, refused
+from support.each import each
+
+from separatrix.constructions import Built, construct
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.proofs.arithmetic import FP32
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.multiplied import products
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import Task, parse_task
+from separatrix.theory import judge
+from separatrix.theory.written import built_by, fan_ins
+
+TASKS = ("parity:n=9", "modular:n=7,m=6", "permutation:n=4,k=3", "group:n=3,G=A4", "group:n=4,G=C6")
+STACKS = ("", "full*3 @ heads=2, head_dim=16", "gdn + full(heads=3) + mamba2|full + full*3")
+
+
+@cache
+def made(text: str, stack: str = "") -> Built:
+    task = parse_task(text)
+    wide = f"{stack} @ head_dim=16" if stack and "@" not in stack else stack
+    return construct(task, Architecture.parse(wide) if wide else None, f"multiplied-{task.name}")
+
+
+def product(task: Task, prompt: list[int]) -> int:
+    """By composing maps one letter at a time: an oracle of its own."""
+    if task.name in ("parity", "modular") or getattr(task, "G", "").startswith("C"):
+        return sum(prompt) % task.answers
+    k = 4 if task.name == "group" else 3
+    perms = [p for p in itertools.permutations(range(k)) if task.name != "group" or _even(p)]
+    at = tuple(range(k))
+    for letter in prompt:
+        at = tuple(perms[letter][place] for place in at)
+    return perms.index(at)
+
+
+def _even(p: tuple[int, ...]) -> bool:
+    return sum(a > b for a, b in itertools.combinations(p, 2)) % 2 == 0
+
+
+@pytest.mark.parametrize(("text", "stack"), list(itertools.product(TASKS, STACKS)))
+def test_every_prompt_is_answered_in_every_format(text: str, stack: str) -> None:
+    built = made(text, stack)
+    prompts = every([built.task.vocabulary] * built.task.length)
+    right = [product(built.task, prompt) for prompt in prompts.tolist()]
+    assert logits(built, prompts).argmax(-1).tolist() == right
+    model = copy.deepcopy(built.model)
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+        with torch.inference_mode():
+            found = model.to(dtype)(torch.from_numpy(prompts)).argmax(-1).tolist()
+        assert found == right, dtype
+
+
+@pytest.mark.slow
+@each(
+    "text, stack, words",
+    [
+        ("permutation:n=16,k=5", "full*4 @ heads=1, head_dim=32", [2, 2, 2, 2]),
+        ("permutation:n=54,k=3", "full*3 @ heads=3, head_dim=16", [4, 4, 4]),
+        ("parity:n=3000", "full*4 @ heads=7, head_dim=16, bf16", [8, 8, 7, 7]),
+        ("group:n=64,G=C60", "full*6 @ heads=1, head_dim=50", [2] * 6),
+        # not one layer more than is needed
+        ("group:n=15,G=A5", "full*5 @ heads=2, head_dim=25, fp16", [2, 2, 2, 2]),
+    ],
+)
+def test_longer_products(text: str, stack: str, words: list[int]) -> None:
+    built = made(text, stack)
+    wide = Architecture.parse(stack.replace(", bf16", "").replace(", fp16", ""))
+    assert [count for _, count in fan_ins(built.task, wide)] == words
+    rng = np.random.default_rng(2)
+    prompts = rng.integers(built.task.vocabulary, size=(40, built.task.length))
+    assert logits(built, prompts).argmax(-1).tolist() == built.task.answer(prompts).tolist()
+
+
+def test_words_are_the_ones_of_the_last_letters_at_every_place() -> None:
+    """A start token serves all prefixes: whatever follows, every token holds the product so far."""
+    built = made("permutation:n=4,k=3", "full*3 @ heads=2, head_dim=16")
+    prompt = torch.tensor([[3, 1, 5, 2]])
+    with torch.inference_mode():
+        found = built.model._streamed(prompt)[0].argmax(-1).tolist()
+    letters = prompt[0].tolist()
+    so_far = [product(built.task, letters[:t]) for t in range(5)]
+    # the start token's own logits, if they are told, stand before
+    assert found[-4:] == so_far[1:]
+
+
+@pytest.mark.slow
+def test_every_number_of_every_tensor_changed_is_refused_or_does_no_harm() -> None:
+    built = made("parity:n=3")
+    prompts = every([2] * 3)
+    right = (prompts.sum(1) % 2).tolist()
+    accepted = seen = 0
+    for name, tensor in built.model.state_dict().items():
+        for place, change in itertools.product(range(tensor.numel()), (-1.0, 0.25, 2.0, 256.0)):
+            model = copy.deepcopy(built.model)
+            model.get_parameter(name).view(-1)[place] += change
+            seen += 1
+            try:
+                DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
+            except CheckFailed:
+                continue
+            accepted += 1
+            with torch.inference_mode():
+                assert model(torch.from_numpy(prompts)).argmax(-1).tolist() == right, (name, place)
+    assert seen > accepted > 100
+
+
+@each(
+    "edits, said",
+    [
+        # place 3 is asked to look back one place less, as if it were 4
+        ({"position.weight": ((3, 7), 1.0)}, "may score no less|scores no less"),
+        ({"position.weight": ((2, 0), 1.0)}, "scores no less"),
+        ({"embed.weight": ((2, 3), -1.0)}, "has not the largest logit"),
+        ({"blocks.0.mixers.0.q.weight": ((0, 3), 8.0)}, "no less"),
+        ({"blocks.0.mlp.up.bias": ((0,), 0.5)}, "has not the largest logit"),
+        ({"blocks.1.mlp.down.weight": ((28, 3), 2.0)}, "final_margin"),
+        ({"head.weight": ((0, 25), -8.0)}, "answer 0 has not"),
+    ],
+)
+def test_other_weights_are_refused(
+    edits: dict[str, tuple[tuple[int, ...], float]], said: str, tmp_path: Path
+) -> None:
+    refused(made("parity:n=4"), tmp_path, edits, said)
+
+
+def test_offsets_that_leave_letters_out_or_take_them_twice_are_refused() -> None:
+    """The second of two layers looks back 2 places; a copy of the first one looks back one."""
+    built = made("parity:n=4")
+    model = copy.deepcopy(built.model)
+    query = "blocks.{}.mixers.0.q.weight"
+    model.get_parameter(query.format(1)).copy_(model.get_parameter(query.format(0)))
+    with pytest.raises(CheckFailed, match=r"look back \[1\] places, where \[2\]"):
+        DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
+
+
+def test_layers_that_look_back_too_little_are_refused() -> None:
+    model = copy.deepcopy(made("parity:n=5").model)
+    for tensor in model.blocks[2].state_dict().values():
+        tensor.zero_()
+    with pytest.raises(CheckFailed, match="4 letters, of 5"):
+        DERIVATIONS["multiplied-parity"].proved(parse_task("parity:n=5"), model, FP32)
+
+
+@each("text", ["permutation:n=4,k=4", "group:n=4,G=A4", "group:n=4,G=C9", "modular:n=9,m=7"])
+def test_the_table_of_products_is_the_oracle_s(text: str) -> None:
+    task = parse_task(text)
+    table = products(task)
+    letters = np.array(list(itertools.product(range(task.vocabulary), repeat=2)))
+    still = np.zeros((len(letters), task.length - 2), np.int64)
+    asked = task.answer(np.concatenate([letters, still], 1))
+    assert table[letters[:, 0], letters[:, 1]].tolist() == asked.tolist()
+    assert table[0].tolist() == table[:, 0].tolist() == list(range(task.answers))
+
+
+@each(
+    "text, stack, said",
+    [
+        ("permutation:n=17,k=5", "full*4 @ heads=2, head_dim=32", "multiply 16 of 17"),
+        ("permutation:n=9,k=5", "full*4 @ heads=2, head_dim=16", "value_dim >= 25"),
+        ("group:n=9,G=A6", "full*4 @ head_dim=64", "multiply 1 of 9"),
+        ("group:n=9,G=C3", "full*4 @ heads=2, kv_heads=1, head_dim=64", "0 of its layers"),
+        ("group:n=9,G=C3", "gdn*4 @ head_dim=64", "0 of its layers"),
+        ("permutation:n=9,k=3", "full(rope=true)*4", "no conv, rope"),
+        ("permutation:n=9,k=3", "full*4 @ positions=none", "use positions=embedded"),
+        ("permutation:n=9,k=3", "full(causal=false)*4", "0 of its layers"),
+    ],
+)
+def test_stacks_without_room_are_told_what_is_needed(text: str, stack: str, said: str) -> None:
+    task = parse_task(text)
+    with pytest.raises(SizeError, match=said):
+        construct(task, Architecture.parse(stack))
+    assert all(built_by(found) == () for found in judge(Architecture.parse(stack), task))
+
+
+def test_a_card_promises_it() -> None:
+    stack = Architecture.parse("full*3 @ heads=1, head_dim=32")
+    verdict = judge(stack, parse_task("permutation:n=8,k=5"))[0]
+    assert (verdict.status, verdict.theorem) == ("SOLVABLE", "S")
+    assert built_by(verdict) == ("multiplied-permutation",)
