@@ -26,9 +26,9 @@ from separatrix.stacks.architecture.hf.notes import (
     stored,
     with_quantised,
 )
-from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, Row, of_class
+from separatrix.stacks.architecture.hf.table import NATIVE, ROWS, UNKNOWN, Row, of_class
 from separatrix.stacks.architecture.hf.unread import note_unknown, refuse_not_causal, refuse_unread
-from separatrix.stacks.architecture.hf.ways import RULES, Way, placed
+from separatrix.stacks.architecture.hf.ways import placed
 from separatrix.stacks.architecture.hf.weights import mlp, weights
 from separatrix.stacks.architecture.outline import Outline, Part, UnknownSizes
 from separatrix.stacks.architecture.released import PRESETS
@@ -104,17 +104,16 @@ def from_config(
     chosen = settings or Settings()
     if chosen.like is not None:
         fields = _like(fields, chosen.like)
-    _, row = _row(fields)
-    if row is not None and row.refused and pattern is None:
+    by_class, row = _row(fields)
+    if row.refused and pattern is None:
         said = " ".join(row.refused.split())
         kind = fields.data.get("model_type")
         named = kind if kind in ROWS else row.family
         raise fields.error(f"'model_type' is '{named}', whose layers {said}")
     refuse_not_causal(fields, [*outer, fields.data])
-    way, norm = (Way(rule=RULES["said"]), "") if row is None else (row.way, row.norm)
     fields = _with_defaults(fields, row)
-    layers = _layers(fields) if pattern is None else by_pattern(fields, pattern)
-    layers = stored(placed(layers, fields, chosen, way, norm), fields)
+    layers = _layers(fields, row, by_class) if pattern is None else by_pattern(fields, pattern)
+    layers = stored(placed(layers, fields, chosen, row.way, row.norm), fields)
     note_formats(fields, layers)
     if pattern is not None:
         return _built(layers, fields, name, chosen)
@@ -125,7 +124,7 @@ def from_config(
     architecture = _built(layers, fields, name, chosen)
     return replace(
         architecture,
-        weights=None if row is None else weights(fields, architecture, row),
+        weights=weights(fields, architecture, row),
         mlp=mlp(fields, architecture, row),
     )
 
@@ -179,49 +178,42 @@ def _like(fields: Fields, kind: str) -> Fields:
     return fields.replaced(model_type=kind, architectures=None)
 
 
-def _with_defaults(fields: Fields, row: Row | None) -> Fields:
+def _with_defaults(fields: Fields, row: Row) -> Fields:
     """The fields, those that the file leaves out as the model class takes them."""
-    usual: Mapping[str, int] = {} if row is None else row.defaults
-    left_out = {name: size for name, size in usual.items() if name not in fields.data}
+    left_out = {name: size for name, size in row.defaults.items() if name not in fields.data}
     if left_out:
         fields.assume(", ".join(f"'{name}' = {size:,}" for name, size in left_out.items()))
     return fields.replaced(**left_out)
 
 
-def _row(fields: Fields) -> tuple[str | None, Row | None]:
-    """The row of a file, None where neither its model type nor its class is known; and the class
-    that stands in for an unknown model type.
+def _row(fields: Fields) -> tuple[str, Row]:
+    """The row of a file, UNKNOWN where neither its model type nor its class is known; and the class
+    that stands in for an unknown model type, or nothing.
     """
     kind = fields.data.get("model_type")
-    if _is_native(fields):
-        return None, NATIVE
+    # asked of every file, so that it must not count as read
+    there = {name for name, value in fields.data.items() if value is not None}
+    native = {"ssm_cfg", "attn_layer_idx"} & there and {"n_layer", "d_model"} & there
+    if native and "model_type" not in there:
+        return "", NATIVE
     if isinstance(kind, str) and kind in ROWS:
-        return None, ROWS[kind]
+        return "", ROWS[kind]
     listed = json_list(fields.data.get("architectures"))
     other = of_class(listed[0]) if listed else None
     if listed and other is not None:
-        return None if kind is None else listed[0], ROWS[other]
-    return None, None
+        return "" if kind is None else listed[0], ROWS[other]
+    return "", UNKNOWN
 
 
-def _is_native(fields: Fields) -> bool:
-    """Whether the file is spelled as mamba_ssm spells its own."""
-    # asked of every file, so that it must not count as read
-    there = {name for name, value in fields.data.items() if value is not None}
-    own = {"ssm_cfg", "attn_layer_idx"} & there
-    return "model_type" not in there and bool(own and {"n_layer", "d_model"} & there)
-
-
-def _layers(fields: Fields) -> Layers:
+def _layers(fields: Fields, row: Row, by_class: str) -> Layers:
     kind = fields.data.get("model_type")
     if kind is not None and (not isinstance(kind, str) or not kind):
-        raise fields.unknown_family(ROWS)
-    by_class, row = _row(fields)
-    if row is None:
-        return probe(fields, ROWS)
+        raise fields.unknown_family([*ROWS])
+    if row is UNKNOWN:
+        return probe(fields, [*ROWS])
     if kind in ROWS:
         _refuse_other_class(fields, kind)
-    if by_class is not None:
+    if by_class:
         fields.note(f"'model_type' is {shown(kind)}, which is not known: read as {by_class}")
     return read(row, fields)
 

@@ -50,7 +50,9 @@ class Draft:
     """
 
     cls: type[Mechanism]
-    sizes: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    sizes: Mapping[str, Value]
+    file: Fields
+    """The fields that it was made of."""
 
     def __post_init__(self) -> None:
         check_size_names(self.cls, self.sizes)
@@ -77,11 +79,6 @@ FIELDS: dict[str, dict[str, list[str]]] = {
 """Names that are known, by what is known of them."""
 FORMATS = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _RECURRENT = ("mamba_", "ssm_", "linear_", "lightning_", "rwkv_", "lru_")
-_PATTERNS = (
-    *("layer_types", "layers_block_type", "block_types", "_block_types"),
-    *("hybrid_override_pattern", "full_attention_interval"),
-    *("attn_type_list", "attn_layer_indices", "attn_layer_period", "full_attn_idxs"),
-)
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 60
@@ -283,57 +280,31 @@ class Fields:
             )
         return entries[:layers]
 
-    def recurrent_looks(self) -> list[str]:
-        """The fields that a model with recurrent layers has, by how their names begin."""
-        # keys of a dict from Python may be no texts
-        return [
-            name
-            for name, value in self.data.items()
-            if str(name).startswith(_RECURRENT) and value is not None
-        ]
-
     def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
         """The error for a model whose layers cannot be told apart."""
-        smells = self.recurrent_looks()
-        there = f"'{smells[0][:60]}' is there but " if smells else ""
+        # keys of a dict from Python may be no texts
+        names = (str(name) for name, value in self.data.items() if value is not None)
+        found = next((name for name in names if name.startswith(_RECURRENT)), None)
+        there = f"'{found[:60]}' is there but " if found else ""
         return self.error(
             f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)});"
             " add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
-    def nearest(self, known: Iterable[str]) -> list[str]:
-        """Model types that are spelled nearly as this one."""
-        kind = self.data.get("model_type")
-        return (
-            difflib.get_close_matches(kind[:60], list(known), n=3, cutoff=0.6)
-            if isinstance(kind, str)
-            else []
-        )
-
     def unknown(self, known: Iterable[str] = ()) -> str:
         """Says that no row is for this model type; of the nearest of the known ones."""
-        if not self.has("model_type"):
+        kind = self.value("model_type")
+        if kind is None:
             return "'model_type' is missing"
-        near = self.nearest(known)
+        text = kind if isinstance(kind, str) else ""
+        near = difflib.get_close_matches(text[:60], list(known), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        return f"'model_type' is {shown(self.data['model_type'])}, which is not known{hint}"
+        return f"'model_type' is {shown(kind)}, which is not known{hint}"
 
-    def unknown_family(self, known: Iterable[str]) -> ConfigError:
-        """The error for a model type that no reader is written for, or none at all."""
-        patterns = [name for name in _PATTERNS if self.has(name)]
-        if not self.has("model_type") and not patterns and self.recurrent_looks():
-            return self.no_pattern(_PATTERNS)
-        kind = self.data.get("model_type")
-        known = list(known)
-        what = f"is {shown(kind)}, which is unknown" if self.has("model_type") else "is missing"
-        near = self.nearest(known)
-        read = (
-            f"the nearest of the {len(known)} known types: {', '.join(near)}"
-            if near
-            else f"{len(known)} types are known, such as {', '.join(known[:3])}"
+    def unknown_family(self, known: Sequence[str]) -> ConfigError:
+        """The error for a model type that no row is for, without the usual fields."""
+        return self.error(
+            f"{self.unknown(known)}; {len(known)} types are known, such as {', '.join(known[:3])}."
+            " For another model, pass --pattern, such as '(mamba2*7 + full)*4', or the stack"
+            " itself, such as '(gdn*3 + full)*12 @ heads=16, bf16'"
         )
-        remedy = (
-            "pass --pattern, such as '(mamba2*7 + full)*4', or the stack itself, such as '(gdn*3 +"
-            " full)*12 @ heads=16, bf16'"
-        )
-        return self.error(f"'model_type' {what}; {read}. For another model, {remedy}")

@@ -5,12 +5,12 @@ to the layers after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
     MOST_LAYERS,
-    Draft,
     Fields,
     Layers,
     mapped,
@@ -133,10 +133,7 @@ def _blocks(fields: Fields) -> Fields:
     """Nemotron from a search over layers: `block_configs` gives every layer as many query heads
     for a key head as it has, or takes its attention away.
     """
-    entries = json_list(fields.value("block_configs"))
-    layers = fields.layers()
-    if entries is None or len(entries) != layers:
-        raise fields.wrong("block_configs", f"give each of the {layers} layers an object")
+    entries = fields.each_layer("block_configs", fields.layers())
     shared = [_block(fields, f"block_configs[{i}]", entry) for i, entry in enumerate(entries)]
     heads = fields.needed("num_attention_heads")
     what = "'num_attention_heads' / 'attention.n_heads_in_group'"
@@ -216,7 +213,7 @@ def _reusing(fields: Fields, kinds: Sequence[str], layers: Layers, shared: int) 
         f"the last {shared} layers read the keys and values of the last layer of their kind before"
         " them, and keep none ('num_kv_shared_layers')"
     )
-    later = mapped(layers[first:], lambda draft: Draft(_REUSED[draft.cls], draft.sizes))
+    later = mapped(layers[first:], lambda draft: replace(draft, cls=_REUSED[draft.cls]))
     return (*layers[:first], *later)
 
 

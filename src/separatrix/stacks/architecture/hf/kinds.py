@@ -9,6 +9,7 @@ from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import Fields, shown
+from separatrix.stacks.architecture.hf.rotary_fields import NAMES
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 
 
@@ -117,7 +118,7 @@ def _kimi(fields: Fields) -> list[str] | None:
     return found[0] if found else None
 
 
-_OF_PARTS = ("num_heads", "num_kv_heads", "window_size", "use_rope")
+_OF_PARTS = ("num_heads", "num_kv_heads", "window_size", "use_rope", *NAMES)
 """Fields of theirs that are read."""
 
 
@@ -145,9 +146,7 @@ def parts(fields: Fields) -> Iterator[tuple[str, dict[str, Any], list[int]]]:
                 f"'{name}.layers' is missing: it says which layers are attention; add it to the"
                 " file, or set 'attn' to null"
             )
-        part.harmless(
-            *(f"{name}.{key}" for key in ("num_heads", "num_kv_heads", "window_size", "use_rope"))
-        )
+        part.harmless(*(f"{name}.{key}" for key in _OF_PARTS))
         numbers = indices(part, f"{name}.layers", layers, base=0)
         for i in numbers:
             if i in taken:

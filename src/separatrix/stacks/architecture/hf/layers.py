@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
@@ -204,7 +204,7 @@ def by_pattern(fields: Fields, pattern: str) -> Layers:
     drafts: dict[tuple[str, str], Draft] = {}
     for name, sizes in (part for layer in stack for part in layer):
         made = known[name]
-        drafts.setdefault((name, repr(sizes)), Draft(made.cls, {**made.sizes, **sizes}))
+        drafts.setdefault((name, repr(sizes)), replace(made, sizes={**made.sizes, **sizes}))
     layers = tuple(tuple(drafts[name, repr(sizes)] for name, sizes in layer) for layer in stack)
     text = pattern if len(pattern) <= 200 else f"{pattern[:197]}..."
     fields.note(f"layers set by hand: --pattern '{' '.join(text.split())}'")
@@ -229,7 +229,7 @@ def _of_pattern(file: Fields, name: str) -> Draft:
             sizes["state_format"] = "fp32"
         elif _is_size(field.default):
             sizes[field.name] = Unknown((f"no field is known to hold '{field.name}' of '{name}'",))
-    return Draft(cls, sizes)
+    return Draft(cls, sizes, file)
 
 
 def _is_size(default: Any) -> bool:
@@ -243,7 +243,7 @@ def _is_size(default: Any) -> bool:
 # What only the model's code knows is never guessed
 
 
-def probe(fields: Fields, known: Iterable[str]) -> Layers:
+def probe(fields: Fields, known: Sequence[str]) -> Layers:
     """The layers of a file by its usual fields. Raises ConfigError where they do not tell;
     `known` are the model types that are read.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from separatrix.core.evidence.canonical import json_list, json_object
@@ -140,7 +141,7 @@ def stored(layers: Layers, fields: Fields) -> Layers:
 
     def formatted(draft: Draft) -> Draft:
         softmax = draft.cls.group in ATTENTION
-        return Draft(draft.cls, {**draft.sizes, "format": format_}) if softmax else draft
+        return replace(draft, sizes={**draft.sizes, "format": format_}) if softmax else draft
 
     return mapped(layers, formatted)
 

@@ -28,9 +28,13 @@ BASES = "layer_rope_theta"
 """A base for every layer, 0 where it does not rotate (Granite with windows)."""
 LISTS = ("rope_theta", BASES, "partial_rotary_factors")
 """Fields that may hold an entry per layer."""
+OBJECTS = ("attn_cfg", "attn_config", "attn")
+"""What holds the fields of attention, in some files."""
+INTERVALS = ("no_rope_layer_interval", "nope_layer_interval")
+"""Every so many layers, one does not rotate."""
 NAMES = (
     *(*_BASES, *_LOCAL, *_GLOBAL, *_COMPRESSED, *_PARTS, *_DIMS, *LISTS, *_SECTIONS),
-    *("yarn_only_types", "original_max_position_embeddings"),
+    *("yarn_only_types", "original_max_position_embeddings", *INTERVALS),
 )
 """All fields of rotations."""
 
@@ -82,8 +86,6 @@ class Spot:
     """How files call its kind, such as full_attention."""
     head_dim: int | None
     """None where it is unknown."""
-    prefix: str = ""
-    """Of the object that holds the fields of its attention, such as "attn."."""
 
     @property
     def local(self) -> bool:
@@ -138,7 +140,8 @@ class Spot:
 
     def find(self, *names: str) -> str | None:
         """The first of these fields that is there, in the object of the layer's attention first."""
-        spellings = (spelled for name in names for spelled in (self.prefix + name, name))
+        prefixes = (*(f"{name}." for name in OBJECTS), "")
+        spellings = (prefix + name for name in names for prefix in prefixes)
         return next((spelled for spelled in spellings if self.fields.has(spelled)), None)
 
     def value(self, path: str) -> Any:

@@ -60,7 +60,8 @@ def _made(node: ast.expr, fields: Fields) -> Draft:
     # alike in all files, of mechanisms that have them
     sizes |= {"format": fields.model_format()} if "format" in own else {}
     sizes |= {name: "fp32" for name in ("state_format", "accumulator") if name in own}
-    return Draft(cls, sizes | ({"running_max": True} if "running_max" in own else {}))
+    sizes |= {"running_max": True} if "running_max" in own else {}
+    return Draft(cls, sizes, fields)
 
 
 _WORDS = ("check", "silent", "section")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields as sizes_of
+from dataclasses import replace
 from typing import Any
 
 from separatrix.core.errors import ConfigError
@@ -123,7 +124,7 @@ def doubted(layers: Layers, names: Sequence[str]) -> Layers:
     def in_doubt(draft: Draft) -> Draft:
         sizes = {size: why for size, why in doubts.items() if size in draft.sizes}
         softmax = draft.cls.group in ATTENTION
-        return Draft(draft.cls, {**draft.sizes, **sizes}) if softmax else draft
+        return replace(draft, sizes={**draft.sizes, **sizes}) if softmax else draft
 
     return mapped(layers, in_doubt)
 

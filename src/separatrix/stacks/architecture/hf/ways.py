@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
 
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.stacks.architecture.hf.fields import (
     LARGEST,
-    MOST_LAYERS,
     Draft,
     Fields,
     Layers,
@@ -24,8 +23,10 @@ from separatrix.stacks.architecture.hf.fields import (
 )
 from separatrix.stacks.architecture.hf.rotary_fields import (
     BASES,
+    INTERVALS,
     LISTS,
     NAMES,
+    OBJECTS,
     SHARED,
     NotRead,
     Spot,
@@ -47,8 +48,6 @@ from separatrix.stacks.mechanisms.base import POSITIONS
 
 ROTATING = ("no_rope_layers", "rope_layout", "use_rope_layers")
 """Lists with one entry per layer: 1 where it rotates, 0 where it does not."""
-INTERVALS = ("no_rope_layer_interval", "nope_layer_interval")
-"""Every so many layers, one does not rotate."""
 _EMBEDDINGS: dict[str, str] = {
     **dict.fromkeys(("absolute", "learned", "learned_absolute", "sinusoidal"), "embedded"),
     **dict.fromkeys(("nope", "none"), "none"),
@@ -274,7 +273,6 @@ def query_norm(norm: str, fields: Fields) -> str:
 
 
 _CAPS = ("attn_logit_softcapping", "attn_logit_softcap")
-_INNER = ("attn_cfg", "attn_config")
 _WORDS: dict[type[Mechanism], tuple[str, ...]] = {
     Window: ("sliding_attention", "main"),
     ReusedWindow: ("sliding_attention", "main"),
@@ -289,48 +287,45 @@ def placed(layers: Layers, file: Fields, settings: Settings, way: Way, norm: str
     say. Raises ConfigError for fields of positions that are of the wrong type, length or range.
     """
     # a base of layers that are not there, a factor that an object says too: nothing else reads them
-    prefixes = ("", *(f"{name}." for name in _INNER), *_attn_prefixes(file))
-    file.harmless(*(prefix + name for prefix in prefixes for name in (*NAMES, *INTERVALS)))
+    prefixes = ("", *(f"{name}." for name in OBJECTS))
+    file.harmless(*(prefix + name for prefix in prefixes for name in NAMES))
     if not any(_has(draft.cls, "positions") for layer in layers for draft in layer):
         return layers
     lists = _lists(file, len(layers))
-    inner = _inner(file, len(layers))
     among = {draft.cls.name for layer in layers for draft in layer}
+    layers = mapped(layers, _opened)
     # layers that share a draft share it afterwards too, unless their positions differ
-    made: dict[tuple[int, Turned | str, int, bool, str], Draft] = {}
-    found: list[tuple[Draft, ...]] = []
-    for index, layer in enumerate(layers):
-        drafts: list[Draft] = []
-        for draft in layer:
-            if not _attends(draft):
-                drafts.append(draft)
-                continue
-            size = settings.over(draft.cls, draft.sizes, among).get(
-                "rope_dim" if issubclass(draft.cls, LatentCache) else "head_dim"
-            )
-            words = _WORDS.get(draft.cls, ("full_attention",))
-            known = size if isinstance(size, int) else None
-            seen = way.seen(Spot(inner[index][0], lists, index, words, known, inner[index][1]))
-            cap = _cap(file, draft.cls, way.softcap)
-            bounds = way.bounds and file.flag("use_qk_norm") is not False
-            bounded = _has(draft.cls, "bounded") and (
-                way.bounded or _clipped(inner[index][0]) or (bounds and isinstance(seen, Turned))
-            )
-            normed = query_norm(norm, inner[index][0])
-            key = (id(draft), seen, cap, bounded, normed)
-            if key not in made:
-                own = _with(draft, seen, cap, bounded=bounded)
-                made[key] = Draft(own.cls, {**_around(file, draft, way, normed), **own.sizes})
-            drafts.append(made[key])
-        found.append(tuple(drafts))
+    made: dict[tuple[int, Turned | str], Draft] = {}
+
+    def attending(draft: Draft, index: int) -> Draft:
+        if not _attends(draft):
+            return draft
+        size = settings.over(draft.cls, draft.sizes, among).get(
+            "rope_dim" if issubclass(draft.cls, LatentCache) else "head_dim"
+        )
+        words = _WORDS.get(draft.cls, ("full_attention",))
+        known = size if isinstance(size, int) else None
+        seen = way.seen(Spot(draft.file, lists, index, words, known))
+        return made.setdefault((id(draft), seen), _with(draft, seen, way, norm))
+
+    found = tuple(
+        tuple(attending(draft, index) for draft in layer) for index, layer in enumerate(layers)
+    )
     embedding = _embedding(found, way)
 
     def entered(draft: Draft) -> Draft:
         # recurrences and convolutions know what the tokens of the stack know
         placed = _has(draft.cls, "positions") and not _attends(draft)
-        return Draft(draft.cls, {"positions": embedding, **draft.sizes}) if placed else draft
+        return replace(draft, sizes={"positions": embedding, **draft.sizes}) if placed else draft
 
-    return mapped(tuple(found), entered)
+    return mapped(found, entered)
+
+
+def _opened(draft: Draft) -> Draft:
+    """The same, with the object that holds the fields of its attention open."""
+    objects = (name for name in OBJECTS[:-1] if json_object(draft.file.data.get(name)) is not None)
+    name = next(objects, None)
+    return draft if name is None else replace(draft, file=draft.file.section(name))
 
 
 def _attends(draft: Draft) -> bool:
@@ -338,7 +333,7 @@ def _attends(draft: Draft) -> bool:
     return _has(draft.cls, "positions") and _has(draft.cls, "rope")
 
 
-def _embedding(layers: list[tuple[Draft, ...]], way: Way) -> str:
+def _embedding(layers: Layers, way: Way) -> str:
     """Where places come from as tokens enter the stack: what its attention layers say; where there
     are none, what is known of the model class.
     """
@@ -367,31 +362,6 @@ def _is_switch(entry: Any) -> bool:
     return type(entry) in (int, bool) and entry in (0, 1)
 
 
-def _inner(file: Fields, layers: int) -> list[tuple[Fields, str]]:
-    """For every layer the fields with those of the object that holds its attention, and the
-    prefix of the latter.
-    """
-    for name in _INNER:
-        if json_object(file.data.get(name)) is not None:
-            return [(file.section(name), f"{name}.")] * layers
-    found = [(file, "")] * layers
-    whole = json_object(file.data.get("attn"))
-    several = json_list(file.data.get("attn")) or []
-    for entry in [whole] if whole else several:
-        inner = json_object(entry) or {}
-        part = file.with_data({**file.data, "attn": inner}).section("attn")
-        for i in json_list(inner.get("layers")) or []:
-            if type(i) is int and 0 <= i < layers:
-                found[i] = (part, "attn.")
-    return found
-
-
-def _attn_prefixes(file: Fields) -> list[str]:
-    """How the fields of flash-linear-attention's attention layers begin."""
-    several = json_list(file.data.get("attn")) or []
-    return ["attn.", *(f"attn[{i}]." for i in range(min(len(several), MOST_LAYERS)))]
-
-
 def _cap(file: Fields, cls: type[Mechanism], usual: int) -> int:
     """What scores are capped at, 0 where they are not."""
     name = file.find(*_CAPS)
@@ -408,31 +378,39 @@ def _cap(file: Fields, cls: type[Mechanism], usual: int) -> int:
     return int(value)
 
 
-def _around(file: Fields, draft: Draft, way: Way, norm: str) -> dict[str, Value]:
-    """Sizes that say what stands around a softmax: QK-norm and output gate."""
-    off = any(file.flag(name) is False for name in ("attn_output_gate", "use_attention_gate"))
-    gate = "none" if off else way.gate
-    said = {"qk_norm": norm, "gate": gate}
-    return {name: what for name, what in said.items() if what != "none" and _has(draft.cls, name)}
-
-
 def _clipped(file: Fields) -> bool:
     """Whether queries, keys and values are clipped at a number of the file."""
     found = [value for name, value in file.data.items() if name.rpartition(".")[2] == "clip_qkv"]
     return any(value is not None for value in found)
 
 
-def _with(draft: Draft, seen: Turned | str, cap: int, *, bounded: bool) -> Draft:
-    """The draft with what is known of its positions; what it has already wins."""
-    sizes: dict[str, Value] = {"rope": isinstance(seen, Turned)}
-    if isinstance(seen, Turned):
-        sizes |= {"positions": "none", "rope_base": seen.base, "rope_scaling": seen.scaling}
-        sizes |= {} if issubclass(draft.cls, LatentCache) else {"rope_dim": seen.dims}
+def _with(draft: Draft, seen: Turned | str, way: Way, norm: str) -> Draft:
+    """The draft with what is known of its positions, and of what stands around its softmax; what it
+    has already wins.
+    """
+    file, turned = draft.file, isinstance(seen, Turned)
+    sizes: dict[str, Value] = {"rope": turned}
+    if not isinstance(seen, Turned):
+        sizes["positions"] = seen
     else:
-        sizes |= {"positions": seen}
-    sizes |= {"softcap": cap} if cap else {}
-    sizes |= {"bounded": True} if bounded else {}
-    return Draft(draft.cls, {**sizes, **draft.sizes})
+        sizes["positions"] = "none"
+        sizes |= {"rope_base": seen.base, "rope_scaling": seen.scaling}
+        sizes |= {} if issubclass(draft.cls, LatentCache) else {"rope_dim": seen.dims}
+    if cap := _cap(file, draft.cls, way.softcap):
+        sizes["softcap"] = cap
+    bounds = way.bounds and turned and file.flag("use_qk_norm") is not False
+    ungated = any(file.flag(name) is False for name in ("attn_output_gate", "use_attention_gate"))
+    around: dict[str, Value] = {
+        "bounded": way.bounded or _clipped(file) or bounds,
+        "qk_norm": query_norm(norm, file),
+        "gate": "none" if ungated else way.gate,
+    }
+    sizes |= {
+        name: what
+        for name, what in around.items()
+        if what not in (False, "none") and _has(draft.cls, name)
+    }
+    return replace(draft, sizes={**sizes, **draft.sizes})
 
 
 def _has(cls: type[Mechanism], size: str) -> bool:

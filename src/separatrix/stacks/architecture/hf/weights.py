@@ -410,7 +410,7 @@ def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
     )
 
 
-def mlp(fields: Fields, architecture: Architecture, row: Row | None) -> Mlp | None:
+def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
     """The units that every token has in each MLP, or None where the file does not tell them.
 
     Of the k experts of a token, 2^j, the largest power of two, can be given one weight, a power of
@@ -418,14 +418,14 @@ def mlp(fields: Fields, architecture: Architecture, row: Row | None) -> Mlp | No
     no power of two would have to be undone, so that such experts do not count. Shared experts do.
     """
     try:
-        found = _widths(fields, [] if row is None else row.mlps.split())
+        found = _widths(fields, row.mlps.split())
     except ConfigError:
         # of a field that nothing else is read from: a width is assumed, the card is there
         return None
     if not found or min(found) < 1:
         return None
     apart = any(not part.mixes_tokens for layer, _ in architecture.counted() for part in layer)
-    return Mlp(min(found), stated=True, every=not ((row is not None and row.bare) or apart))
+    return Mlp(min(found), stated=True, every=not (row.bare or apart))
 
 
 def _widths(fields: Fields, words: Sequence[str]) -> list[int]:

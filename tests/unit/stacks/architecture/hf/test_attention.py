@@ -308,7 +308,7 @@ TYPED = UNKNOWN["typed"]
         (NEW | {"full_attention_interval": 4}, "'full_attention_interval' is"),
         (NEW | {"attn_layer_indices": [1]}, "'attn_layer_indices' is"),
         (NEW | {"state_size": 16}, "'state_size' is"),
-        (NEW | {"attn": {"layers": [1]}}, "'attn.layers' is"),
+        (NEW | {"attn": {"layers": [1]}}, "'attn' is"),
         (NEW | {"global_head_dim": 64}, "'global_head_dim' is"),
         (NEW | {"v_head_dim": 64}, "'v_head_dim' is there"),
         (NEW | {"num_kv_shared_layers": 2}, "'num_kv_shared_layers' is 2"),

@@ -164,8 +164,6 @@ def test_words_outside_the_vocabulary(config: dict[str, Any], field: str) -> Non
             "hybrid_override_pattern",
         ),
         (without(GEMMA, "_block_types"), "lru_width", "block_types"),
-        ({"mamba_d_state": 16, "num_hidden_layers": 4}, "mamba_d_state", "layer_types"),
-        ({"rwkv_heads": 16}, "rwkv_heads", "layers_block_type"),
     ],
 )
 def test_recurrent_keys_without_a_pattern_are_refused(
@@ -174,6 +172,11 @@ def test_recurrent_keys_without_a_pattern_are_refused(
     message = refusal(config)
     assert f"'{key}' is there but" in message
     assert looked_for in message
+
+
+@each("config", [{"mamba_d_state": 16, "num_hidden_layers": 4}, {"rwkv_heads": 16}])
+def test_a_file_of_no_model_type_is_told_so(config: dict[str, Any]) -> None:
+    assert "'model_type' is missing" in refusal(config)
 
 
 @each("kind", ["no_such_model", "", 5, True, ["qwen3_next"], {"a": 1}])

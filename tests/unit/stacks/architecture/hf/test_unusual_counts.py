@@ -357,7 +357,7 @@ def test_hymba_refuses_what_no_released_file_has() -> None:
             "[1].attention.window_length' is 9",
         ),
         (searched({"no_op": 1}), "'block_configs[0].attention.no_op' is 1"),
-        (searched(GROUP) | {"num_hidden_layers": 2}, "each of the 2"),
+        (searched(GROUP) | {"num_hidden_layers": 2}, "'block_configs' has 1"),
         (searched() | {"block_configs": [3], "num_hidden_layers": 1}, "'block_configs[0]' is 3"),
     ],
 )
