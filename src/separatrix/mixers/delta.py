@@ -75,17 +75,6 @@ class DeltaMixer(RecurrentMixer):
         else:
             self.rate.zero_()
 
-    def _forward(self, x: Tokens) -> Tokens:
-        if self.updates == 1:
-            return super()._forward(x)
-        q, *updates = self._terms(self._heads_of(self._project(x)), x, 0)
-        # a token reads after the last of its updates: queries of 0 stand at the others
-        last = self.updates - 1
-        spread = F.pad(q[:, :, :, None], (0, 0, last, 0))
-        q = rearrange(spread, "b h t n d -> b h (t n) d")
-        y = self.recurrence.outputs((q, *updates), chunk=self.chunk, dtype=x.dtype)
-        return self._out(y[:, :, last :: self.updates], x)
-
     def _terms(self, qkv: Projected, x: Tokens, start: int) -> Terms:
         q, k, v = qkv
         log_a = self._log_decay(x)

@@ -35,7 +35,7 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from separatrix.core.errors import SizeError
@@ -59,7 +59,7 @@ from separatrix.mixers.ops import blockwise
 from separatrix.mixers.ops.blockwise import among_largest, largest, spans
 from separatrix.mixers.ops.maps import rotate
 from separatrix.mixers.ops.recompute import recomputed
-from separatrix.mixers.ops.softmax import chosen_softmax
+from separatrix.mixers.ops.softmax import chosen_softmax, in_parts
 from separatrix.stacks.mechanisms import DSA, Indexed
 
 
@@ -114,11 +114,13 @@ class Indexer(nn.Module):
         kept = dict(kept)
         scores = index_scores(*self._index(x, place), kept.pop("index_keys"))
         chosen = largest(scores[:, 0], self.topk)
-        # whole tokens are copied sequence by sequence, which is quicker than an index of two axes
         picked: State = {}
         for name, y in kept.items():
-            rows = [one.index_select(-2, at) for one, at in zip(y, chosen, strict=True)]
-            picked[name] = torch.stack(rows) if len(rows) > 1 else rows[0][None]
+            # sequence by sequence and head by head: quicker than an index of several axes
+            rows = y.flatten(0, -3)
+            each = len(rows) // len(y)
+            found = [row.index_select(0, chosen[i // each]) for i, row in enumerate(rows)]
+            picked[name] = torch.stack(found).view(*y.shape[:-2], -1, y.shape[-1])
         return super()._read(x, q, picked, place)  # type: ignore[misc]
 
 
@@ -177,39 +179,32 @@ def indexed_softmax(
     batch, heads, tokens, _ = q.shape
     index_q, index_w, index_k = (y.detach() for y in index)
 
-    def choice(choose: Callable[..., Tensor], first: int, last: int) -> Tensor:
-        run = partial(choose, topk=topk)
+    def choice(choose: Callable[[Tensor, int], Tensor], first: int, last: int) -> Tensor:
+        run = partial(best, choose=choose, topk=topk)
         return recomputed(run, index_q[:, first:last], index_w[:, first:last], index_k[:, :last])
 
     near = min(tokens, max(1, blockwise.DENSE) * topk)
     keys, values = (y[:, :, :near].repeat_interleave(heads // k.shape[1], 1) for y in (k, v))
-    read = partial(choice, best_tokens)
-    outputs = [chosen_softmax(q[:, :, :near], keys, values, read, whole=topk)]
-    # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
-    size = max(64, tokens // 64, blockwise.ROOM // (batch * heads * tokens))
-    for first, last in spans(tokens - near, size, 1):
-        first, last = first + near, last + near
-        chosen = choice(best_places, first, last)
-        outputs.append(
-            recomputed(gathered, q[:, :, first:last], k[:, :, :last], v[:, :, :last], chosen)
+    marks = partial(choice, lambda scores, k: among_largest(scores, k)[:, None])
+    outputs = [chosen_softmax(q[:, :, :near], keys, values, marks, whole=topk)]
+    if near < tokens:
+        # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
+        size = max(64, tokens // 64, blockwise.ROOM // (batch * heads * tokens))
+        places = [(near + first, near + last) for first, last in spans(tokens - near, size, 1)]
+        rest = q[:, :, near:]
+        outputs += in_parts(
+            gathered, places, rest, (k, v), lambda *at: (choice(largest, *at),), kept=False
         )
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 2)
 
 
-def best_tokens(q: Tensor, w: Tensor, k: Tensor, *, topk: int) -> Bool[Tensor, "b 1 i j"]:
-    """Which tokens the last ones choose; of later ones some too, where there are too few."""
-    return among_largest(_earlier_scores(q, w, k), topk)[:, None]
-
-
-def best_places(q: Tensor, w: Tensor, k: Tensor, *, topk: int) -> Int[Tensor, "b i k"]:
-    """Their places, for tokens that have so many before them."""
-    return largest(_earlier_scores(q, w, k), topk)
-
-
-def _earlier_scores(q: Tensor, w: Tensor, k: Tensor) -> Float[Tensor, "b i j"]:
-    """Scores of the last tokens, of later ones minus infinity."""
+def best(
+    q: Tensor, w: Tensor, k: Tensor, *, choose: Callable[[Tensor, int], Tensor], topk: int
+) -> Tensor:
+    """What is chosen for the last tokens by their scores, of later tokens minus infinity."""
     later = torch.ones(q.shape[1], k.shape[1], dtype=torch.bool, device=q.device)
-    return index_scores(q, w, k).masked_fill(later.triu(1 + k.shape[1] - q.shape[1]), -math.inf)
+    scores = index_scores(q, w, k)
+    return choose(scores.masked_fill(later.triu(1 + k.shape[1] - q.shape[1]), -math.inf), topk)
 
 
 def index_scores(
@@ -226,14 +221,14 @@ def index_scores(
     return scores
 
 
-def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor) -> Tensor:
+def gathered(q: Tensor, k: Tensor, v: Tensor, chosen: Tensor, *, first: int) -> Tensor:
     """Softmax over the chosen tokens (b i k), none of them later than the query (q b h i d; k, v b
-    g j .), of keys and values gathered for every query.
+    g j .), of keys and values gathered for every query from token `first` on.
     """
     batch, groups, tokens, _ = k.shape
     # the rows of all sequences and heads in one list: where each of them begins
-    first = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
-    rows = (chosen[:, None] + first).flatten()
+    start = torch.arange(batch * groups, device=k.device).view(batch, groups, 1, 1) * tokens
+    rows = (chosen[:, None] + start).flatten()
     keys, values = (
         y.flatten(0, 2).index_select(0, rows).view(batch, groups, *chosen.shape[1:], -1)
         for y in (k, v)

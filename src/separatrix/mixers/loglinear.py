@@ -77,24 +77,12 @@ def levels(i: Int[Tensor, "*#b"], j: Int[Tensor, "*#b"]) -> Int[Tensor, "*b"]:
     return torch.frexp((i ^ j).double()).exponent.long()
 
 
-def chunk_size(chunk: int, tokens: int) -> int:
-    """The largest power of two up to both."""
-    return 1 << (min(chunk, tokens).bit_length() - 1)
-
-
 def split_runs(x: Keys, chunk: int) -> Float[Tensor, "b h n c d"]:
     """Chunks of `chunk` tokens, a power of two of them, filled up with zeros."""
     chunks = 1 << (-(-x.shape[2] // chunk) - 1).bit_length()
     return rearrange(
         F.pad(x, (0, 0, 0, chunks * chunk - x.shape[2])), "b h (n c) d -> b h n c d", n=chunks
     )
-
-
-def inside_chunk(weights: Float[Tensor, "b h n c l"]) -> Float[Tensor, "b h n c c"]:
-    """lambda_i at the level of token j, for i and j in one chunk."""
-    place = torch.arange(weights.shape[3], device=weights.device)
-    inside = levels(place[:, None], place)
-    return weights.gather(-1, inside.expand(*weights.shape[:3], *inside.shape))
 
 
 def climb(
@@ -160,10 +148,14 @@ class Buckets(Recurrence):
                 feature = self.beneath.feature
                 return fast(features(feature, q), features(feature, k), v, weights)
         tokens = v.shape[2]
-        chunk = chunk_size(chunk, tokens)
+        # the largest power of two up to both
+        chunk = 1 << (min(chunk, tokens).bit_length() - 1)
         q, k, v, *rest, weights = (split_runs(x, chunk) for x in terms)
         shares, above = in_chunk(self.beneath, q, k, v, *rest)
-        y = (shares * inside_chunk(weights)).tril() @ v
+        place = torch.arange(chunk, device=v.device)
+        # lambda_i at the level of token j, for i and j in one chunk
+        inside = weights.gather(-1, levels(place[:, None], place).expand_as(shares))
+        y = (shares * inside).tril() @ v
         if y.shape[2] == 1:
             return join_chunks(y, tokens)
         return climb(y, *above(), weights, tokens)

@@ -112,9 +112,12 @@ class Decayed(Recurrence):
     def step(self, terms: Terms, state: State, t: int) -> tuple[Tensor, State]:
         q, *updates = terms
         new = wide(state["S"])
-        # n updates of one token (b h n .), in turn; the query reads after the last
-        for update in zip(*(x.split(1, -2) for x in updates), strict=True):
-            new = updated(new, *update)
+        if updates[0].shape[-2] == 1:
+            new = updated(new, *updates)
+        else:
+            # n updates of one token (b h n .), in turn; the query reads after the last
+            for update in zip(*(x.split(1, -2) for x in updates), strict=True):
+                new = updated(new, *update)
         return q @ new, {"S": new}
 
 
@@ -188,9 +191,13 @@ class RecurrentMixer(Projections):
 
     def _forward(self, x: Tokens) -> Tokens:
         qkv = self._heads_of(self._project(x))
-        terms = self._terms(qkv, x, 0)
-        y = self.recurrence.outputs(terms, chunk=self.chunk, dtype=x.dtype)
-        return self._out(y, x, self._beside(qkv[2]))
+        q, *updates = self._terms(qkv, x, 0)
+        # a token reads after the last of its updates: queries of 0 stand at the others
+        last = self.updates - 1
+        if last:
+            q = F.pad(q[:, :, :, None], (0, 0, last, 0)).flatten(2, 3)
+        y = self.recurrence.outputs((q, *updates), chunk=self.chunk, dtype=x.dtype)
+        return self._out(y[:, :, last :: self.updates], x, self._beside(qkv[2]))
 
     def _at(self, x: Tokens, places: Places) -> TokensAt:
         # fla's kernels, which run on CUDA outside of transforms, take every query

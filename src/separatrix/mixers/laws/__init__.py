@@ -13,28 +13,14 @@ from separatrix.mixers.laws import bounds, forms, memory
 from separatrix.mixers.laws.fed import holds_when_fed
 from separatrix.mixers.laws.formats import formats_agree, gradients_are_derivatives
 from separatrix.mixers.laws.monotone import moves_one_way
-from separatrix.mixers.laws.tools import (
-    FORMATS,
-    LawBroken,
-    asking,
-    close,
-    drawn,
-    gradients,
-    inputs,
-    stream,
-)
-
-__all__ = [
-    "FORMATS",
-    "LAWS",
-    "LawBroken",
-    "asking",
-    "close",
-    "drawn",
-    "gradients",
-    "inputs",
-    "stream",
-]
+from separatrix.mixers.laws.tools import FORMATS as FORMATS
+from separatrix.mixers.laws.tools import LawBroken as LawBroken
+from separatrix.mixers.laws.tools import asking as asking
+from separatrix.mixers.laws.tools import close as close
+from separatrix.mixers.laws.tools import drawn as drawn
+from separatrix.mixers.laws.tools import gradients as gradients
+from separatrix.mixers.laws.tools import inputs as inputs
+from separatrix.mixers.laws.tools import stream as stream
 
 LAWS: dict[str, Callable[[Mixer], None]] = {
     "step=forward": forms.forms_agree,

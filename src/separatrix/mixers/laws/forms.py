@@ -240,18 +240,16 @@ def stacks(mixer: Mixer) -> None:
     parameters, buffers = stack_module_state(models)  # type: ignore[arg-type]
     x = torch.stack([inputs(mixer, 2, 130, seed) for seed in range(3)])
     calls: dict[str, Callable[[Mixer, Tensor], Tensor]] = {
-        "forward": lambda m, x: m(x),
+        "forward": lambda m, x: type(m).forward(m, x),
         "last": lambda m, x: m.last(x),
         "at": lambda m, x: m.at(x, places(x, 3)),
         "step": lambda m, x: stream(m, x[:, :12])[0],
     }
     for name, call in calls.items():
-        runner = _Runner(copy.deepcopy(mixer), call)
-        stacked = vmap(
-            lambda p, b, x, runner=runner: functional_call(
-                runner, ({f"mixer.{k}": v for k, v in (p | b).items()},), (x,)
-            )
-        )(parameters, buffers, x)
+        runner = copy.deepcopy(mixer)
+        # functional_call reaches forward alone
+        runner.forward = partial(call, runner)  # type: ignore[method-assign]
+        stacked = vmap(partial(functional_call, runner))((parameters, buffers), x)
         alone = torch.stack([call(m, x[i]) for i, m in enumerate(models)])
         close(stacked, alone, f"outputs of {name} under vmap and one model at a time")
         if not parameters:
@@ -268,15 +266,3 @@ def stacks(mixer: Mixer) -> None:
             dict(zip(parameters, grouped, strict=True)),
             f"{name} under vmap and one model at a time",
         )
-
-
-class _Runner(torch.nn.Module):
-    """Lets functional_call reach methods other than forward."""
-
-    def __init__(self, mixer: Mixer, call: Callable[[Mixer, Tensor], Tensor]) -> None:
-        super().__init__()
-        self.mixer = mixer
-        self.call = call
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.call(self.mixer, x)

@@ -141,11 +141,6 @@ def after_at(log_a: Float[Tensor, "b h t"], places: Places) -> Float[Tensor, "b 
     return after(log_a[..., None].masked_fill(later, 0)).mT
 
 
-def before(total: Float[Tensor, "... c s"]) -> Float[Tensor, "... c s"]:
-    """G_{i-1} for every i."""
-    return F.pad(total[..., :-1, :], (0, 0, 1, 0))
-
-
 def scores(
     q: Float[Tensor, "... c d"],
     k: Float[Tensor, "... c d"],

@@ -29,6 +29,7 @@ dimension; G is (..., 1) or (..., d).
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -43,7 +44,6 @@ from separatrix.mixers.base.tensors import (
 )
 from separatrix.mixers.ops.decay import (
     after,
-    before,
     bounded,
     carry,
     in_segments,
@@ -223,7 +223,8 @@ def _low_rank_segment(
     size = q.shape[3]
     # <q_i, exp(G_i - G_j) k_j> as one product: exp(-G_j) is at most exp(EXPONENT)
     # r_i reads before its own token, q_i after it
-    asked = torch.cat([before(total).exp() * r, total.exp() * q], 3)
+    before = F.pad(total[:, :, :, :-1], (0, 0, 1, 0))
+    asked = torch.cat([before.exp() * r, total.exp() * q], 3)
     written = (torch.stack([s, k], 3) * (-total).exp()[:, :, :, None]).flatten(3, 4)
     later = torch.ones(size, size, dtype=torch.bool, device=q.device).triu()
     # r_i sees j < i only, q_i sees itself, too; the columns are first s_j, then k_j

@@ -131,10 +131,10 @@ def parted_softmax(
         # at least 64 queries to a part, and some 64 parts at most: each costs a pass of its own
         places = spans(tokens, max(64, tokens // 64, ROOM // (batch * heads * tokens)), 1)
     run = partial(_part, gated=bool(gates), cap=cap)
-    return _joined(_in_parts(run, places, q, (k, v, *gates), lambda first, last: sinks, kept=kept))
+    return _joined(in_parts(run, places, q, (k, v, *gates), lambda first, last: sinks, kept=kept))
 
 
-def _in_parts(
+def in_parts(
     run: Callable[..., Tensor],
     places: Sequence[tuple[int, int]],
     q: Tensor,
@@ -209,7 +209,7 @@ def chosen_softmax(
         kept = batch * heads * tokens * tokens <= KEPT
         run = partial(_chosen_part, block=block)
         rest = q[:, :, whole:]
-        outputs += _in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
+        outputs += in_parts(run, places, rest, (k, v), lambda *at: (choice(*at),), kept=kept)
     return _joined(outputs)
 
 

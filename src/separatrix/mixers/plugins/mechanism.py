@@ -207,7 +207,6 @@ class Probe:
 
     def __init__(self, mechanism: OwnMechanism) -> None:
         self.mechanism = mechanism
-        self._error: SeparatrixError | None = None
         self._start("meta")
 
     def _start(self, device: str) -> None:
@@ -227,16 +226,14 @@ class Probe:
 
     def _measure(self, t: int) -> None:
         while len(self._measured) <= t:
-            if self._error is not None:
-                raise self._error
             try:
                 self._measured.append(next(self._source))
-            except SeparatrixError as error:
+            except SeparatrixError:
+                last = self._device == "cpu"
                 # modules that look at values begin again with memory: on meta there are none
-                if self._device == "meta":
-                    self._start("cpu")
-                else:
-                    self._error = error
+                self._start("cpu")
+                if last:
+                    raise
 
     def _settled(self, t: int) -> bool:
         """Whether the shapes no longer change from HORIZON / 2 on, and the declaration, if there
