@@ -17,60 +17,7 @@ from separatrix.stacks.architecture.hf.fields import (
     shown,
 )
 from separatrix.stacks.architecture.hf.kinds import listed
-from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.mechanisms import Full, Mechanism, Reused, ReusedWindow, Window
-
-# ---- what a mixer refuses
-
-
-def _alone(fields: Fields) -> None:
-    """Raises ConfigError where a file asks for a window in a class whose attention has none."""
-    for name in ("sliding_window", "attention_chunk_size"):
-        off = name == "sliding_window" and fields.flag("use_sliding_window") is False
-        if fields.has(name) and not off:
-            raise fields.error(
-                f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees"
-                " every token; set it to null"
-            )
-
-
-def _equal_widths(fields: Fields) -> None:
-    """GLA and its kin, whose convolutions must be of one width."""
-    kv = fields.optional_size("num_kv_heads")
-    if kv is not None and kv != fields.size("num_heads") and value_of("KERNEL", fields) != 0:
-        raise fields.error(
-            "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
-            " not supported; pass the stack as a spec"
-        )
-
-
-def _own_indexers(fields: Fields) -> None:
-    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
-    indexer keys, which is not supported.
-    """
-    for name, own in _OWN_INDEXERS.items():
-        value = fields.value(name)
-        entries = value if isinstance(value, str) else json_list(value) or [value]
-        if value is not None and not own.issuperset(map(str, entries)):
-            raise fields.error(
-                f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass"
-                " the stack as a spec"
-            )
-
-
-_OWN_INDEXERS = {
-    "indexer_types": {"full"},
-    "index_topk_pattern": {"F", "full"},
-    "index_topk_freq": {"1"},
-}
-"""What files say where every layer has its own."""
-
-CHECKS: dict[str, Callable[[Fields], None]] = {
-    "alone": _alone,
-    "equal_widths": _equal_widths,
-    "own_indexers": _own_indexers,
-}
-"""What a mixer refuses before its sizes are read."""
 
 # ---- before a file is read
 
@@ -178,6 +125,27 @@ def _twice(fields: Fields) -> Fields:
         )
     return fields
 
+
+def _own_indexers(fields: Fields) -> None:
+    """Raises ConfigError where a layer takes the choice of another layer's indexer: it keeps no
+    indexer keys, which is not supported.
+    """
+    for name, own in _OWN_INDEXERS.items():
+        value = fields.value(name)
+        entries = value if isinstance(value, str) else json_list(value) or [value]
+        if value is not None and not own.issuperset(map(str, entries)):
+            raise fields.error(
+                f"'{name}' is {shown(value)}: layers that share an indexer are not supported; pass"
+                " the stack as a spec"
+            )
+
+
+_OWN_INDEXERS = {
+    "indexer_types": {"full"},
+    "index_topk_pattern": {"F", "full"},
+    "index_topk_freq": {"1"},
+}
+"""What files say where every layer has its own."""
 
 BEFORE: dict[str, Callable[..., Fields | None]] = {
     "section": Fields.section,

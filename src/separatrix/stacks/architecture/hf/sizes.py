@@ -348,6 +348,32 @@ def _slot_channels(fields: Fields, key: ast.expr, value: ast.expr) -> Value:
     return own * (groups * one + one + other)
 
 
+# ---- sizes of mixers that refuse what their classes do not do
+
+
+def _alone(fields: Fields, node: ast.expr) -> Value:
+    """Raises ConfigError where a file asks for a window in a class whose attention has none."""
+    for name in ("sliding_window", "attention_chunk_size"):
+        off = name == "sliding_window" and fields.flag("use_sliding_window") is False
+        if fields.has(name) and not off:
+            raise fields.error(
+                f"'{name}' is {shown(fields.data[name])}, but attention of this model type sees"
+                " every token; set it to null"
+            )
+    return _value(node, fields)
+
+
+def _equal_widths(fields: Fields, node: ast.expr) -> Value:
+    """GLA and its kin, whose convolutions must be of one width."""
+    kv = fields.optional_size("num_kv_heads")
+    if kv is not None and kv != fields.size("num_heads") and value_of("KERNEL", fields) != 0:
+        raise fields.error(
+            "'num_kv_heads' with 'use_short_conv' makes convolutions of unequal width, which is"
+            " not supported; pass the stack as a spec"
+        )
+    return _value(node, fields)
+
+
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "unknown_dim": _unknown_dim,
     "mamba_rank": _mamba_rank,
@@ -361,6 +387,8 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_LAYERS,
     **_OF_FILES,
     "assumed": _assumed,
+    "alone": _alone,
+    "equal_widths": _equal_widths,
     "says": _says,
     "per_head": _per_head,
     "xlstm_dim": _xlstm_dim,

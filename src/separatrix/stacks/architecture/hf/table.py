@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 from separatrix.stacks.architecture.hf.fields import Draft, Fields
-from separatrix.stacks.architecture.hf.hooks import CHECKS
 from separatrix.stacks.architecture.hf.sizes import DATA, parsed, value_of
 from separatrix.stacks.architecture.hf.ways import USUAL, Way
 from separatrix.stacks.mechanisms import MECHANISMS, Mechanism, ShortConvolution
@@ -42,16 +41,14 @@ def _opened(node: ast.expr) -> ast.expr:
 
 
 def _made(node: ast.expr, fields: Fields) -> Draft:
-    """A mechanism and its sizes. Words that are no sizes: `check`, what is refused first; `silent`,
-    fields that size nothing of it; `section`, the object that its fields may stand in.
+    """A mechanism and its sizes. Words that are no sizes: `silent`, fields that size nothing of it;
+    `section`, the object that its fields may stand in.
     """
     node = _opened(node)
     if isinstance(node, ast.IfExp):
         return _made(node.body if value_of(node.test, fields) else node.orelse, fields)
     cls, said = _sizes(node)
     words = {name: str(ast.literal_eval(of)) for name, of in said.items() if name in _WORDS}
-    if "check" in words:
-        CHECKS[words["check"]](fields)
     if "section" in words:
         fields = fields.section(words["section"])
     fields.harmless(*words.get("silent", "").split())
@@ -64,7 +61,7 @@ def _made(node: ast.expr, fields: Fields) -> Draft:
     return Draft(cls, sizes, fields)
 
 
-_WORDS = ("check", "silent", "section")
+_WORDS = ("silent", "section")
 
 
 def classes(text: str) -> list[type[Mechanism]]:

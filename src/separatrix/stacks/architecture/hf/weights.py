@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.hf.fields import Fields, Unknown
 from separatrix.stacks.architecture.hf.notes import SECTIONS
+from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import (
@@ -380,7 +381,6 @@ _SHARED = (
 
 def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
     """How many layers have experts; None where that is not told."""
-    size, numbers = fields.optional_size, range(layers)
     if fields.has("mlp_layer_types"):
         return sum(word != "dense" for word in json_list(fields.value("mlp_layer_types")) or [])
     if fields.has("moe_layers"):
@@ -390,24 +390,17 @@ def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
         return sum(own == 1 for own in listed)
     if freq not in (None, 1):
         return None
-    if period := size("expert_layer_period"):
-        offset = size("expert_layer_offset", low=0) or 0
-        return sum(i % period == offset for i in numbers)
-    if step := size("moe_layer_interval"):
-        first, last = size("moe_layer_start_index", low=0), size("moe_layer_end_index", low=0)
-        end = layers - 1 if last is None else last
-        return sum((first or 0) <= i <= end and (i + 1) % step == 0 for i in numbers)
-    # every so many, where it is not listed as dense
-    first = size("first_k_dense_replace", "num_dense_layers", low=0)
-    if first is None and "listed" in words:
-        return None
-    step = size("decoder_sparse_step") or 1
-    dense = json_list(fields.value("mlp_only_layers") or [])
-    return (
-        None
-        if dense is None
-        else sum((i + 1) % step == 0 and i not in dense and i >= (first or 0) for i in numbers)
+    told = (
+        "expert_layer_period",
+        "moe_layer_interval",
+        "first_k_dense_replace",
+        "num_dense_layers",
     )
+    dense = json_list(fields.value("mlp_only_layers") or [])
+    if dense is None or ("listed" in words and not any(map(fields.has, told))):
+        return None
+    each = (replace(fields, layer=i) for i in range(layers) if i not in dense)
+    return sum(bool(value_of("EXPERTS", layer)) for layer in each)
 
 
 def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
