@@ -49,7 +49,7 @@ TASKS = (
     *("twosum:n=4,M=6,form=query", "twosum:n=4,M=70,form=query", "twosum:n=4,M=9,form=decision"),
     *("seqcomp:L=1,m=4", "seqcomp:L=2,m=2,n_1=2", "seqcomp:L=3,m=2,n_1=1,n_2=2"),
     *("seqcomp:L=2,m=3,n_1=1,thought=pairs", "khop:n=14,V=4,k=1", "khop:n=14,V=4,k=2"),
-    *("parity:n=9", "parity:n=8", "modular:n=7,m=3"),
+    *("parity:n=9", "parity:n=8", "modular:n=7,m=3", "permutation:n=4,k=3", "group:n=3,G=C6"),
 )
 KEPT = (
     *("dyck:k=2,D=2,n=6", "dyck:k=3,D=1,n=4", "parity:n=8", "modular:n=6,m=3", "modular:n=8,m=4"),
