@@ -9,6 +9,7 @@ import itertools
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from support.each import each
 
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.models.stock import gpt2, llama
 from separatrix.proofs.arithmetic import BF16, FP16, FP32, FP64, Arithmetic, arithmetic
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.machine import Enclosure, add_once
@@ -166,6 +168,14 @@ def test_other_weights_are_refused(
     edits: dict[str, tuple[tuple[int, ...], float]], said: str, tmp_path: Path
 ) -> None:
     refused(made("parity:n=9", "full @ heads=1, head_dim=4"), tmp_path, edits, said)
+
+
+@each("stock", [gpt2, llama])
+def test_what_stands_beside_the_count_is_too_large_for_other_norms(stock: ModuleType) -> None:
+    """Their norms are the identity for numbers whose squares 2^60 rounds away."""
+    with pytest.raises(SizeError, match="below 131072"):
+        stock.write(made("parity:n=9").model)
+    assert stock.write(made("parity:n=16").model).config["vocab_size"] >= 2
 
 
 @each(

@@ -40,8 +40,6 @@ SHARP = 2.0**30
 HIDDEN_SCORE = 2.0**17
 NEVER = 1e300
 """A factor of a frequency that is infinite in float32: the pair never turns."""
-LARGEST = 2.0**17
-"""The largest number of an embedding that is surely rounded away beside 2^60, squared."""
 
 
 def write(model: Model) -> Checkpoint:
@@ -192,11 +190,6 @@ class Layout:
         rows[:, self.space.one] = 1.0
         if start is not None:
             rows[start, self.space.start] = 1.0
-        if float(rows.abs().max()) >= LARGEST:
-            raise SizeError(
-                f"llama: an embedding holds {float(rows.abs().max()):g}; its norms are the identity"
-                f" for numbers below {LARGEST:g} only"
-            )
         return rows
 
     def logits(self, ids: int) -> Tensor:

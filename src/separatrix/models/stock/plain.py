@@ -16,6 +16,9 @@ from separatrix.mixers.full import FullMixer
 from separatrix.models.model import MLP, Block, Model
 from separatrix.stacks.mechanisms import Full, Mechanism
 
+LARGEST = 2.0**17
+"""The largest number of an embedding that is surely rounded away beside 2^60, squared."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Head:
@@ -74,6 +77,12 @@ def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
         raise SizeError(
             f"{stock}: the model has norms without a choice of their epsilon, as trained ones have;"
             " constructions are written without norms"
+        )
+    largest = float(model.embed.weight.abs().max())
+    if largest >= LARGEST:
+        raise SizeError(
+            f"{stock}: an embedding holds {largest:g}; its norms are the identity for numbers below"
+            f" {LARGEST:g} only"
         )
     layers: list[Layer] = []
     for number, (block, parts) in enumerate(zip(model.blocks, model.architecture, strict=True), 1):
