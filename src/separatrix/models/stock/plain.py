@@ -78,11 +78,9 @@ def plain(model: Model, stock: str, *, rotates: bool) -> Plain:
             f"{stock}: the model has norms without a choice of their epsilon, as trained ones have;"
             " constructions are written without norms"
         )
-    largest = float(model.embed.weight.abs().max())
-    if largest >= LARGEST:
+    if float(model.embed.weight.abs().max()) >= LARGEST:
         raise SizeError(
-            f"{stock}: an embedding holds {largest:g}; its norms are the identity for numbers below"
-            f" {LARGEST:g} only"
+            f"{stock}: its norms are the identity for embeddings below {LARGEST:g} only"
         )
     layers: list[Layer] = []
     for number, (block, parts) in enumerate(zip(model.blocks, model.architecture, strict=True), 1):
