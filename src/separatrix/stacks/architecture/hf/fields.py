@@ -286,9 +286,10 @@ class Fields:
         names = (str(name) for name, value in self.data.items() if value is not None)
         found = next((name for name in names if name.startswith(_RECURRENT)), None)
         there = f"'{found[:60]}' is there but " if found else ""
+        looked = ", ".join(map(repr, looked_for))
         return self.error(
-            f"{there}no field says which layers are recurrent (looked for {', '.join(looked_for)});"
-            " add it to the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
+            f"{there}no field says which layers are of which kind (looked for {looked}); add it to"
+            " the file, or pass --pattern, such as --pattern '(mamba2*7 + full)*4'"
         )
 
     def unknown(self, known: Iterable[str] = ()) -> str:

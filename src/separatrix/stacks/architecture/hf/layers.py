@@ -98,13 +98,7 @@ def kinds_of(row: Row, fields: Fields) -> list[str]:
     for rule in row.otherwise:
         if (kinds := told(fields, rule)) is not None:
             return _ended(row, fields, kinds)
-    looked_for = [*row.lists, *row.told_by]
-    if row.stateful:
-        raise fields.no_pattern(looked_for)
-    raise fields.error(
-        f"no field says which layers are of which kind (looked for"
-        f" {', '.join(map(repr, looked_for))}); add one of them"
-    )
+    raise fields.no_pattern([*row.lists, *row.told_by])
 
 
 def _ended(row: Row, fields: Fields, kinds: list[str]) -> list[str]:

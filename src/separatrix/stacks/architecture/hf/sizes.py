@@ -25,34 +25,22 @@ from separatrix.stacks.architecture.hf.fields import (
 )
 
 
-def factor(fields: Fields, *names: str) -> Fraction | Unknown:
-    """The positive number under one of these spellings (an expansion factor), unknown if it is
-    missing. Raises ConfigError if it is none.
+def scaled(fields: Fields, whole: Size, *names: str) -> Size:
+    """`whole` times the positive number under one of these spellings (an expansion factor). Raises
+    ConfigError where that is no size.
     """
     name = fields.find(*names)
     if name is None:
-        return Unknown((missing(*names),))
+        return whole + Unknown((missing(*names),))
     value = fields.data[name]
     if type(value) not in (int, float) or not 0 < value <= LARGEST:  # not a number compares false
         raise fields.wrong(name, f"be a positive number of at most {LARGEST:,}")
+    if isinstance(whole, Unknown):
+        return whole
     # through text: 1.3 means 13/10, not the float nearest to it
-    return Fraction(str(value))
-
-
-def scaled(fields: Fields, whole: Size, *names: str) -> Size:
-    """`whole` times a factor, where that is an integer. Raises ConfigError where it is not."""
-    by = factor(fields, *names)
-    if isinstance(whole, Unknown) or isinstance(by, Unknown):
-        # the sum is unknown, and names what was looked for on either side
-        return (whole if isinstance(whole, Unknown) else Unknown(())) + (
-            by if isinstance(by, Unknown) else 1
-        )
-    size = whole * by
+    size = whole * Fraction(str(value))
     if size.denominator != 1 or not 1 <= size <= LARGEST:
-        raise fields.error(
-            f"'{fields.find(*names)}' is {fields.data[str(fields.find(*names))]}, which times"
-            f" {whole} is no size; correct it"
-        )
+        raise fields.error(f"'{name}' is {value}, which times {whole} is no size; correct it")
     return int(size)
 
 

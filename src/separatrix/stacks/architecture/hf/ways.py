@@ -209,14 +209,10 @@ class Way(Usual):
 
     @classmethod
     def of(cls, said: str) -> Self:
-        """As the table writes it: the rule, and what the class takes with the sizes of `Usual`; a
-        base of 0 where none is known.
-        """
+        """As the table writes it: the rule, and what the class takes with the sizes of `Usual`."""
         call = ast.parse(f"way({said.strip()})", mode="eval").body
         assert isinstance(call, ast.Call)
         given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        if given.get("base") == 0:
-            given["base"] = None
         rule = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
         return cls(rule=rule, **given)
 

@@ -301,7 +301,7 @@ def test_sections_that_are_no_objects(config: Config, section: str, value: Any) 
         (without(ZAMBA2, "layers_block_type"), "'mamba_headdim'"),
         (without(LFM2, "layer_types"), "full_attn_idxs"),
         (without(HYMBA, "global_attn_idx"), "'mamba_expand'"),
-        (without(SAMBA, "attn"), "looked for attn"),
+        (without(SAMBA, "attn"), "looked for 'attn'"),
         (inner(RETNET, "attn", layers=None), "'attn.layers' is missing"),
     ],
 )
