@@ -210,7 +210,7 @@ def _layers(fields: Fields, row: Row, by_class: str) -> Layers:
     if kind is not None and (not isinstance(kind, str) or not kind):
         raise fields.unknown_family([*ROWS])
     if row is UNKNOWN:
-        return probe(fields, [*ROWS])
+        return probe(fields)
     if kind in ROWS:
         _refuse_other_class(fields, kind)
     if by_class:

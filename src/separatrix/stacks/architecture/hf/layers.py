@@ -15,7 +15,6 @@ from separatrix.stacks.architecture.hf.fields import (
     Fields,
     Layers,
     Unknown,
-    Value,
     shown,
     some,
 )
@@ -214,16 +213,13 @@ def _of_pattern(file: Fields, name: str) -> Draft:
     """
     if name in PATTERN.mixers:
         return made(PATTERN.mixers[name], file)[0]
-    cls = MECHANISMS[name]
-    sizes: dict[str, Value] = {}
-    for field in fields(cls):
-        if field.name == "format":
-            sizes["format"] = file.model_format()
-        elif field.name == "state_format":
-            sizes["state_format"] = "fp32"
-        elif _is_size(field.default):
-            sizes[field.name] = Unknown((f"no field is known to hold '{field.name}' of '{name}'",))
-    return Draft(cls, sizes, file)
+    unknown = {
+        size.name: Unknown((f"no field is known to hold '{size.name}' of '{name}'",))
+        for size in fields(MECHANISMS[name])
+        if _is_size(size.default)
+    }
+    draft = made(name, file)[0]
+    return replace(draft, sizes={**unknown, **draft.sizes})
 
 
 def _is_size(default: Any) -> bool:
@@ -237,12 +233,10 @@ def _is_size(default: Any) -> bool:
 # What only the model's code knows is never guessed
 
 
-def probe(fields: Fields, known: Sequence[str]) -> Layers:
-    """The layers of a file by its usual fields. Raises ConfigError where they do not tell;
-    `known` are the model types that are read.
-    """
+def probe(fields: Fields) -> Layers:
+    """The layers of a file by its usual fields. Raises ConfigError where they do not tell."""
     if not fields.has("num_hidden_layers") or not fields.has("num_attention_heads"):
-        raise fields.unknown_family(known)
+        raise fields.unknown_family([*ROWS])
     fields.note(f"{fields.unknown()}: read by its usual fields (assumed)")
     if not fields.has("head_dim") and not fields.has("kv_lora_rank"):
         fields.note(
@@ -253,7 +247,7 @@ def probe(fields: Fields, known: Sequence[str]) -> Layers:
         return _told(fields)
     except ConfigError as error:
         raise fields.error(
-            f"{fields.unknown(known)}, and its usual fields do not tell:"
+            f"{fields.unknown(ROWS)}, and its usual fields do not tell:"
             f" {str(error).removeprefix(f'{fields.where}: ')}"
         ) from None
 
