@@ -115,9 +115,7 @@ class Serving:
         """Bits of weights that a step reads for the whole batch: all, or of those that a file tells
         apart the share that the batch needs at the most.
         """
-        if self.weights is None or known is None:
-            return Fraction(self.weights or 0)
-        return Fraction(self.weights * known.read(self.batch), known.total)
+        return (self.weights or 0) * (Fraction(1) if known is None else known.share(self.batch))
 
 
 class CostAt(NamedTuple):

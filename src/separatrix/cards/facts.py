@@ -5,8 +5,9 @@ model can and cannot do, each with the theorem that says so.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any
@@ -74,7 +75,8 @@ SOLVED = {
     "state-tracking": "one layer (layer {layer}), whatever n",
 }
 """Construction -> the number that decides; layers are counted from one."""
-_LAYERS = ("layer", "first", "second")
+_LAYER = re.compile(r"layer(_\d+)?|first|second|counter|stack|flag")
+"""Numbers of a verdict that are places of layers, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -206,20 +208,20 @@ def _alike(one: CardLine, other: CardLine) -> bool:
 
 
 def _solved(architecture: Architecture, line: CardLine) -> str:
-    verdict = line.verdict
-    if verdict is None:
+    verdict, words = line.verdict, SOLVED.get(line.theorem)
+    if verdict is None or (words is None and line.theorem != "S"):
         return line.text
-    numbers = {**verdict.numbers} | {
-        name: verdict.numbers[name] + 1 for name in _LAYERS if name in verdict.numbers
-    }
-    if line.theorem == "S":
+    numbers = from_one(verdict.numbers)
+    if words is None:
         return _multiplied(architecture, verdict, numbers)
     if line.theorem == "question-first":
         numbers["bits"] = numbers["key_bits"] + numbers["answer_bits"] + 1
-    words = SOLVED.get(line.theorem)
-    if words is None:
-        return line.text
     return words.format_map(numbers).replace("its 1 full layers", "its one full layer")
+
+
+def from_one(numbers: Mapping[str, int]) -> dict[str, int]:
+    """A verdict's numbers with its layers counted from 1, as they are wherever people read them."""
+    return {name: number + bool(_LAYER.fullmatch(name)) for name, number in numbers.items()}
 
 
 def _multiplied(architecture: Architecture, verdict: Verdict, numbers: dict[str, int]) -> str:

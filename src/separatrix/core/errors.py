@@ -37,7 +37,7 @@ class SizeError(SeparatrixError):
     """A size that is out of range, missing, or does not fit the others."""
 
 
-_MOST_NAMED = 24
+_MOST_NAMED, _MOST_MEANT = 24, 4
 
 
 class UnknownNameError(SeparatrixError):
@@ -50,19 +50,19 @@ class UnknownNameError(SeparatrixError):
     def of(
         cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
     ) -> UnknownNameError:
-        """An error for `name`, suggesting the nearest name of `known`; `where` tells its place,
-        `listing` the command that lists all.
+        """An error for `name`, suggesting names of `known` that begin so, else the nearest; `where`
+        tells its place, `listing` the command that lists all.
         """
         known = sorted(known)
         # names are compared in lower case: somebody who types GDN means gdn
         folded = {one.casefold(): one for one in reversed(known)}
-        near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-        named = (
-            f"{', '.join(known[:_MOST_NAMED])}, and {len(known) - _MOST_NAMED} more"
-            if len(known) > _MOST_NAMED
-            else ", ".join(known)
-        )
-        hint = f"Did you mean '{folded[near[0]]}'?" if near else f"Known: {named}."
+        typed = name.casefold()
+        begun = [one for one in sorted(folded) if len(typed) > 2 and one.startswith(typed)]
+        near = begun[:_MOST_MEANT] or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+        left = len(known) - _MOST_NAMED
+        named = ", ".join(known[:_MOST_NAMED]) + (f", and {left} more" if left > 0 else "")
+        meant = "' or '".join(folded[one] for one in near)
+        hint = f"Did you mean '{meant}'?" if near else f"Known: {named}."
         more = f" `{listing}` lists all." if listing else ""
         error = cls(f"unknown {kind} '{name}'{where}. {hint}{more}")
         error.kind = kind

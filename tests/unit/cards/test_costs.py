@@ -383,6 +383,31 @@ def test_an_engine_takes_its_share_of_each_card() -> None:
         Serving.parse("10GiB", "15GiB", 1, Settings.parse(["engine=transformers"]))
 
 
+def test_weights_read_are_weighed_in_their_own_bits() -> None:
+    """Of gpt-oss-20b a token meets all maps and the head, in bf16, and 4 of 32 experts, in MXFP4:
+    its 3.6 G weights take 3.7 GB. As a share of all 13.8 GB, for most of which 4.25 bits are
+    taken, they would be 2.4 GB.
+    """
+    maps = 24 * (2 * 2880 * 64 * 64 + 2 * 2880 * 8 * 64)
+    routers = 24 * 32 * 2880
+    expert, head = 3 * 2880 * 2880, 201_088 * 2880
+    read = {
+        chosen: 16 * (maps + routers + head) + Fraction(17, 4) * 24 * chosen * expert
+        for chosen in (4, 8, 32)
+    }
+    assert round(read[4] / (8 * 10**8)) == 37
+    for batch, chosen in ((1, 4), (2, 8), (9, 32)):
+        here = costs(preset("gpt-oss-20b"), 4096, Serving(batch=batch)).here(4096)
+        assert here.weights is not None
+        assert round(here.weights * batch) == round(read[chosen])
+    # at 131,072 tokens one cache of 3 GiB is read less than 3.7 GB, two more than 5 GB
+    assert costs(preset("gpt-oss-20b"), 131_072, Serving()).meets == 2
+    # given by hand they are shared out alike
+    given = costs(preset("gpt-oss-20b"), 4096, Serving(weights=10**9)).here(4096)
+    assert given.weights is not None
+    assert given.weights / 10**9 == read[4] / (read[32] + 16 * head)
+
+
 def test_where_caches_are_read_as_much_as_weights() -> None:
     """A dense model reads all weights for each batch, one with experts more for a larger one."""
     stack = Architecture.parse("full(heads=1, head_dim=8) @ fp16")
@@ -400,6 +425,6 @@ def test_where_caches_are_read_as_much_as_weights() -> None:
     fetched = found.here(4096).fetched
     assert fetched is not None
     for batch, more in ((found.meets, True), (found.meets - 1, False)):
-        read = Fraction(known.stored * known.read(batch), known.total)
+        read = known.stored * known.share(batch)
         assert (batch * fetched >= read) is more
     assert costs(moe, 4096, Serving(memory=8 * GIB)).table == ()

@@ -10,7 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from separatrix.cards import CardFacts, CardLine
-from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS
+from separatrix.cards.facts import ALL, ASKED, FAR, NOTHING_SPEAKS, TOPICS, from_one
 from separatrix.cards.memory import FAR as FAR_ON
 from separatrix.cards.memory import Row, largest_numbers, layer_counts, symbols
 from separatrix.cards.memory import rows as memory_rows
@@ -125,7 +125,7 @@ def _lines_opened(lines: Iterable[CardLine], key: str) -> list[Part]:
 
 def _recorded(record: Verdict) -> Iterator[tuple[str, str]]:
     """What a record adds; the sizes of the file and its formats stand with all assumptions."""
-    numbers = (f"{name} {value:,}" for name, value in record.numbers.items())
+    numbers = (f"{name} {value:,}" for name, value in from_one(record.numbers).items())
     yield "numbers", ", ".join(numbers)
     # one word of a hundred letters has no room in a terminal
     yield "task", record.task.replace(",", ", ")

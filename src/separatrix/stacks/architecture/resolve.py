@@ -103,14 +103,10 @@ def _from_path(text: str, settings: Settings | None, pattern: str | None) -> Arc
 
 def _near_id(text: str) -> str:
     """A sentence on the preset with the nearest id on the hub, for a text that looks like one."""
-    if not _HUB_ID.fullmatch(text):
-        return ""
     ids = {one.casefold(): (one, name) for name in PRESETS for one in hub_ids(name)}
-    near = difflib.get_close_matches(text.casefold(), ids, n=1, cutoff=0.7)
-    if not near:
-        return ""
-    one, name = ids[near[0]]
-    return f" Did you mean '{one}', which is the preset {name}?"
+    asked = text.casefold() if _HUB_ID.fullmatch(text) else ""
+    near = (ids[one] for one in difflib.get_close_matches(asked, ids, n=1, cutoff=0.7))
+    return "".join(f" Did you mean '{one}', which is the preset {name}?" for one, name in near)
 
 
 def _is_architecture(data: Any) -> bool:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 from typing import NamedTuple
+
+_EVERY = 10**9
+"""Tokens that meet every expert."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +22,6 @@ class Experts:
     """Experts of a layer that a token is sent to."""
     size: int
     """Weights of an expert."""
-
-    def read(self, tokens: int) -> int:
-        """Weights that so many tokens need at the most: each may choose other experts."""
-        return self.layers * min(self.every, self.chosen * tokens) * self.size
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class Bits(NamedTuple):
     """And of the embedding."""
 
 
+_ALIKE = Bits(*[Fraction(1)] * 4)
+
+
 @dataclass(frozen=True)
 class Weights:
     """The weights of a released model, in numbers; norms and biases left out."""
@@ -63,27 +66,28 @@ class Weights:
 
     @property
     def total(self) -> int:
-        return self.maps + self.mlps + self.embedding + self.head + self._experts
-
-    @property
-    def _experts(self) -> int:
-        return sum(own.layers * own.every * own.size for own in self.experts)
+        return self.read(_EVERY) + self.embedding
 
     @property
     def stored(self) -> int | None:
         """Bits of all weights as the release stores them."""
-        if self.bits is None:
-            return None
-        maps, mlps, experts, head = self.bits
-        found = self.maps * maps + self.mlps * mlps + self._experts * experts
-        return round(found + (self.head + self.embedding) * head)
+        return None if self.bits is None else round(self._bits(_EVERY, self.bits, self.embedding))
 
     def read(self, tokens: int) -> int:
-        """Weights that decoding so many tokens at once needs at the most; of the embedding only
-        rows, which are not counted.
-        """
-        chosen = sum(own.read(tokens) for own in self.experts)
-        return self.maps + self.mlps + self.head + chosen
+        """Weights that decoding so many tokens at once needs at the most; no rows of embedding."""
+        return int(self._bits(tokens, _ALIKE))
+
+    def share(self, tokens: int) -> Fraction:
+        """Of the bits of all weights, those of these; of all alike where no bits are read."""
+        bits = self.bits or _ALIKE
+        return self._bits(tokens, bits) / self._bits(_EVERY, bits, self.embedding)
+
+    def _bits(self, tokens: int, bits: Bits, embedding: int = 0) -> Fraction:
+        # each token may choose other experts
+        met = ((own, min(own.every, own.chosen * tokens)) for own in self.experts)
+        experts = sum(own.layers * chosen * own.size for own, chosen in met)
+        sizes = (self.maps, self.mlps, experts, self.head + embedding)
+        return sum(map(mul, sizes, bits), Fraction())
 
     def operations(self, *, head: bool) -> int:
         """Operations of a token: 2 for each weight that it meets."""

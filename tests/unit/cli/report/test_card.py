@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from separatrix.cards import CardFacts, card_facts
-from separatrix.cards.facts import ASKED, FAR, NOTHING_SPEAKS, opened
+from separatrix.cards.facts import ASKED, FAR, NOTHING_SPEAKS, from_one, opened
 from separatrix.cli.main import run
 from separatrix.cli.printing import show
 from separatrix.cli.report.card import card_document
@@ -85,6 +85,22 @@ def test_questions_are_opened_by_their_names_in_any_case() -> None:
     assert opened(" comp ") == "composition"
     assert opened("track S_5") == "s5"
     assert {opened(key) for key in ASKED} == {*ASKED}
+
+
+def test_numbers_behind_an_answer_count_layers_from_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The full layers of these stacks are the 2nd, and the 1st and 3rd; --json counts from 0."""
+    for spec, why, numbers in (
+        ("gdn + full", "2sum", {"layer": 2}),
+        ("full + gdn + full", "pairs", {"first": 1, "second": 3}),
+        ("gdn + full + gdn*2 + full*7", "s5", {"layer_1": 2, "layer_2": 5}),
+    ):
+        assert run(["analyze", spec, "--context", "4096", "--why", why]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        for name, place in numbers.items():
+            assert re.search(rf"\b{name} {place}\b", said), (spec, name)
+    assert from_one({"layer": 0, "layers": 3, "layer_12": 4, "points": 5}) == {
+        **{"layer": 1, "layers": 3, "layer_12": 5, "points": 5}
+    }
 
 
 def test_a_contexts_end(capsys: pytest.CaptureFixture[str]) -> None:
