@@ -199,7 +199,7 @@ def test_queries_have_a_dyadic_length_and_a_weight_for_every_place(blocks: tuple
         ("permutation:n=9,k=5,shift=swaps", "deltanet(negative=true, heads=1)", "2 heads"),
         ("permutation:n=9,k=5", "deltanet(negative=true)", "shift=swaps"),
         ("parity:n=9", "deltanet(negative=true, format=fp8)", "in fp32, bf16 or fp16"),
-        ("modular:n=400,m=131", None, "moves 131 things.* at most 128"),
+        ("modular:n=4000,m=131", None, "moves 131 things.* at most 128"),
     ],
 )
 def test_what_is_lacking_is_named(text: str, stack: str | None, needed: str) -> None:
