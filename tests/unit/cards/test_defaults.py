@@ -51,6 +51,18 @@ def test_models_of_files_leave_nothing_open() -> None:
     assert taken_by_default(Architecture.from_json(Architecture.parse("full").to_json())) == ()
 
 
+def test_a_comparison_says_what_its_costs_rest_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each once, whatever the model; nothing where all is said."""
+    for models, said in (
+        (("full @ heads=2", "gdn @ heads=2, bf16"), "head_dim=64, kv_heads=heads, fp32"),
+        (("full @ heads=2, kv_heads=1, head_dim=8, bf16", "qwen3-8b"), ""),
+    ):
+        assert run(["compare", *models, "--context", "64"]) == 0
+        _, taken, rest = capsys.readouterr().out.partition("taken by default: ")
+        assert rest.partition("\n")[0] == said
+        assert bool(taken) == bool(said)
+
+
 def test_they_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", "full*2 + gdn"]) == 0
     out = " ".join(capsys.readouterr().out.split())

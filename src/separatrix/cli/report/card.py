@@ -36,7 +36,7 @@ from separatrix.theory.judge import THEOREMS
 from separatrix.theory.written import built_by, in_construct
 
 LEGEND = "SOLVABLE: weights are known. FAILS: no weights do it. OPEN: neither is known."
-_DEFAULTS = "not said in the spec, taken by default: "
+DEFAULTS = "not said in the spec, taken by default: "
 _UNKNOWN = {
     "vocabulary": "the size of the vocabulary",
     "context": "the longest context it was made for",
@@ -46,15 +46,14 @@ _UNKNOWN = {
 def card_document(facts: CardFacts) -> Document:
     """One screen: what is carried, read and forgotten, and what is asked of it."""
     asked: list[Part] = [Table([(f"  {row.asks}", row.status, row.said) for row in facts.table])]
-    notes = [LEGEND]
+    notes = [LEGEND] if facts.table else []
     if not facts.table:
         asked = [Line(f"  Nothing that is asked here has room in {tokens(facts.context)}.")]
-        notes = []
     if any(row.decides == FAR for row in facts.table):
         notes.append(NOTHING_SPEAKS)
     granted = len(facts.assumptions) + bool(facts.defaults) + bool(facts.unknown)
     if facts.defaults:
-        notes.append(f"{_DEFAULTS}{', '.join(facts.defaults)}")
+        notes.append(f"{DEFAULTS}{', '.join(facts.defaults)}")
     if facts.context_from:
         notes.append(f"{tokens(facts.context)}: {facts.context_from}; --context asks at another")
     opens = [*dict.fromkeys(row.key for row in facts.table if row.key), "memory", "costs"]
@@ -215,7 +214,7 @@ def _costs(facts: CardFacts) -> list[Part]:
 def _assumptions(facts: CardFacts) -> list[Part]:
     granted = [*facts.assumptions]
     if facts.defaults:
-        granted.insert(0, f"{_DEFAULTS}{', '.join(facts.defaults)}")
+        granted.insert(0, f"{DEFAULTS}{', '.join(facts.defaults)}")
     if facts.unknown:
         granted.append(f"not known: {', '.join(_UNKNOWN[name] for name in facts.unknown)}")
     return [Heading("Assumptions"), *(Line(f"  {text}") for text in granted)]

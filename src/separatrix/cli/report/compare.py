@@ -11,7 +11,7 @@ from separatrix.cards import CardFacts
 from separatrix.cards.apart import KINDS as HOW
 from separatrix.cards.apart import Curve, Point, asked_of_all
 from separatrix.cards.facts import ALL
-from separatrix.cli.report.card import card_json, opened, tokens
+from separatrix.cli.report.card import DEFAULTS, card_json, opened, tokens
 from separatrix.cli.report.costs import Pair, cost_rows, crossed, crossings_json
 from separatrix.core.document import Cells, Document, Heading, Line, Part, Table
 from separatrix.core.numbers.accuracy import WHOLE, percent
@@ -93,15 +93,16 @@ def comparison_document(cards: Sequence[CardFacts], pairs: Sequence[Pair] = ()) 
         if len(cards) == 2 and any(since.token > EARLY for since in crossing.since or ())
     ]
     context = tokens(cards[0].context)
-    values = list(dict.fromkeys(facts.values for facts in cards))
+    values = [f"{number:,}" for number in dict.fromkeys(facts.values for facts in cards)]
     if len(values) > 1:
-        each = "; ".join(f"{number:,}" for number in values)
-        notes.append(f"Each is asked about as many values as it has tokens: {each}.")
+        notes.append(f"Each is asked about as many values as it has tokens: {'; '.join(values)}.")
     if alike:
         notes.append(f"Nothing here separates: {', '.join(alike)}.")
     elif any(row.part != COSTS for row in rows):
         notes.append("All that is asked here separates them.")
     notes.append(f"Not decided here: perplexity, quality, what trained weights do at {context}.")
+    if defaults := dict.fromkeys(name for facts in cards for name in facts.defaults):
+        notes.append(f"{DEFAULTS}{', '.join(defaults)}")
     if cards[0].context_from:
         notes.append(f"{context}: {cards[0].context_from}; --context asks at another")
     notes.append("--why QUESTION, memory, costs, assumptions or all")
