@@ -12,8 +12,8 @@ import pytest
 from contract.test_floors import FLOOR, ROOT
 
 BUDGETS: dict[str, tuple[int, int]] = {
-    "core": (4_163, 2_600),
-    "stacks": (9_579, 5_600),
+    "core": (4_164, 2_600),
+    "stacks": (9_583, 5_600),
     "tasks": (15_453, 8_600),
     "theory": (8_532, 6_000),
     "protocols": (921, 921),
@@ -22,9 +22,9 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "models": (2_943, 2_000),
     "constructions": (5_190, 4_000),
     "proofs": (10_272, 6_200),
-    "checks": (3_326, 2_600),
+    "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
-    "findings": (2_122, 1_800),
+    "findings": (2_121, 1_800),
     "cli": (9_038, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""

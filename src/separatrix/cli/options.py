@@ -173,12 +173,13 @@ def stopped(store: Path) -> Exception:
 
 
 def tokens(asked: str | None, own: int | None, *, whose: str) -> tuple[int, str]:
-    """The context that a card answers at, and who chose it, in words; "" where it was asked for."""
+    """A card's context, and in words who chose it, or that it is beyond the model's `own`."""
     from separatrix.core.numbers.amounts import DEFAULT_CONTEXT, parse_context
 
-    if asked is not None:
-        return parse_context(asked), ""
-    return (DEFAULT_CONTEXT, "the default") if own is None else (own, whose)
+    if asked is None:
+        return (DEFAULT_CONTEXT, "the default") if own is None else (own, whose)
+    length = parse_context(asked)
+    return length, f"beyond {own:,}, {whose}" if own is not None and own < length else ""
 
 
 def stack(

@@ -50,15 +50,16 @@ class UnknownNameError(SeparatrixError):
     def of(
         cls, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
     ) -> UnknownNameError:
-        """An error for `name`, suggesting names of `known` that begin so, else the nearest; `where`
+        """An error for `name`, suggesting names of `known` that hold it, else the nearest; `where`
         tells its place, `listing` the command that lists all.
         """
         known = sorted(known)
         # names are compared in lower case: somebody who types GDN means gdn
         folded = {one.casefold(): one for one in reversed(known)}
         typed = name.casefold()
-        begun = [one for one in sorted(folded) if len(typed) > 2 and one.startswith(typed)]
-        near = begun[:_MOST_MEANT] or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+        having = sorted(one for one in folded if len(typed) > 2 and typed in one)
+        having.sort(key=lambda one: not one.startswith(typed))
+        near = having[:_MOST_MEANT] or difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
         left = len(known) - _MOST_NAMED
         named = ", ".join(known[:_MOST_NAMED]) + (f", and {left} more" if left > 0 else "")
         meant = "' or '".join(folded[one] for one in near)

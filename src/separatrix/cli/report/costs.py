@@ -75,7 +75,7 @@ def serving_notes(costs: Costs) -> Iterator[str]:
     if costs.table:
         yield ", ".join(f"{number:,} of {t >> 10}k tokens" for t, number in reversed(costs.table))
     if costs.meets is not None:
-        where = "at every batch" if costs.meets == 1 else f"from a batch of {costs.meets:,} on"
+        where = "by one sequence" if costs.meets == 1 else f"from a batch of {costs.meets:,} on"
         yield f"caches are read as much as weights {where}"
     if costs.engine:
         yield costs.engine

@@ -9,6 +9,7 @@ from typing import Any
 
 from separatrix.cards.design.search import DesignResult, Neighbour, Point
 from separatrix.cards.design.space import NAMED, Layout
+from separatrix.cli.report.card import tokens
 from separatrix.cli.report.charts import OPEN, PROVED
 from separatrix.cli.report.notation import theorem_name, where
 from separatrix.cli.report.tried import designed, measured_parts, tried
@@ -115,17 +116,15 @@ def _lines(texts: Sequence[str]) -> list[Part]:
 
 
 def _header(result: DesignResult, context_from: str) -> Table:
-    length = f"{result.context:,} token{'s' if result.context > 1 else ''}"
     depths = ", ".join(f"{depth:,}" for depth in result.space.depths)
     budget = _amounts(result)[result.budget_bits]
     rows = [("" if number else "tasks", task.spec) for number, task in enumerate(result.tasks)]
     rows += [
-        ("context", ", ".join(filter(None, (length, context_from)))),
+        ("context", ", ".join(filter(None, (tokens(result.context), context_from)))),
         ("cache", f"at most {budget} for one sequence of that length"),
         (
             "layouts",
-            f"{result.layouts:,} of {depths} layers; placements that no theorem tells apart count"
-            " once",
+            f"{result.layouts:,} of depth {depths}; those no theorem tells apart count once",
         ),
         ("", f"{result.judged:,} judged; the others cost no less than one that was found"),
     ]

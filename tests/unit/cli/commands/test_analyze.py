@@ -44,12 +44,22 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
+def test_a_context_beyond_the_models_own_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """gpt-oss-20b was made for 131,072 tokens, which its bytes a token (24,576) do not spell."""
+    for asked, beyond in (("131073", True), ("131072", False), ("131071", False)):
+        assert run(["analyze", "gpt-oss-20b", "--context", asked]) == 0
+        own = capsys.readouterr().out.replace("131,072 tokens", "").count("131,072")
+        assert bool(own) == beyond
+    assert run(["compare", "mistral-7b-v0.1", "llama-3.1-8b", "--context", "32769"]) == 0
+    assert "32,768" in capsys.readouterr().out
+
+
 def test_a_file_without_a_pattern_wants_one_and_takes_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = written(tmp_path, SILENT)
     message = refused(capsys, file)
-    assert "layers are recurrent" in message
+    assert "mamba_num_heads" in message
     assert "--pattern" in message
     assert printed(capsys, file, "--pattern", "(mamba2*2 + full)*2")["pattern"] == "mmfmmf"
     assert "num_hidden_layers" in refused(capsys, file, "--pattern", "mamba2*5")

@@ -280,12 +280,15 @@ class Fields:
             )
         return entries[:layers]
 
-    def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
-        """The error for a model whose layers cannot be told apart."""
+    def recurrence(self) -> str:
+        """The first field that speaks of a recurrence by its name; "" for none."""
         # keys of a dict from Python may be no texts
         names = (str(name) for name, value in self.data.items() if value is not None)
-        found = next((name for name in names if name.startswith(_RECURRENT)), None)
-        there = f"'{found[:60]}' is there but " if found else ""
+        return next((name for name in names if name.startswith(_RECURRENT)), "")
+
+    def no_pattern(self, looked_for: Sequence[str]) -> ConfigError:
+        """The error for a model whose layers cannot be told apart."""
+        there = f"'{found[:60]}' is there but " if (found := self.recurrence()) else ""
         looked = ", ".join(map(repr, looked_for))
         return self.error(
             f"{there}no field says which layers are of which kind (looked for {looked}); add it to"

@@ -364,6 +364,7 @@ def _equal_widths(fields: Fields, node: ast.expr) -> Value:
 
 _OF_FILES: dict[str, Callable[[Fields], Value]] = {
     "unknown_dim": _unknown_dim,
+    "recurrence": Fields.recurrence,
     "mamba_rank": _mamba_rank,
     "feature": _feature,
     # beside the own one, which flash-linear-attention counts among them
