@@ -73,7 +73,7 @@ RECIPES = tuple(
         task=task,
         weights=counted,
         theorem="S",
-        takes="one full layer of any size, without a cap; no positions; at most 2,048 bits",
+        takes="one causal full layer of any size, without a cap; no positions; at most 2,048 bits",
     )
     for task in (Parity, Modular)
 )

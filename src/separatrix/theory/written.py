@@ -522,7 +522,7 @@ def _even(task: Parity | Modular, stack: Architecture, form: str) -> list[Want]:
     """A head whose queries may be 0, so that it weighs all tokens alike."""
     if task.n > MOST_EVEN:
         raise SizeError(f"{task.spec}: at most {MOST_EVEN:,} bits are counted by equal weights")
-    said = "full layer without a cap, in numbers of at least 32 bits"
+    said = "causal full layer without a cap, in numbers of at least 32 bits"
     return [plain_wanted(1, 1, without=AROUND, said=said)]
 
 
@@ -550,6 +550,11 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
         units = 2 * sum(length ** (words + 1) for length in moved.blocks)
         return moved.order**words <= MOST_CHOICES and units <= MOST_UNITS
 
+    if not few(2):
+        raise SizeError(
+            f"{task.spec}: layers multiply words of at most {MOST_CHOICES:,} choices together, by"
+            f" at most {MOST_UNITS:,} units of an MLP; two words of this task take more"
+        )
     want = _words(task)
     found = [
         (slot, 1 + stack.layers[slot.place[0]][slot.place[1]].sizes()["heads"])
@@ -559,10 +564,12 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
     while prod(words) < task.length:
         able = [i for i, (_, most) in enumerate(found) if words[i] < most and few(words[i] + 1)]
         if not able:
+            # a layer of more choices than are gone through has no use for more heads
+            heads = ", or heads in them" * any(few(count + 1) for count in words)
             raise cannot_hold(
                 task,
                 stack,
-                f"more layers that multiply, or heads in them ({want.said}, a set of keys for each"
+                f"more layers that multiply{heads} ({want.said}, a set of keys for each"
                 f" head): {len(found)} of its layers are such, and multiply {prod(words):,} of"
                 f" {task.length:,} letters",
             )

@@ -172,7 +172,10 @@ def test_the_table_of_products_is_the_oracle_s(text: str) -> None:
     [
         ("permutation:n=17,k=5", "full*4 @ heads=2, head_dim=32", "multiply 16 of 17"),
         ("permutation:n=9,k=5", "full*4 @ heads=2, head_dim=16", "value_dim >= 25"),
-        ("group:n=9,G=A6", "full*4 @ head_dim=64", "multiply 1 of 9"),
+        ("permutation:n=17,k=5", "full*4 @ heads=2, head_dim=32", "layers that multiply \\("),
+        ("permutation:n=17,k=3", "full*4 @ heads=1, head_dim=32", "or heads in them"),
+        ("group:n=9,G=A6", "full*4 @ head_dim=64", "4,096 units"),
+        ("group:n=9,G=C13", "full*4 @ head_dim=169", "4,096 units"),
         ("group:n=9,G=C3", "full*4 @ heads=2, kv_heads=1, head_dim=64", "0 of its layers"),
         ("group:n=9,G=C3", "gdn*4 @ head_dim=64", "0 of its layers"),
         ("permutation:n=9,k=3", "full(rope=true)*4", "no conv, rope"),
