@@ -74,8 +74,8 @@ FAMILIES = {
     "permutation": Family("permutation:n={},k=3", "n"),
     "group": Family("group:n={},G=A4", "n"),
     "swaps": Family("permutation:n={},k=3,shift=swaps", "n"),
-    "counted-parity": Family("parity:n={}", "n"),
-    "counted-modular": Family("modular:n={},m=5", "n", 8),
+    "counted-parity": Family("parity:n={}", "n", 3),  # of powers of two nothing is rounded
+    "counted-modular": Family("modular:n={},m=5", "n", 9),
     "multiplied-parity": Family("parity:n={}", "n"),
     "multiplied-modular": Family("modular:n={},m=5", "n", 8),
     "multiplied-permutation": Family("permutation:n={},k=3", "n"),
