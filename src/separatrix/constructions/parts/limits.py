@@ -27,7 +27,7 @@ Build = Callable[[Task], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """Up to which value of one size, all else fixed, a construction is proved."""
+    """The largest value found of one size, all else fixed, at which a construction is proved."""
 
     size: str
     n: int
@@ -54,18 +54,13 @@ class Limit:
         """For a reader."""
         if not self.n:
             return f"in {title} no {self.size} is proved: {self.breaks}"
+        found = f"in {title} the largest proved is {self.size} = {self.n:,}"
         if self.ends is not None:
-            return (
-                f"in {title} proved up to {self.size} = {self.n:,}; at the next one tried there is"
-                f" no such task: {self.ends}"
-            )
+            return f"{found}; at the next one tried there is no such task: {self.ends}"
         if self.beyond is None:
-            return f"in {title} proved up to {self.size} = {self.n:,}, the most that was tried"
+            return f"{found}, the most that was tried"
         where = f"layer {self.layer}" if self.layer else "the proof"
-        return (
-            f"in {title} proved up to {self.size} = {self.n:,}; at {self.beyond:,} {where} breaks:"
-            f" {self.breaks}"
-        )
+        return f"{found}; at {self.beyond:,} {where} breaks: {self.breaks}"
 
 
 def family(task: Task) -> str:
