@@ -115,7 +115,7 @@ def built_as(
         least = "at least " * found.capped
         raise SizeError(
             f"{error} (the largest {found.size} proved in {title}, all else the same, is"
-            f" {least}{found.n:,}; --formats none writes the weights without a proof)"
+            f" {least}{found.n:,}; --formats none proves nothing and writes what has room)"
         ) from None
 
 
