@@ -21,8 +21,10 @@ from separatrix.theory.written import ROUNDED, TOKEN_SHIFT, built_by
 
 OPEN = {TOKEN_SHIFT, ROUNDED}
 """What only building tells."""
-BUILT_AT_LEAST = 0.5
-"""Of the pairs of drawn stacks and tasks that are shown to be solvable, the share that is built."""
+BUILT_AT_LEAST = 0.45
+"""Of the pairs of drawn stacks and tasks that are shown to be solvable, the share that is built:
+permutations and groups, which few drawn stacks have room for, are among them.
+"""
 
 
 def _check(walked: list[Walked]) -> None:
