@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import runpy
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from separatrix.cards.measured.table import SCALE, Provenance, Table, read, read_file, result_file
 from separatrix.core.document.markdown import table as markdown_table
@@ -21,7 +24,7 @@ from separatrix.core.evidence.folder import write_atomic
 from separatrix.core.evidence.outcome import Outcome
 from separatrix.findings import ASKED, EXPERIMENTS
 from separatrix.findings import experiment as named
-from separatrix.findings.base import LEAST_SEEDS, Experiment
+from separatrix.findings.base import Experiment
 from separatrix.findings.own import STUDY
 from separatrix.findings.page import made, notes, section
 from separatrix.findings.picture import write_pictures
@@ -47,9 +50,22 @@ def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | N
             return None
         many = len(ROWS.read_text(encoding="utf-8").splitlines()) if most is None else most
         name = ROWS.relative_to(ROOT).as_posix()
-        return of_lines(ROWS, many), f"From the first {many:,} lines of {name}."
+        found, left = of_lines(ROWS, many).cells, unfinished(checked_lines(ROWS, many))
+        ended = Results({key: cell for key, cell in found.items() if key not in left})
+        return ended, f"From the first {many:,} lines of {name}."
     table = read(experiment.name)
     return None if table is None else (of_table(table), made(table))
+
+
+def unfinished(rows: Iterable[dict[str, Any]]) -> set[str]:
+    """The cells of the plan that still want seeds: those that end first are the quick ones."""
+    plan = runpy.run_path(str(ROWS.with_name("plan.py")))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["cell"], []).append(row)
+    # others choose a rate or look for a task, and are compared with nothing
+    planned = [one for one in plan["cells"](found) if isinstance(one["learning_rate"], float)]
+    return {one["name"] for one in planned if len(found.get(one["name"], ())) < len(one["seeds"])}
 
 
 def page(text: str, *, anew: bool = False) -> str:
@@ -117,7 +133,8 @@ def study(most: int | None, date: str) -> Table:
     Runs that choose a rate only are left out, and cells that are still being trained.
     """
     rows = list(checked_lines(ROWS, most))
-    own = [row for row in rows if not row["cell"].startswith("scout-")]
+    left = unfinished(rows)
+    own = [row for row in rows if not row["cell"].startswith("scout-") and row["cell"] not in left]
     kept: dict[str, list[tuple[Run, Outcome]]] = {}
     for row in own:
         if not row["cell"].endswith("-rates"):
@@ -140,7 +157,6 @@ def study(most: int | None, date: str) -> Table:
         rows=tuple(
             tabled_row({"cell": name, "stack": pairs[0][0].architecture}, pairs)
             for name, pairs in kept.items()
-            if len(pairs) >= LEAST_SEEDS
         ),
     )
 
