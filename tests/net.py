@@ -25,6 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
 
 VERSION = 1
 GOLDEN = Path(__file__).resolve().parent / "golden" / "net.txt"
@@ -250,19 +251,16 @@ def settings() -> dict[str, dict[str, str]]:
 
 
 def under_settings(command: Sequence[str]) -> int:
-    """Runs a command under all settings at once; 1 if one of them fails."""
+    """Runs a command under all settings at once, each with a folder of its own for temporary files
+    (two pytests that tidy up in one folder remove each other's); 1 if one of them fails.
+    """
     failed: list[str] = []
     with ExitStack() as stack:
-        runs = [
-            (
-                name,
-                variables,
-                stack.enter_context(
-                    Popen(command, stdout=PIPE, text=True, env=os.environ | variables)
-                ),
-            )
-            for name, variables in settings().items()
-        ]
+        runs: list[tuple[str, dict[str, str], Popen[str]]] = []
+        for name, variables in settings().items():
+            own = {"TMPDIR": stack.enter_context(TemporaryDirectory())}
+            run = Popen(command, stdout=PIPE, text=True, env=os.environ | variables | own)
+            runs.append((name, variables, stack.enter_context(run)))
         for name, variables, run in runs:
             said = " ".join(f"{key}='{value}'" for key, value in variables.items())
             print(f"-- {name}: {said}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -134,6 +135,15 @@ def test_what_cannot_be_run_is_said_in_one_line(
     said = capsys.readouterr().err
     assert said.startswith(f"error: '{word}' ")
     assert said.count("\n") == 1
+
+
+def test_settings_run_at_once_do_not_share_a_folder(capfd: pytest.CaptureFixture[str]) -> None:
+    words = "import tempfile; print('in', tempfile.gettempdir())"
+    assert net.under_settings([sys.executable, "-c", words]) == 0
+    folders = [line for line in capfd.readouterr().out.splitlines() if line.startswith("in ")]
+    assert len(folders) == len(set(folders)) == len(net.settings())
+    assert net.under_settings([sys.executable, "-c", "raise SystemExit(3)"]) == 1
+    assert not any(Path(line[3:]).exists() for line in folders)
 
 
 def test_lines_of_no_section_are_named_and_go(
