@@ -8,24 +8,22 @@ k say, or none. The start token holds none of both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from separatrix.core.errors import CheckFailed
-from separatrix.mixers.full import FullMixer
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.compared import Compared, apart, exactly
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import Numbered, Views, left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Heads, Numbered, Views, left_of, room_of
 from separatrix.proofs.derivations.parts.live_parts import (
     Head,
     Live,
     array,
     live_of,
-    weights_of,
 )
 from separatrix.proofs.derivations.parts.queries import Lead
 from separatrix.proofs.derivations.parts.reading import (
@@ -38,12 +36,10 @@ from separatrix.proofs.derivations.parts.reading import (
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.machine import (
     RESIDUAL,
-    Array,
     Enclosure,
     add,
     hull,
     limited,
-    linear,
     stacked,
 )
 from separatrix.tasks import KHop
@@ -73,49 +69,6 @@ def derive(task: KHop, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     letter = tokens.views.by["letter"]
     last = stacked(letter.rows(np.arange(task.V)), letter.absent)
     return derived(arithmetic, layers, readout(model, last), heads=len(heads.each))
-
-
-@dataclass(frozen=True)
-class Heads:
-    """The heads of plain full attention that write, each with keys of its own, and the output map
-    of all (width, heads * value_dim).
-    """
-
-    each: list[Head]
-    o: Array
-    value_dim: int
-    where: str
-
-    @classmethod
-    def of(cls, part: Live) -> Heads:
-        """Raises CheckFailed for another mixer, options, a parameter that is not read, and for a
-        head that does not write but is not zero.
-        """
-        mixer = part.mixer
-        if not isinstance(mixer, FullMixer) or not mixer.mechanism.plain:
-            raise CheckFailed(f"{part.where}: the proof is about plain full attention")
-        if mixer.kv != mixer.heads:
-            raise CheckFailed(f"{part.where}: its heads share keys, which the proof is not about")
-        weights = weights_of(mixer, part.where)
-        return cls(
-            [weights.head(index) for index in weights.live],
-            array(mixer.o.weight),
-            mixer.dv,
-            part.where,
-        )
-
-    def written(self, averages: dict[int, Enclosure]) -> Enclosure:
-        """What averages add to the stream: by the number of a head, all with as many rows; heads
-        that are not named give 0.
-        """
-        some = next(iter(averages.values()))
-        mid = np.zeros((len(some.mid), self.o.shape[1]))
-        rad = np.zeros_like(mid)
-        for index, given in averages.items():
-            own = slice(index * self.value_dim, (index + 1) * self.value_dim)
-            mid[:, own] = given.mid
-            rad[:, own] = given.rad
-        return linear(some.like(mid, rad), self.o, what=f"{self.where}, o")
 
 
 def _embedded(task: KHop, model: Model, arithmetic: Arithmetic) -> Held:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32, Arithmetic
-from separatrix.proofs.derivations.khop import Heads
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
-from separatrix.proofs.derivations.parts.hops import left_of, room_of
+from separatrix.proofs.derivations.parts.hops import Heads, left_of, room_of
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of, live_parts
 from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, logit_leads
 from separatrix.proofs.derivations.parts.stream import Embedded
+from separatrix.proofs.derivations.tracked import counted, tracking
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
@@ -71,11 +71,10 @@ def products(task: Task) -> Tokens:
     """(order, order): the product of any two elements, the first acting first; element 0 is the
     identity, and the answer of each is its number.
     """
-    order = task.answers
-    elements = task.elements if isinstance(task, Permutation | Group) else None
-    if elements is not None:
-        return elements.table.reshape(order, order)
-    return np.add.outer(np.arange(order), np.arange(order)) % order
+    bits = isinstance(task, Parity | Modular)
+    # two bits are followed there, and here sums of them are multiplied
+    found = counted(task.answers, task.answers) if bits else tracking(task)
+    return found.followed[0].step
 
 
 def _embedded(task: Task, model: Model, arithmetic: Arithmetic) -> Held:

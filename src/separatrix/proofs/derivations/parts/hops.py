@@ -14,9 +14,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.core.errors import CheckFailed
-from separatrix.proofs.derivations.parts.live_parts import Live
+from separatrix.mixers.full import FullMixer
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
 from separatrix.proofs.entries import Left
-from separatrix.proofs.machine import Enclosure, hull, stacked
+from separatrix.proofs.machine import Array, Enclosure, hull, linear, stacked
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of plain full attention that write, each with keys of its own, and the output map
+    of all (width, heads * value_dim).
+    """
+
+    each: list[Head]
+    o: Array
+    value_dim: int
+    where: str
+
+    @classmethod
+    def of(cls, part: Live) -> Heads:
+        """Raises CheckFailed for another mixer, options, a parameter that is not read, and for a
+        head that does not write but is not zero.
+        """
+        mixer = part.mixer
+        if not isinstance(mixer, FullMixer) or not mixer.mechanism.plain:
+            raise CheckFailed(f"{part.where}: the proof is about plain full attention")
+        if mixer.kv != mixer.heads:
+            raise CheckFailed(f"{part.where}: its heads share keys, which the proof is not about")
+        weights = weights_of(mixer, part.where)
+        return cls(
+            [weights.head(index) for index in weights.live],
+            array(mixer.o.weight),
+            mixer.dv,
+            part.where,
+        )
+
+    def written(self, averages: dict[int, Enclosure]) -> Enclosure:
+        """What averages add to the stream: by the number of a head, all with as many rows; heads
+        that are not named give 0.
+        """
+        some = next(iter(averages.values()))
+        mid = np.zeros((len(some.mid), self.o.shape[1]))
+        rad = np.zeros_like(mid)
+        for index, given in averages.items():
+            own = slice(index * self.value_dim, (index + 1) * self.value_dim)
+            mid[:, own] = given.mid
+            rad[:, own] = given.rad
+        return linear(some.like(mid, rad), self.o, what=f"{self.where}, o")
 
 
 @dataclass(frozen=True)
