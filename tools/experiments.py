@@ -11,7 +11,6 @@ import argparse
 import re
 import runpy
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -48,24 +47,24 @@ def results(experiment: Experiment, most: int | None) -> tuple[Results, str] | N
     if experiment.name == STUDY:
         if not ROWS.exists():
             return None
-        many = len(ROWS.read_text(encoding="utf-8").splitlines()) if most is None else most
-        name = ROWS.relative_to(ROOT).as_posix()
-        found, left = of_lines(ROWS, many).cells, unfinished(checked_lines(ROWS, many))
-        ended = Results({key: cell for key, cell in found.items() if key not in left})
-        return ended, f"From the first {many:,} lines of {name}."
+        rows, name = list(checked_lines(ROWS, most)), ROWS.relative_to(ROOT).as_posix()
+        return of_lines(ended(rows)), f"From the first {len(rows):,} lines of {name}."
     table = read(experiment.name)
     return None if table is None else (of_table(table), made(table))
 
 
-def unfinished(rows: Iterable[dict[str, Any]]) -> set[str]:
-    """The cells of the plan that still want seeds: those that end first are the quick ones."""
+def ended(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All rows but of the plan's cells that still want seeds: those that end first are the quick
+    ones.
+    """
     plan = runpy.run_path(str(ROWS.with_name("plan.py")))
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault(row["cell"], []).append(row)
     # others choose a rate or look for a task, and are compared with nothing
     planned = [one for one in plan["cells"](found) if isinstance(one["learning_rate"], float)]
-    return {one["name"] for one in planned if len(found.get(one["name"], ())) < len(one["seeds"])}
+    short = {one["name"] for one in planned if len(found.get(one["name"], ())) < len(one["seeds"])}
+    return [row for row in rows if row["cell"] not in short]
 
 
 def page(text: str, *, anew: bool = False) -> str:
@@ -133,8 +132,7 @@ def study(most: int | None, date: str) -> Table:
     Runs that choose a rate only are left out, and cells that are still being trained.
     """
     rows = list(checked_lines(ROWS, most))
-    left = unfinished(rows)
-    own = [row for row in rows if not row["cell"].startswith("scout-") and row["cell"] not in left]
+    own = [row for row in ended(rows) if not row["cell"].startswith("scout-")]
     kept: dict[str, list[tuple[Run, Outcome]]] = {}
     for row in own:
         if not row["cell"].endswith("-rates"):

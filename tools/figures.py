@@ -35,7 +35,7 @@ from separatrix.core.document.plot import (
 )
 from separatrix.core.numbers.accuracy import WHOLE, highest_accuracy, stored_accuracy
 from separatrix.core.numbers.counts import Power
-from separatrix.findings.results import of_lines
+from separatrix.findings.results import checked_lines, of_lines
 from separatrix.stacks.architecture import Architecture
 from separatrix.stacks.architecture.resolve import preset
 from separatrix.tasks import parse_task
@@ -382,7 +382,7 @@ def borders(stack: Architecture, values: int) -> tuple[int, int]:
 
 def facts() -> Drawing:
     """How many facts: what weights can, what none can, and what seeds of the study found."""
-    cells = of_lines(STUDY).cells
+    cells = of_lines(checked_lines(STUDY)).cells
     stacks = [
         (label, Architecture.parse(cells[name].stack), _FACTS, cells[name])
         for name, label in TRAINED.items()

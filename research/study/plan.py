@@ -151,6 +151,18 @@ def rated(rows, cell):
         asked = [beyond]
 
 
+def scout(name, where, asked):
+    """Four short runs of a task that may become the fourth."""
+    return dict(
+        name=f"scout-{name}-{where}",
+        architecture=stack("gdn", where, 8, "cheap"),
+        learning_rate=RATES[:2],
+        seeds=[100, 101],
+        **SAME,
+        **asked,
+    )
+
+
 def cells(rows):
     """Of rows by cell: what they say of rates decides what follows."""
 
@@ -182,16 +194,9 @@ def cells(rows):
             for where in ("1-start", "1-middle", "1-end", *(["all"] if conv == "every" else [])):
                 yield from pair(task, where=where, conv=conv)
     # 2. a task on which the number of full layers matters
-    for name, scout in SCOUTS.items():
+    for name, asked in SCOUTS.items():
         for where in ("all", "2-spread", "1-end"):
-            yield dict(
-                name=f"scout-{name}-{where}",
-                architecture=stack("gdn", where, 8, "cheap"),
-                learning_rate=RATES[:2],
-                seeds=[100, 101],
-                **SAME,
-                **scout,
-            )
+            yield scout(name, where, asked)
     # 3. following a state
     for where in ("none", "1-start", "1-end", "2-spread", "all"):
         yield from pair("parity", where=where)
@@ -202,21 +207,11 @@ def cells(rows):
             name = f"{task}-gdn-8-{where}-{conv}-{steps}"
             yield cell | {"name": name, "steps": steps}
     # 5. the last look for a fourth task
-    scouted = {}
-    for where in ("all", "2-spread", "1-end"):
-        scouted[where] = dict(
-            name=f"scout-compose3-after-two-{where}",
-            architecture=stack("gdn", where, 8, "cheap"),
-            learning_rate=RATES[:2],
-            seeds=[100, 101],
-            **SAME,
-            **LAST_SCOUT,
-        )
-    yield scouted["all"]
-    ended = [r["outcome"].get("stopped") for r in rows.get(scouted["all"]["name"], [])]
-    if "solved" in ended:
-        yield scouted["2-spread"]
-        yield scouted["1-end"]
+    last = scout("compose3-after-two", "all", LAST_SCOUT)
+    yield last
+    if any(r["outcome"].get("stopped") == "solved" for r in rows.get(last["name"], [])):
+        for where in ("2-spread", "1-end"):
+            yield scout("compose3-after-two", where, LAST_SCOUT)
     # 6. other cheap layers
     for cheap in ("window", "mamba2"):
         for task in ("recall", "compose"):

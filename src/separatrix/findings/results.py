@@ -186,18 +186,18 @@ def _cell(name: str, run: Mapping[str, Any], rate: Rate) -> Cell:
     )
 
 
-def of_lines(path: Path, most: int | None = None) -> Results:
-    """The cells of a file with a run a line (of its first `most` lines); one for each learning rate
-    where a cell has several. Raises what `checked_lines` raises.
+def of_lines(rows: Iterable[dict[str, Any]]) -> Results:
+    """The cells of rows with a run each (`checked_lines`); one for each learning rate where a cell
+    has several. Raises SpecError for runs that do not belong together.
     """
     found: dict[str, dict[float, list[dict[str, Any]]]] = {}
-    for row in checked_lines(path, most):
+    for row in rows:
         rates = found.setdefault(str(row["cell"]), {})
         rates.setdefault(float(row["run"]["learning_rate"]), []).append(row)
     return Results.of(
-        _of_lines(f"{name} at {rate:g}" if len(rates) > 1 else name, rate, rows)
+        _of_lines(f"{name} at {rate:g}" if len(rates) > 1 else name, rate, runs)
         for name, rates in found.items()
-        for rate, rows in sorted(rates.items())
+        for rate, runs in sorted(rates.items())
     )
 
 
@@ -217,7 +217,7 @@ def _of_lines(name: str, rate: float, rows: list[dict[str, Any]]) -> Cell:
 
 
 def checked_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of such a file. Raises SpecError that names the line where a hash is wrong."""
+    """The rows of a file with a run a line. Raises SpecError that names one with a wrong hash."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -12,7 +12,7 @@ from separatrix.core.errors import CheckFailed, SeparatrixError
 from separatrix.findings.base import Contrast, Picture
 from separatrix.findings.page import contrasts, markdown, probability, section, text
 from separatrix.findings.picture import write_pictures
-from separatrix.findings.results import of_lines, of_table
+from separatrix.findings.results import checked_lines, of_lines, of_table
 
 SOONER = tuple(range(100, 180, 10))
 LATER = tuple(range(500, 580, 10))
@@ -125,7 +125,7 @@ def test_the_studys_page_stands_on_its_rows() -> None:
     if not rows.exists():
         pytest.skip("belongs to a checkout")
     study = experiment("study")
-    results = of_lines(rows)
+    results = of_lines(checked_lines(rows))
     assert text(study, results, {})
     assert len(contrasts(study.contrasts, results)) == 7
 

@@ -17,7 +17,7 @@ from support.practice_tables import table as made
 from support.toy_experiment import table
 
 from separatrix.core.errors import SpecError
-from separatrix.findings.results import Results, of_lines, of_table
+from separatrix.findings.results import Results, checked_lines, of_lines, of_table
 
 SOLVED = (100, 110, 120)
 
@@ -102,10 +102,10 @@ def test_lines_are_cells(tmp_path: Path) -> None:
     path = written(
         tmp_path, line(1), line(0), line(0, 6e-3, cell="other"), line(1, 3e-3, cell="other")
     )
-    found = of_lines(path).cells
+    found = of_lines(checked_lines(path)).cells
     assert list(found) == ["recall", "other at 0.003", "other at 0.006"]
     assert found["recall"].to_solve == (100, 101)
-    assert list(of_lines(path, 2).cells) == ["recall"]
+    assert list(of_lines(checked_lines(path, 2)).cells) == ["recall"]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_lines_are_cells(tmp_path: Path) -> None:
 )
 def test_wrong_lines_are_told(change: Callable[[str], str], told: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=told):
-        of_lines(written(tmp_path, line(0), change(line(1))))
+        of_lines(checked_lines(written(tmp_path, line(0), change(line(1)))))
 
 
 def test_no_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="cannot be read"):
-        of_lines(tmp_path / "none.jsonl")
+        of_lines(checked_lines(tmp_path / "none.jsonl"))

@@ -75,6 +75,7 @@ def test_a_cell_is_left_out_until_its_last_seed_is_there(tool: ModuleType) -> No
     rows = [*checked_lines(tool.ROWS)]
     own = [row for row in rows if row["cell"] == name]
     assert len(own) == 10
-    assert name not in tool.unfinished(rows)
+    kept = tool.ended(rows)
+    assert [row for row in kept if row["cell"] == name] == own
     fewer = [row for row in rows if row is not own[3]]
-    assert tool.unfinished(fewer) == {*tool.unfinished(rows), name}
+    assert tool.ended(fewer) == [row for row in kept if row["cell"] != name]

@@ -28,7 +28,7 @@ from separatrix.findings.base import Experiment
 from separatrix.findings.checking import check, said
 from separatrix.findings.page import COLUMNS, cells_data, contrasts, data, lines, made, notes, text
 from separatrix.findings.picture import write_out
-from separatrix.findings.results import Results, of_lines, of_table
+from separatrix.findings.results import Results, checked_lines, of_lines, of_table
 from separatrix.findings.running import plan, run, with_curves
 from separatrix.findings.trial import trial as scaled
 from separatrix.stacks.architecture.resolve import resolve
@@ -48,7 +48,7 @@ def described(name: str, asked: Asked) -> Told:
         table = _recorded(wanted)
         return _check(wanted, table, asked) if asked.check else _told(wanted, table, out)
 
-    results = of_lines(rows)
+    results = of_lines(checked_lines(rows))
     more = [f"From {rows}, every line checked by its hash."]
     data = {"experiment": wanted.name, "cells": cells_data(results)}
     return _shown(wanted, results, more, data, growing=True)
