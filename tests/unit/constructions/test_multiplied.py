@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from support.construction_tools import every, logits, refused
+from support.construction_tools import every, every_number_changed, logits, refused
 from support.each import each
 
 from separatrix.constructions import Built, construct
@@ -103,19 +103,7 @@ def test_every_number_of_every_tensor_changed_is_refused_or_does_no_harm() -> No
     built = made("parity:n=3")
     prompts = every([2] * 3)
     right = (prompts.sum(1) % 2).tolist()
-    accepted = seen = 0
-    for name, tensor in built.model.state_dict().items():
-        for place, change in itertools.product(range(tensor.numel()), (-1.0,)):
-            model = copy.deepcopy(built.model)
-            model.get_parameter(name).view(-1)[place] += change
-            seen += 1
-            try:
-                DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
-            except CheckFailed:
-                continue
-            accepted += 1
-            with torch.inference_mode():
-                assert model(torch.from_numpy(prompts)).argmax(-1).tolist() == right, (name, place)
+    seen, accepted = every_number_changed(built, prompts, right, (-1.0,))
     assert seen > accepted > 100
 
 
