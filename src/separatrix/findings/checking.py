@@ -2,7 +2,8 @@
 
 On the same kind of machine and with the same code a training gives the same counts. Elsewhere
 float32 rounds otherwise, and a long training may end like another seed: then the two accuracies are
-compared as shares of two independent sets of test prompts, by Fisher's exact test. Bits likewise.
+compared as shares of two independent sets of test prompts, by Fisher's exact test. Bits per answer
+feed no sentence and are not compared.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isclose, sqrt
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -27,10 +26,6 @@ RARE = 1e-3
 """In how many of all comparisons of equally good models luck alone says that they differ, at
 most.
 """
-_DEVIATIONS = sqrt(2) * NormalDist().inv_cdf(1 - RARE / 2)
-"""Standard errors by which two means of one expectation differ at most, but for `RARE`."""
-_ROUNDING = 1e-3
-"""By what share of them equal bits may differ: sums are taken in another order elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,31 +44,15 @@ class Compared:
         return rate.trials
 
     @property
-    def unlike_bits(self) -> tuple[str, ...]:
-        """Which mean bits lie outside of those of the recorded seeds by more than luck: "bits",
-        and formats to which states were rounded.
-        """
-        kept = [_bits(one) for one in self.seeds if not one.diverged]
-        apart = _DEVIATIONS * max(_error(self.recorded), _error(self.again))
-        return tuple(
-            name
-            for name, value in _bits(self.again).items()
-            if (found := [one[name] for one in kept if name in one])
-            and not min(found) - apart <= value <= max(found) + apart
-        )
-
-    @property
     def found(self) -> Literal["equal", "agrees", "differs"]:
         one, other = self.recorded, self.again
         if _counts(one) == _counts(other):
-            pairs = zip(_bits(one).values(), _bits(other).values(), strict=True)
-            if all(isclose(*two, rel_tol=_ROUNDING, abs_tol=1e-9) for two in pairs):
-                return "equal"
+            return "equal"
         if one.parameters != other.parameters or one.diverged or other.diverged:
             return "differs"
         found = [seed.accuracy for seed in self.seeds]
         near = min(found) <= other.accuracy <= max(found) or any(map(self._like, self.seeds))
-        return "agrees" if near and not self.unlike_bits else "differs"
+        return "agrees" if near else "differs"
 
     @property
     def by_luck(self) -> bool:
@@ -136,16 +115,6 @@ def _counts(one: Outcome) -> Outcome:
     return replace(one, seconds=0.0, bits=0.0, bits_squares=0.0, formats=formats)
 
 
-def _bits(one: Outcome) -> dict[str, float]:
-    """The mean bits of a model as it is, and with its states rounded."""
-    return {"bits": one.bits} | {each.format: each.bits for each in one.formats}
-
-
-def _error(one: Outcome) -> float:
-    """The standard error of the mean bits, over prompts."""
-    return sqrt(max(0.0, one.bits_squares - one.bits**2) / one.tested)
-
-
 def said(compared: Compared) -> str:
     """What was found, in sentences."""
     one, other = compared.recorded, compared.again
@@ -157,8 +126,6 @@ def said(compared: Compared) -> str:
     )
     if compared.found == "equal":
         return f"{head}."
-    if not (one.diverged or other.diverged) and compared.unlike_bits:
-        head += f"; bits per answer {other.bits:.4g}, recorded: {one.bits:.4g}"
     found = [100 * float(seed.accuracy) for seed in compared.seeds]
     beside = f"Recorded seeds lie from {min(found):.1f} to {max(found):.1f} %."
     inside = "the same model" if compared.by_luck else "another seed"
