@@ -1,5 +1,5 @@
-"""Products of a group in full layers, by fan-in (theory.md, section 12, Theorem S, form (a), by
-addresses): parity, sums modulo m, permutations, elements of a group.
+"""Products of a group in full layers, by fan-in (theory.md, section 12, Theorem S, form (a)):
+parity, sums modulo m, permutations, elements of a group.
 
 A start token stands at place 0, the letters at 1..n. Places have A = ceil(log2(n + 1)) bits, +-1.
 A word is a rearrangement of a few things: for every thing i and place a of its block 1 where i goes
@@ -13,7 +13,18 @@ to a, else -1. Layer l multiplies r_l words; S_0 = 1 and S_l = r_l S_(l-1).
     fetched_l_j   all pairs   written by head j of layer l
     word_l        all pairs   written by the MLP of layer l
 
-Head j < r_l of layer l reads word_(l-1) at the place asked for, which leads by 2 s^2 = 32. Before
+Where a layer finds places by rotations alone, 1 for letters and 1 for the start token stand instead
+of addresses. Keys of letters are 1 in the first number of every pair, and every token asks for the
+offset d = j S_(l-1) with
+
+    s w_r (cos(-d theta_r), sin(-d theta_r))   in pair r, w_r = ratio^r, W = sum_r w_r
+
+which scores s W at that offset and less elsewhere, by a share `gap` of that at least. The start
+token scores s W (1 - gap / 2), between the two: in a dimension that no rotation turns, or in the
+slowest pair.
+
+Head j < r_l of layer l reads word_(l-1) at the place asked for, which leads by 2 s^2 = 32 where it
+has an address, and by ln(n + 1) + 17 at least where it has none. Before
 layer l a token holds the product of its last S_(l-1) letters, or of all that there are: the start
 token is the identity for places before the first. The MLP follows every thing through the words,
 the oldest first, with two units for each path i_0, i_1, ..., i_r:
@@ -27,6 +38,7 @@ sum of those from i to a, less 1, is the product at (i, a).
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import torch
@@ -35,14 +47,16 @@ from torch import Tensor
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, mlp_after, softmax_head
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
+from separatrix.core.numbers.rotary import Rotation
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.proofs.rotations import single_frequencies
 from separatrix.stacks.architecture import Architecture, stack
 from separatrix.stacks.mechanisms import Full
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 from separatrix.tasks.tracking import tracked
-from separatrix.theory.written import bits_for, fan_ins, slots, word_numbers
+from separatrix.theory.written import Slot, bits_for, fan_ins, slots, word_numbers
 
 
 def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
@@ -55,40 +69,82 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
     if architecture is None:
         layer = Full(heads=1, head_dim=max(address, numbers))
         architecture = stack([layer] * bits_for(n))
-    places = [slot.place for slot in slots(f"multiplied-{task.name}", task, architecture)]
-    words = [count for _, count in fan_ins(task, architecture)]
-    parts = {"address": address, "word_0": numbers}
-    for level, count in enumerate(words, 1):
+    slots(f"multiplied-{task.name}", task, architecture)
+    chosen = fan_ins(task, architecture)
+    parts = {"letter": 1, "start": 1} if any(slot.lead for slot, _ in chosen) else {}
+    placed = not all(slot.lead for slot, _ in chosen)
+    parts |= ({"address": address} if placed else {}) | {"word_0": numbers}
+    for level, (slot, count) in enumerate(chosen, 1):
         for j in range(1, count):
-            parts |= {f"asked_{level}_{j}": address, f"fetched_{level}_{j}": numbers}
+            parts |= {} if slot.lead else {f"asked_{level}_{j}": address}
+            parts[f"fetched_{level}_{j}"] = numbers
         parts[f"word_{level}"] = numbers
     space = Spaces(**parts)
-    hidden = 2 * max(sum(length ** (count + 1) for length in moved.blocks) for count in words)
-    model = empty_model(task, architecture, width=space.width, hidden=hidden, bos=True)
+    hidden = 2 * max(sum(length ** (count + 1) for length in moved.blocks) for _, count in chosen)
+    model = empty_model(
+        task, architecture, width=space.width, hidden=hidden, bos=True, placed=placed
+    )
     things = Words(moved.blocks)
     tokens, answers = moved.tables
     model.embed.weight[:-1, space["word_0"]] = things.code(tokens)
     model.embed.weight[-1, space["word_0"]] = things.code(np.arange(moved.things)[None])[0]
+    if "letter" in parts:
+        model.embed.weight[:-1, space["letter"]] = 1.0
+        model.embed.weight[-1, space["start"]] = 1.0
     at = np.arange(n + 1)
-    model.position.weight[:, space["address"]] = signs(at, address)
+    if placed:
+        model.position.weight[:, space["address"]] = signs(at, address)
     back = 1
-    for level, (place, count) in enumerate(zip(places, words, strict=True), 1):
-        mixer = softmax_head(model, place)
+    for level, (slot, count) in enumerate(chosen, 1):
+        mixer = softmax_head(model, slot.place)
         for j in range(1, count):
-            asked = space[f"asked_{level}_{j}"]
-            model.position.weight[:, asked] = signs(np.maximum(at - j * back, 0), address)
-            keys = slice((j - 1) * mixer.head_dim, j * mixer.head_dim)
-            values = slice((j - 1) * mixer.dv, j * mixer.dv)
-            pick(mixer.q.weight[keys], [(asked, SCALE)])
-            pick(mixer.k.weight[keys], [(space["address"], SCALE)])
+            group = (j - 1) // (mixer.heads // mixer.kv)
+            head, shared = (
+                slice(one * mixer.head_dim, (one + 1) * mixer.head_dim) for one in (j - 1, group)
+            )
+            query, key = mixer.q.weight[head], mixer.k.weight[shared]
+            if slot.lead:
+                assert mixer.rotation is not None
+                turn_back(query, key, slot, mixer.rotation, min(j * back, n), space)
+            else:
+                asked = space[f"asked_{level}_{j}"]
+                model.position.weight[:, asked] = signs(np.maximum(at - j * back, 0), address)
+                pick(query, [(asked, SCALE)])
+                pick(key, [(space["address"], SCALE)])
+            values = slice(group * mixer.dv, (group + 1) * mixer.dv)
             pick(mixer.v.weight[values], [(space[f"word_{level - 1}"], 1.0)])
-            put(mixer.o.weight[:, values], space[f"fetched_{level}_{j}"])
+            own = slice((j - 1) * mixer.dv, j * mixer.dv)
+            put(mixer.o.weight[:, own], space[f"fetched_{level}_{j}"])
         sources = [space[f"fetched_{level}_{j}"] for j in range(count - 1, 0, -1)]
         sources.append(space[f"word_{level - 1}"])
-        things.multiply(mlp_after(model, place), sources, space[f"word_{level}"])
+        things.multiply(mlp_after(model, slot.place), sources, space[f"word_{level}"])
         back *= count
-    model.head.weight[:, space[f"word_{len(words)}"]] = things.code(answers)
+    model.head.weight[:, space[f"word_{len(chosen)}"]] = things.code(answers)
     return model
+
+
+def turn_back(
+    query: Tensor, key: Tensor, slot: Slot, rotation: Rotation, offset: int, space: Spaces
+) -> None:
+    """A head (head_dim, width) that asks for an offset by rotations, or else for the start token;
+    as clearly as `slot` says.
+    """
+    assert slot.lead is not None
+    letter, start = space["letter"].start, space["start"].start
+    pairs = rotation.dims // 2
+    weights = slot.lead.ratio ** np.arange(pairs)
+    total = float(weights.sum())
+    scale = 2.0 ** math.ceil(math.log2(slot.score / total))
+    turn = -offset * single_frequencies(rotation)
+    asked = np.concatenate([weights * np.cos(turn), weights * np.sin(turn)])
+    query[: 2 * pairs, [letter, start]] = torch.from_numpy(scale * asked[:, None]).float()
+    key[:pairs, letter] = 1.0
+    blank = (1 - slot.lead.gap / 2) * total
+    if len(key) > slot.start:
+        query[slot.start, [letter, start]] = scale
+        key[slot.start, start] = blank
+    else:
+        key[pairs - 1, start] = blank / float(weights[-1])
 
 
 class Words:
@@ -127,9 +183,11 @@ RECIPES = tuple(
         weights=multiplied,
         theorem="S",
         takes=(
-            "full layers without options, with room for the bits of a place and a number for each"
-            " thing and place of its block: n at most the product of their heads, and one more each"
+            "full layers without options, with room for the bits of a place, or with rotations"
+            " alone, and for a number for each thing and place of its block: n at most the product"
+            " of their heads, and one more each"
         ),
+        rounded=True,
     )
     for task in (Parity, Modular, Permutation, Group)
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from math import prod
+from math import log, prod
 from typing import Any, NamedTuple, NoReturn
 
 from separatrix.core.errors import SizeError
@@ -53,6 +53,8 @@ from separatrix.theory.solves.steps import chain_keys, encoder_dims
 
 AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that finds places which recipes write around."""
+TURNED = frozenset({"rope", "rope_dim", "rope_scaling"})
+"""Those of rotations alone."""
 _COMPARED = AROUND - {"qk_norm"}
 """The same where numbers of unlike size are compared, which a norm would make equally long."""
 MOST_EVEN = 1 << 11
@@ -86,6 +88,8 @@ class Slot(NamedTuple):
     """By how much an offset leads, where it is offsets that are asked for."""
     latent: bool = False
     """Whether keys and values are maps of a latent."""
+    score: float = 0.0
+    """The largest score, where a start token leads if the offset asked for has no token."""
 
 
 Holds = Callable[[Mechanism], Slot | None]
@@ -531,12 +535,35 @@ def word_numbers(moved: Tracked) -> int:
     return sum(length**2 for length in moved.blocks)
 
 
-def _words(task: Task) -> Want:
-    """A layer whose heads, each with keys of its own, fetch words from places asked for."""
+def _words(task: Task, stack: Architecture) -> Want:
+    """A layer whose heads fetch words from places asked for: by addresses, each head with keys of
+    its own, or by rotations alone, behind a start token that is found where there is no such place.
+    """
     moved = tracked(task)
     assert moved is not None
-    keys, values = bits_for(task.length + 1), word_numbers(moved)
-    return plain_wanted(keys, values, other=lambda part: part.kv == part.heads)
+    keys, values, tokens = bits_for(task.length + 1), word_numbers(moved), task.length + 1
+    addressed = plain_wanted(keys, values, other=lambda part: part.kv == part.heads)
+
+    def holds(part: Mechanism) -> Slot | None:
+        slot = addressed.holds(part) if stack.positions == "embedded" else None
+        if slot is not None or not isinstance(part, Full) or part.altered - TURNED:
+            return slot
+        head = _head(part)
+        if head is None or part.rotation is None or head.dv < values:
+            return None
+        margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
+        if margin is None or margin <= 0:
+            return None
+        lead = Attending(stack, 0, part, head).place_lead(tokens)
+        # all tokens that are not asked for weigh less than e^-17 together
+        return Slot(start=part.rotation.dims, lead=lead, score=(log(tokens) + 17) / margin)
+
+    said = (
+        f"full layer with head_dim >= {keys}, value_dim >= {values}, numbers of at least 32 bits,"
+        " positions=embedded, a set of keys for each head and no conv, rope, sink or cap, or"
+        f" nothing of these but rope that tells {tokens:,} places and a start token apart"
+    )
+    return Want(holds, said)
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
@@ -555,7 +582,7 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
             f"{task.spec}: layers multiply words of at most {MOST_CHOICES:,} choices together, by"
             f" at most {MOST_UNITS:,} units of an MLP; two words of this task take more"
         )
-    want = _words(task)
+    want = _words(task, stack)
     found = [
         (slot, 1 + stack.layers[slot.place[0]][slot.place[1]].sizes()["heads"])
         for slot in such(stack, want)
@@ -569,9 +596,8 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
             raise cannot_hold(
                 task,
                 stack,
-                f"more layers that multiply{heads} ({want.said}, a set of keys for each"
-                f" head): {len(found)} of its layers are such, and multiply {prod(words):,} of"
-                f" {task.length:,} letters",
+                f"more layers that multiply{heads} ({want.said}): {len(found)} of its layers are"
+                f" such, and multiply {prod(words):,} of {task.length:,} letters",
             )
         words[min(able, key=lambda i: words[i])] += 1
     return [(slot, count) for (slot, _), count in zip(found, words, strict=True) if count > 1]
@@ -844,7 +870,8 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
     """Raises SizeError for what only a proof of the weights can tell: `construct` tries it, a card
     promises nothing.
     """
-    if isinstance(task, SeqComp) and form != "fp32" and any(slot.lead for slot in found):
+    steps = isinstance(task, SeqComp) or tracked(task) is not None
+    if steps and form != "fp32" and any(slot.lead for slot in found):
         raise SizeError(ROUNDED)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from support.each import each
 
 from separatrix.constructions import Built, construct
 from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.models.model import Model
 from separatrix.proofs.arithmetic import FP32
 from separatrix.proofs.derivations import DERIVATIONS
 from separatrix.proofs.derivations.multiplied import products
@@ -26,7 +28,19 @@ from separatrix.theory import judge
 from separatrix.theory.written import built_by, fan_ins
 
 TASKS = ("parity:n=9", "modular:n=7,m=6", "permutation:n=4,k=3", "group:n=3,G=A4", "group:n=4,G=C6")
-STACKS = ("", "full*3 @ heads=2, head_dim=16", "gdn + full(heads=3) + mamba2|full + full*3")
+TURNED = (
+    "full(rope=true)*3 @ heads=2, kv_heads=1, head_dim=32, positions=none",
+    "gdn + full(rope=true, rope_dim=16)*2 + window + full*2 @ heads=2, head_dim=24",
+)
+"""By rotations alone, start token in the slowest pair or in a dimension that none turns; there are
+addresses in two layers of the second.
+"""
+STACKS = (
+    "",
+    "full*3 @ heads=2, head_dim=16",
+    "gdn + full(heads=3) + mamba2|full + full*3",
+    *TURNED,
+)
 
 
 @cache
@@ -73,6 +87,14 @@ def test_every_prompt_is_answered_in_every_format(text: str, stack: str) -> None
         ("permutation:n=54,k=3", "full*3 @ heads=3, head_dim=16", [4, 4, 4]),
         ("parity:n=3000", "full*4 @ heads=7, head_dim=16, bf16", [8, 8, 7, 7]),
         ("group:n=64,G=C60", "full*6 @ heads=1, head_dim=50", [2] * 6),
+        # heads as llama-3.1 has them, without any embedding of places
+        (
+            "permutation:n=1000,k=5",
+            "full(rope=true, rope_base=500000, rope_scaling=llama3_8_1_4_8192)*10 @ heads=2,"
+            " kv_heads=1, head_dim=128, positions=none",
+            [2] * 10,
+        ),
+        ("parity:n=4096", "full(rope=true, rope_base=500000)*4 @ heads=7, head_dim=128", [8] * 4),
         # not one layer more than is needed
         ("group:n=15,G=A5", "full*5 @ heads=2, head_dim=25, fp16", [2, 2, 2, 2]),
     ],
@@ -99,8 +121,9 @@ def test_words_are_the_ones_of_the_last_letters_at_every_place() -> None:
 
 
 @pytest.mark.slow
-def test_every_number_of_every_tensor_changed_is_refused_or_does_no_harm() -> None:
-    built = made("parity:n=3")
+@each("stack", ["", TURNED[0], "full(rope=true, rope_dim=8)*2 @ heads=1, head_dim=12"])
+def test_every_number_of_every_tensor_changed_is_refused_or_does_no_harm(stack: str) -> None:
+    built = made("parity:n=3", stack)
     prompts = every([2] * 3)
     right = (prompts.sum(1) % 2).tolist()
     seen, accepted = every_number_changed(built, prompts, right, (-1.0,))
@@ -124,6 +147,57 @@ def test_other_weights_are_refused(
     edits: dict[str, tuple[tuple[int, ...], float]], said: str, tmp_path: Path
 ) -> None:
     refused(made("parity:n=4"), tmp_path, edits, said)
+
+
+@each("stack", [*TURNED, "full(rope=true, rope_scaling=linear_2)*4 @ heads=1, head_dim=64"])
+def test_rotations_serve_every_prefix(stack: str) -> None:
+    """Whatever is due at a place is the product of the letters up to it: where offsets end before
+    the prompt the start token is found, which no random word would tell.
+    """
+    built = made("permutation:n=9,k=3", stack)
+    prompts = np.random.default_rng(4).integers(6, size=(30, 9))
+    with torch.inference_mode():
+        found = built.model._streamed(torch.from_numpy(prompts)).argmax(-1)[:, -9:].tolist()
+    assert found == [
+        [product(built.task, prompt[: t + 1]) for t in range(9)] for prompt in prompts.tolist()
+    ]
+
+
+@each(
+    "tensor, at, factor, said",
+    [
+        # the start token outweighs the offset, or is outweighed where there is none
+        ("blocks.0.mixers.0.k.weight", (15, 1), 1.5, r"no less|look back"),
+        ("blocks.0.mixers.0.k.weight", (15, 1), 0.5, "no less"),
+        # letters turn another way, or stand elsewhere
+        ("blocks.0.mixers.0.q.weight", (16, 0), -1.0, r"no less|look back"),
+        ("embed.weight", (1, 0), 2.0, "no less"),
+        # all scores so small that the others weigh
+        ("blocks.1.mixers.0.q.weight", slice(None), 2.0**-3, "has not the largest logit"),
+        # what stood behind is looked for before
+        ("blocks.1.mixers.0.q.weight", slice(None), -1.0, r"no less|look back"),
+    ],
+)
+def test_rotations_that_find_another_token_are_refused(
+    tensor: str, at: tuple[int, int] | slice, factor: float, said: str
+) -> None:
+    built = made("parity:n=6", TURNED[0])
+    model = copy.deepcopy(built.model)
+    model.get_parameter(tensor)[at] *= factor
+    with pytest.raises(CheckFailed, match=said):
+        DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
+
+
+def test_the_same_weights_under_another_rotation_are_refused() -> None:
+    built = made("parity:n=9", "full(rope=true)*4 @ heads=1, head_dim=32, positions=none")
+    config = built.model.config
+    other = replace(
+        config, architecture=config.architecture.replace("rope=", "rope_base=700, rope=")
+    )
+    model = Model(other).requires_grad_(False)
+    model.load_state_dict(built.model.state_dict())
+    with pytest.raises(CheckFailed, match=r"no less|look back"):
+        DERIVATIONS["multiplied-parity"].proved(built.task, model, FP32)
 
 
 def test_offsets_that_leave_letters_out_or_take_them_twice_are_refused() -> None:
@@ -166,8 +240,10 @@ def test_the_table_of_products_is_the_oracle_s(text: str) -> None:
         ("group:n=9,G=C13", "full*4 @ head_dim=169", "4,096 units"),
         ("group:n=9,G=C3", "full*4 @ heads=2, kv_heads=1, head_dim=64", "0 of its layers"),
         ("group:n=9,G=C3", "gdn*4 @ head_dim=64", "0 of its layers"),
-        ("permutation:n=9,k=3", "full(rope=true)*4", "no conv, rope"),
-        ("permutation:n=9,k=3", "full*4 @ positions=none", "use positions=embedded"),
+        ("permutation:n=9,k=3", "full(rope=true, sink=true)*4", "no conv, rope"),
+        ("permutation:n=999,k=3", "full(rope=true)*10 @ head_dim=10, heads=1", "1,000 places"),
+        ("permutation:n=9,k=3", "full(rope=true, qk_norm=head)*4", "nothing of these but rope"),
+        ("permutation:n=9,k=3", "full*4 @ positions=none", "0 of its layers"),
         ("permutation:n=9,k=3", "full(causal=false)*4", "0 of its layers"),
     ],
 )

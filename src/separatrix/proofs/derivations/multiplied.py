@@ -1,10 +1,11 @@
 """Products of a group in full layers, each of which fetches the words at several offsets, and whose
 MLP multiplies them with the token's own.
 
-By induction on layers, for every token of every prompt at once: before a layer that looks back S
-places, 2 S, ... a token holds the product of its last S letters, or of all up to itself, and the
-start token the identity. So each layer is proved for every place, whose offset must win, and for
-every choice of words that it may multiply.
+Places are found by addresses, or by rotations alone, where the start token must win whatever has no
+token at its offset. By induction on layers, for every token of every prompt at once: before a layer
+that looks back S places, 2 S, ... a token holds the product of its last S letters, or of all up to
+itself, and the start token the identity. So each layer is proved for every place, whose offset must
+win, and for every choice of words that it may multiply.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 
+TURNED = frozenset({"rope", "rope_dim", "rope_scaling"})
 MOST_COMBINED = 1 << 16
 """Choices of words of one layer."""
 
@@ -47,12 +49,13 @@ class Held:
 def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     """The proof of all layers. Raises CheckFailed where the weights do not bear it out."""
     table = products(task)
-    live = live_of(model, len(live_parts(model)), start=True)
+    # whatever finds places, the score of the right key leads by it
+    live = live_of(model, len(live_parts(model, placed=False)), placed=False, start=True)
     held = _embedded(task, model, arithmetic)
     layers: list[Layer] = []
     most, back = 1, 1
     for part in live:
-        heads = Heads.of(part)
+        heads = Heads.of(part, TURNED)
         most = max(most, len(heads.each))
         found, held = _multiplied(part, heads, back, held, table)
         layers.append(found)
@@ -108,11 +111,13 @@ def _multiplied(
     offsets: list[int] = []
     fetches = "the products at these offsets"
     for head in heads.each:
-        last = head.asked(before.by_place.rows(at[-1:]), None, part.where)
-        keys = head.keys(before.by_place, None, part.where)
+        turned = at if head.steps else None
+        last = head.asked(before.by_place.rows(at[-1:]), at[-1:], part.where)
+        keys = head.keys(before.by_place, at, part.where)
         offsets.append(int(at[-1] - (last.mid @ keys.mid.T).argmax()))
         wanted = np.maximum(at - offsets[-1], 0)
-        reading = Reading.each(part, head, before.by_place, before.by_place, wanted, fetches)
+        rows = before.by_place
+        reading = Reading.each(part, head, rows, rows, wanted, fetches, places=turned)
         readings.append(reading)
         fetched.append(reading.read(head.values(before.by_word, part.where)))
     order = np.argsort(offsets, kind="stable")
@@ -124,9 +129,9 @@ def _multiplied(
     found: dict[int, Enclosure] = {}
     mixed: list[Enclosure] = []
     wrote: list[Enclosure] = []
-    rows = max(1, CHUNK // before.by_word.mid.shape[1])
-    for start in range(0, choices, rows):
-        some = np.arange(start, min(start + rows, choices))
+    step = max(1, CHUNK // before.by_word.mid.shape[1])
+    for start in range(0, choices, step):
+        some = np.arange(start, min(start + step, choices))
         own, *others = np.unravel_index(some, (count,) * (len(order) + 1))
         averages = {
             heads.each[head].index: fetched[head].rows(row)

@@ -8,7 +8,7 @@ for none. A token whose number is u lies in all the rows of u's digits at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
+from separatrix.proofs.derivations.parts.steps import steps
 from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import Array, Enclosure, hull, linear, stacked
 
 
 @dataclass(frozen=True)
 class Heads:
-    """The heads of plain full attention that write, each with keys of its own, and the output map
-    of all (width, heads * value_dim).
-    """
+    """The heads of full attention that write, and the output map (width, heads * value_dim)."""
 
     each: list[Head]
     o: Array
@@ -32,18 +31,23 @@ class Heads:
     where: str
 
     @classmethod
-    def of(cls, part: Live) -> Heads:
-        """Raises CheckFailed for another mixer, options, a parameter that is not read, and for a
-        head that does not write but is not zero.
+    def of(cls, part: Live, options: frozenset[str] = frozenset()) -> Heads:
+        """Raises CheckFailed for another mixer, other options than these, each with an evaluator
+        (steps.py), a parameter that is not read, and for a head that does not write but is not
+        zero; without options also for heads that share keys.
         """
         mixer = part.mixer
-        if not isinstance(mixer, FullMixer) or not mixer.mechanism.plain:
-            raise CheckFailed(f"{part.where}: the proof is about plain full attention")
-        if mixer.kv != mixer.heads:
+        if not isinstance(mixer, FullMixer) or mixer.mechanism.altered - options:
+            beside = f", or with {', '.join(sorted(options))}" if options else ""
+            raise CheckFailed(f"{part.where}: the proof is about plain full attention{beside}")
+        if mixer.kv != mixer.heads and not mixer.mechanism.altered:
             raise CheckFailed(f"{part.where}: its heads share keys, which the proof is not about")
         weights = weights_of(mixer, part.where)
         return cls(
-            [weights.head(index) for index in weights.live],
+            [
+                replace(weights.head(index), steps=steps(mixer, index, part.where))
+                for index in weights.live
+            ],
             array(mixer.o.weight),
             mixer.dv,
             part.where,

@@ -33,6 +33,8 @@ KeyOf = Callable[[Places], Places]
 _CHUNK = 1 << 20
 _TABLE = 1 << 24
 """Scores that are compared one by one, even where the keys are codes."""
+_LOWEST = -(2.0**500)
+"""Below any score."""
 _MOST = 1 << 33
 """Most scores that are compared one by one: a minute or so."""
 
@@ -129,11 +131,14 @@ class Queries:
         scores: Scores,
         hop: Wanted,
         key_of: KeyOf | None = None,
+        *,
+        causal: bool = False,
     ) -> Lead | None:
         """The smallest lead of the key that holds the place asked for; None where none is asked.
 
         `key_of` says which key a place has (default: its own), -1 for none. Where there are very
-        many scores the keys must be codes: CheckFailed otherwise.
+        many scores the keys must be codes: CheckFailed otherwise. `causal`: parts are the places of
+        queries, which see no key behind their own.
         """
         scores = scores.of(self.of_token, self.of_field)
         keys = len(scores.keys.mid)
@@ -155,7 +160,10 @@ class Queries:
             row = np.arange(len(key))
             right = table[row, key]
             table[row, key] = -np.inf
-            return right - table.max(1)
+            if causal:
+                table[np.arange(keys) > self.parts[part][:, None]] = -np.inf
+            # a key that is seen alone leads by more than any score
+            return right - table.max(1, initial=_LOWEST)
 
         # all scores of all queries at once may not fit in memory
         return self._least(scores, self._asked(hop, key_of, max(1, _CHUNK // max(1, keys))), leads)

@@ -91,13 +91,15 @@ class Reading:
         keys: Enclosure,
         hop: Wanted,
         seen: Enclosure,
+        *,
+        causal: bool = False,
     ) -> Reading:
         """Where each query asks for one of the keys. Raises CheckFailed where another may win."""
         scores = Scores(keys, queries.used, f"{part.where}, scores")
         return cls.of(
             part,
             head,
-            winning(queries.lead(scores, hop), f"{hop.fetches}: position"),
+            winning(queries.lead(scores, hop, causal=causal), f"{hop.fetches}: position"),
             seen,
             queries=queries.count,
             keys=len(keys.mid),
@@ -114,15 +116,20 @@ class Reading:
         asking: Enclosure,
         wanted: NDArray[np.int64],
         fetches: str,
+        *,
+        places: NDArray[np.int64] | None = None,
     ) -> Reading:
-        """The same where every row of the stream that asks has one key that wins, of these rows."""
+        """The same where every row of the stream that asks has one key that wins, of these rows.
+        `places`: where rows stand, first to last, of which none sees those behind it.
+        """
         where = part.where
-        keys = head.keys(rows, None, where)
+        keys = head.keys(rows, places, where)
         # queries of which nothing is asked have scores, too, and these must be numbers
         numbers(head, keys, where, rows.hull())
-        queries = Queries.alone(head.asked(asking, None, where))
+        queries = Queries.alone(head.asked(asking, places, where))
         seen = head.values(rows, where).hull()
-        return cls.won(part, head, queries, keys, Wanted.each(fetches, wanted), seen)
+        hop = Wanted.each(fetches, wanted)
+        return cls.won(part, head, queries, keys, hop, seen, causal=places is not None)
 
     def read(self, values: Enclosure) -> Enclosure:
         """The average where the key asked for has one of these values, a row for each."""
