@@ -20,14 +20,14 @@ offset d = j S_(l-1) with
     s w_r (cos(-d theta_r), sin(-d theta_r))   in pair r, w_r = ratio^r, W = sum_r w_r
 
 which scores s W at that offset and less elsewhere, by a share `gap` of that at least. The start
-token scores s W (1 - gap / 2), between the two: in a dimension that no rotation turns, or in the
-slowest pair.
+token scores s W (1 - gap / 2), between the two: in a dimension that no rotation turns, by a key as
+long as those of letters, so that a norm scales both alike; or in the slowest pair.
 
 Head j < r_l of layer l reads word_(l-1) at the place asked for, which leads by 2 s^2 = 32 where it
-has an address, and by ln(n + 1) + 17 at least where it has none. Before
-layer l a token holds the product of its last S_(l-1) letters, or of all that there are: the start
-token is the identity for places before the first. The MLP follows every thing through the words,
-the oldest first, with two units for each path i_0, i_1, ..., i_r:
+has an address, and by ln(n + 1) + 17 at least where it has none. Before layer l a token holds the
+product of its last S_(l-1) letters, or of all that there are: the start token is the identity for
+places before the first. The MLP follows every thing through the words, the oldest first, with two
+units for each path i_0, i_1, ..., i_r:
 
     relu(z - r + 3/2) - relu(z - r + 1/2),   z = the sum over u of word u at (i_(u-1), i_u)
 
@@ -46,8 +46,9 @@ from torch import Tensor
 
 from separatrix.constructions.parts.built import Recipe
 from separatrix.constructions.parts.placement import SCALE, empty_model, mlp_after, softmax_head
+from separatrix.constructions.parts.readers import write_norms
 from separatrix.constructions.parts.spaces import Spaces, pick, put, signs
-from separatrix.core.numbers.rotary import Rotation
+from separatrix.mixers.base.softmax import SoftmaxMixer
 from separatrix.models.model import MLP, Model
 from separatrix.proofs.arithmetic import Arithmetic
 from separatrix.proofs.rotations import single_frequencies
@@ -99,13 +100,12 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
         mixer = softmax_head(model, slot.place)
         for j in range(1, count):
             group = (j - 1) // (mixer.heads // mixer.kv)
-            head, shared = (
-                slice(one * mixer.head_dim, (one + 1) * mixer.head_dim) for one in (j - 1, group)
+            query, key = (
+                matrix.weight[one * mixer.head_dim : (one + 1) * mixer.head_dim]
+                for matrix, one in ((mixer.q, j - 1), (mixer.k, group))
             )
-            query, key = mixer.q.weight[head], mixer.k.weight[shared]
             if slot.lead:
-                assert mixer.rotation is not None
-                turn_back(query, key, slot, mixer.rotation, min(j * back, n), space)
+                turn_back(mixer, query, key, slot, min(j * back, n), space)
             else:
                 asked = space[f"asked_{level}_{j}"]
                 model.position.weight[:, asked] = signs(np.maximum(at - j * back, 0), address)
@@ -113,8 +113,9 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
                 pick(key, [(space["address"], SCALE)])
             values = slice(group * mixer.dv, (group + 1) * mixer.dv)
             pick(mixer.v.weight[values], [(space[f"word_{level - 1}"], 1.0)])
-            own = slice((j - 1) * mixer.dv, j * mixer.dv)
-            put(mixer.o.weight[:, own], space[f"fetched_{level}_{j}"])
+            own = mixer.o.weight[:, (j - 1) * mixer.dv : j * mixer.dv]
+            # a gate of 0 halves
+            put(own, space[f"fetched_{level}_{j}"], factor=1.0 if mixer.gate is None else 2.0)
         sources = [space[f"fetched_{level}_{j}"] for j in range(count - 1, 0, -1)]
         sources.append(space[f"word_{level - 1}"])
         things.multiply(mlp_after(model, slot.place), sources, space[f"word_{level}"])
@@ -124,27 +125,32 @@ def multiplied(task: Task, architecture: Architecture | None, arithmetic: Arithm
 
 
 def turn_back(
-    query: Tensor, key: Tensor, slot: Slot, rotation: Rotation, offset: int, space: Spaces
+    mixer: SoftmaxMixer, query: Tensor, key: Tensor, slot: Slot, offset: int, space: Spaces
 ) -> None:
     """A head (head_dim, width) that asks for an offset by rotations, or else for the start token;
     as clearly as `slot` says.
     """
     assert slot.lead is not None
+    assert mixer.rotation is not None
     letter, start = space["letter"].start, space["start"].start
-    pairs = rotation.dims // 2
+    pairs = mixer.rotation.dims // 2
     weights = slot.lead.ratio ** np.arange(pairs)
     total = float(weights.sum())
     scale = 2.0 ** math.ceil(math.log2(slot.score / total))
-    turn = -offset * single_frequencies(rotation)
+    turn = -offset * single_frequencies(mixer.rotation)
     asked = np.concatenate([weights * np.cos(turn), weights * np.sin(turn)])
     query[: 2 * pairs, [letter, start]] = torch.from_numpy(scale * asked[:, None]).float()
     key[:pairs, letter] = 1.0
     blank = (1 - slot.lead.gap / 2) * total
-    if len(key) > slot.start:
-        query[slot.start, [letter, start]] = scale
-        key[slot.start, start] = blank
-    else:
+    if len(key) == slot.start:
         key[pairs - 1, start] = blank / float(weights[-1])
+        return
+    blank /= math.sqrt(pairs)
+    query[slot.start, [letter, start]] = scale * blank
+    key[slot.start, start] = math.sqrt(pairs)
+    # |q| |k| over the largest score
+    long = math.sqrt(pairs * (float(weights @ weights) + blank**2)) / total
+    write_norms(mixer, mixer.head_dim, math.sqrt(slot.score * long))
 
 
 class Words:

@@ -53,8 +53,8 @@ from separatrix.theory.solves.steps import chain_keys, encoder_dims
 
 AROUND = frozenset({"conv", "qk_norm", "rope", "rope_dim", "rope_scaling", "sink", "gate"})
 """Options of a head that finds places which recipes write around."""
-TURNED = frozenset({"rope", "rope_dim", "rope_scaling"})
-"""Those of rotations alone."""
+TURNED = frozenset({"rope", "rope_dim", "rope_scaling", "qk_norm", "gate"})
+"""Those that are alike in all heads, where norms have one vector of weights."""
 _COMPARED = AROUND - {"qk_norm"}
 """The same where numbers of unlike size are compared, which a norm would make equally long."""
 MOST_EVEN = 1 << 11
@@ -549,7 +549,8 @@ def _words(task: Task, stack: Architecture) -> Want:
         if slot is not None or not isinstance(part, Full) or part.altered - TURNED:
             return slot
         head = _head(part)
-        if head is None or part.rotation is None or head.dv < values:
+        alike = not part.normed or part.qk_norm == "head"
+        if head is None or part.rotation is None or head.dv < values or not alike:
             return None
         margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
         if margin is None or margin <= 0:
@@ -560,8 +561,8 @@ def _words(task: Task, stack: Architecture) -> Want:
 
     said = (
         f"full layer with head_dim >= {keys}, value_dim >= {values}, numbers of at least 32 bits,"
-        " positions=embedded, a set of keys for each head and no conv, rope, sink or cap, or"
-        f" nothing of these but rope that tells {tokens:,} places and a start token apart"
+        " positions=embedded, a set of keys for each head and no conv, rope, sink or cap, or rope"
+        f" that tells {tokens:,} places and a start token apart, a gate and qk_norm=head at most"
     )
     return Want(holds, said)
 

@@ -29,7 +29,7 @@ from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 
-TURNED = frozenset({"rope", "rope_dim", "rope_scaling"})
+OPTIONS = frozenset({"rope", "rope_dim", "rope_scaling", "qk_norm", "gate"})
 MOST_COMBINED = 1 << 16
 """Choices of words of one layer."""
 
@@ -55,7 +55,7 @@ def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
     layers: list[Layer] = []
     most, back = 1, 1
     for part in live:
-        heads = Heads.of(part, TURNED)
+        heads = Heads.of(part, OPTIONS)
         most = max(most, len(heads.each))
         found, held = _multiplied(part, heads, back, held, table)
         layers.append(found)
@@ -119,7 +119,8 @@ def _multiplied(
         rows = before.by_place
         reading = Reading.each(part, head, rows, rows, wanted, fetches, places=turned)
         readings.append(reading)
-        fetched.append(reading.read(head.values(before.by_word, part.where)))
+        average = reading.read(head.values(before.by_word, part.where))
+        fetched.append(head.given(average, before.by_word.hull(), part.where))
     order = np.argsort(offsets, kind="stable")
     due = [min((j + 1) * back, places - 1) for j in range(len(order))]
     if [offsets[head] for head in order] != due:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from separatrix.core.errors import CheckFailed
 from separatrix.mixers.full import FullMixer
 from separatrix.proofs.derivations.parts.live_parts import Head, Live, array, weights_of
-from separatrix.proofs.derivations.parts.steps import steps
+from separatrix.proofs.derivations.parts.steps import PARAMETERS, steps
 from separatrix.proofs.entries import Left
 from separatrix.proofs.machine import Array, Enclosure, hull, linear, stacked
 
@@ -42,7 +42,7 @@ class Heads:
             raise CheckFailed(f"{part.where}: the proof is about plain full attention{beside}")
         if mixer.kv != mixer.heads and not mixer.mechanism.altered:
             raise CheckFailed(f"{part.where}: its heads share keys, which the proof is not about")
-        weights = weights_of(mixer, part.where)
+        weights = weights_of(mixer, part.where, *(PARAMETERS if options else ()))
         return cls(
             [
                 replace(weights.head(index), steps=steps(mixer, index, part.where))

@@ -76,11 +76,15 @@ class Head:
         """Scores of further keys of a value of 0, which every query meets."""
         return [step.rival for step in self.steps if step.rival is not None]
 
-    def written(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
-        """What averages y, of tokens within x (one row), add to the stream."""
+    def given(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
+        """Averages y, of tokens within x (one row), behind the options."""
         for step in self.steps:
             y = step.given(y, x, where)
-        return linear(y, self.o, what=f"{where}, o")
+        return y
+
+    def written(self, y: Enclosure, x: Enclosure, where: str) -> Enclosure:
+        """What averages y, of tokens within x (one row), add to the stream."""
+        return linear(self.given(y, x, where), self.o, what=f"{where}, o")
 
     @property
     def assumes(self) -> tuple[str, ...]:
