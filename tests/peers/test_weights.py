@@ -33,6 +33,7 @@ RELEASED = {
         *("gpt-oss-20b", "qwen3-next-80b", "deepseek-v3", "falcon-h1-7b", "kimi-linear-48b"),
         *("granite-4.0-h-small", "granite-4.0-h-tiny", "lfm2-1.2b", "minimax-m2.7"),
         *("nemotron-h-8b", "nemotron-h-56b", "recurrentgemma-2b", "rwkv-4-7b-pile"),
+        *("deepseek-v4-flash", "deepseek-v4-pro", "nemotron-3-super-120b", "xlstm-7b"),
     )
 } | {
     name: {**PRESETS[name]["config"]["text_config"]}  # pyright: ignore[reportGeneralTypeIssues]
@@ -69,6 +70,39 @@ SMALL: dict[str, dict[str, Any]] = {
         **{"num_experts_per_tok": 3, "moe_intermediate_size": 24, "moe_latent_size": 12},
         **{"moe_shared_expert_intermediate_size": 20, "n_shared_experts": 1, "vocab_size": 99},
         **{"routed_scaling_factor": 5.0, "torch_dtype": "bfloat16"},
+    },
+    # no layer has experts, and what a layer of experts would share stands in none
+    "qwen3_next, dense": {
+        **{"model_type": "qwen3_next", "hidden_size": 32, "intermediate_size": 80, "head_dim": 8},
+        **{"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **{"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8},
+        **{"linear_value_head_dim": 6, "linear_conv_kernel_dim": 4, "num_experts": 0},
+        **{"moe_intermediate_size": 12, "shared_expert_intermediate_size": 20, "vocab_size": 99},
+        **{"num_experts_per_tok": 2, "dtype": "bfloat16"},
+    },
+    # what all tokens take is all that stands behind a mixer
+    "granitemoehybrid, dense": {
+        **{"model_type": "granitemoehybrid", "hidden_size": 32, "intermediate_size": 80},
+        **{"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **{"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8, "mamba_n_groups": 2},
+        **{"mamba_d_conv": 4, "mamba_expand": 2, "layer_types": ["mamba", "attention"] * 2},
+        **{"shared_intermediate_size": 28, "num_local_experts": 0, "num_experts_per_tok": 2},
+        **{"vocab_size": 99, "dtype": "bfloat16"},
+    },
+    # one expert needs no router
+    "jamba, one expert": {
+        **{"model_type": "jamba", "hidden_size": 32, "intermediate_size": 80, "vocab_size": 99},
+        **{"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **{"mamba_d_state": 8, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": 2},
+        **{"num_experts": 1, "num_experts_per_tok": 1, "dtype": "bfloat16"},
+        **{"attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
+        **{"expert_layer_period": 2, "expert_layer_offset": 1},
+    },
+    "ernie4_5_moe, first layer dense": {
+        **{"model_type": "ernie4_5_moe", "hidden_size": 32, "intermediate_size": 80},
+        **{"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **{"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 12, "vocab_size": 99},
+        **{"moe_num_shared_experts": 1, "moe_layer_start_index": 1, "dtype": "bfloat16"},
     },
     "gemma, tied": {
         **{"model_type": "gemma", "hidden_size": 32, "intermediate_size": 80, "head_dim": 8},

@@ -152,6 +152,8 @@ class Costs:
     longest: int | None
     known: Weights | None
     """What the file tells of the weights."""
+    untold: str
+    """Why it does not tell what they take; "" where nobody asked a file."""
     table: tuple[tuple[int, int], ...]
     """Tokens, and how many sequences of them fit; empty where no room is known to be left."""
     meets: int | None
@@ -185,6 +187,7 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
         found,
         _longest(architecture, served),
         architecture.weights,
+        architecture.uncounted if architecture.weights is None else _UNREAD,
         ()
         if room is None or room <= 0
         else tuple((t, max(0, room) // max(1, served.kept(architecture, t))) for t in ASKED),
@@ -194,6 +197,7 @@ def costs(architecture: Architecture, context: int, serving: Serving) -> Costs:
     )
 
 
+_UNREAD = "they are quantised in a way that is not read"
 ASKED = (8 << 10, 32 << 10, 128 << 10)
 """Tokens of the sequences that are counted in a memory."""
 

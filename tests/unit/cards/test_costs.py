@@ -318,7 +318,7 @@ def test_quantised_releases_are_as_large_as_published() -> None:
 def test_weights_beside_a_file_are_taken_off(tmp_path: Path) -> None:
     """What an index or the only file of a checkpoint weighs wins over what sizes make."""
     config, index = tmp_path / "config.json", tmp_path / "model.safetensors.index.json"
-    config.write_text(json.dumps(PRESETS["xlstm-7b"]["config"]))
+    config.write_text(json.dumps(PRESETS["zamba2-7b"]["config"]))
     assert costs(read_config(config), 4096, Serving(80 * GIB)).told == ""
     (tmp_path / "model.safetensors").write_bytes(b"x" * 1000)
     assert read_config(tmp_path).weight_bits == 8000
@@ -349,7 +349,7 @@ def test_whole_tokens_cross_elsewhere_than_mixing() -> None:
 
 
 def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
-    assert preset("xlstm-7b").weights is None
+    assert preset("zamba2-7b").weights is None
     assert Architecture.parse("full").weights is None
     quantised = dict(PRESETS["llama-3.1-8b"]["config"]) | {
         "quantization_config": {"quant_method": "brand_new", "bits": 4}
@@ -363,6 +363,9 @@ def test_files_that_tell_no_weights_are_left_as_they_are() -> None:
     assert found.told == ""
     without = {k: v for k, v in quantised.items() if k != "intermediate_size"}
     assert from_config(without).weights is None
+    assert costs(from_config(without), 4096, Serving(80 * GIB)).untold.startswith(
+        "'intermediate_size' is missing"
+    )
     strange = dict(PRESETS["qwen3-next-80b"]["config"]) | {"num_experts_per_tok": 600}
     assert from_config(strange).weights is None
 

@@ -61,7 +61,8 @@ def costs_notes(costs: Costs) -> list[str]:
         return notes
     weights = costs.serving.weights
     if weights is None:
-        return [*notes, _UNWEIGHED]
+        why = f" ({costs.untold})" if costs.untold else ""
+        return [*notes, f"what the weights take is not known{why}: {_UNWEIGHED}"]
     if costs.told != "given":
         told = f"weights of {format_bytes(weights)}, by the {_BY[costs.told]}; --weights"
         notes.append(told)
@@ -88,9 +89,7 @@ def memory_text(serving: Serving) -> str:
     return f"{share}{cards}{format_bytes(serving.memory or 0)}"
 
 
-_UNWEIGHED = (
-    "what the weights take is not known: --weights 16GiB, or --weights 0 for the caches alone"
-)
+_UNWEIGHED = "--weights 16GiB, or --weights 0 for the caches alone"
 _BY = {"sizes": "sizes in the file", "files": "files beside it"}
 
 
@@ -126,6 +125,7 @@ def costs_json(costs: Costs) -> dict[str, Any]:
         "batch_fits_up_to": costs.longest,
         **_serving_json(costs),
         "weights": _weights_json(costs.known),
+        **({"weights_untold": costs.untold} if serving.weights is None and costs.untold else {}),
         "contexts": [
             {
                 "context": cost.context,

@@ -64,6 +64,8 @@ class Architecture:
     context: int | None = field(default=None, compare=False)
     weights: Weights | None = field(default=None, compare=False)
     """How many weights it has, where a file tells."""
+    uncounted: str = field(default="", compare=False)
+    """Why a file does not tell them."""
     weight_bits: int | None = field(default=None, compare=False)
     """What they take where files beside the description tell, all of them, of other input too."""
     mlp: Mlp | None = field(default=None, compare=False)

@@ -122,11 +122,9 @@ def from_config(
         fields.note(f"read as {chosen.like} (set by hand), whatever the file's own model type")
     note_unknown(fields)
     architecture = _built(layers, fields, name, chosen)
-    return replace(
-        architecture,
-        weights=weights(fields, architecture, row),
-        mlp=mlp(fields, architecture, row),
-    )
+    told = weights(fields, architecture, row)
+    told = {"uncounted": told} if isinstance(told, str) else {"weights": told}
+    return replace(architecture, mlp=mlp(fields, architecture, row), **told)
 
 
 def _text_fields(data: Any, where: str) -> tuple[Fields, list[dict[str, Any]]]:

@@ -174,6 +174,13 @@ def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
     return fields.value(ast.unparse(node)) == ast.literal_eval(word)
 
 
+def _open(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
+    """A size that classes know, and files are asked for; `why` says what leaving it out means."""
+    size = fields.size(*_names(node))
+    told = f"{missing(*_names(node))} ({ast.literal_eval(why)})"
+    return Unknown((told,)) if isinstance(size, Unknown) else size
+
+
 def _assumed(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
     fields.note(ast.literal_eval(why))
     return _value(node, fields)
@@ -376,6 +383,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     **_OF_LAYERS,
     **_OF_FILES,
     "assumed": _assumed,
+    "open": _open,
     "alone": _alone,
     "equal_widths": _equal_widths,
     "says": _says,

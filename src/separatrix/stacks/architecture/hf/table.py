@@ -144,6 +144,8 @@ class Row:
     way: Way = USUAL
     norm: str = ""
     mlps: str = ""
+    uncounted: str = ""
+    """Why it has none: weights are not counted then."""
     tied: bool = False
     """Whether its head is the embedding where a file is silent."""
     bare: bool = False

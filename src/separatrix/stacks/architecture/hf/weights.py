@@ -1,7 +1,7 @@
 """How many weights a released model has, and how wide its MLPs are, from the sizes in its file.
 
-Where a model type's row does not say what follows its mixers, or a size is missing, nothing is
-said. `tests/peers/test_weights.py` compares with transformers' own modules.
+Where a model type's row does not say what follows its mixers, or a size is missing, the reason is
+told instead. `tests/peers/test_weights.py` compares with transformers' own modules.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from separatrix.core.errors import ConfigError
 from separatrix.core.evidence.canonical import json_list, json_object
 from separatrix.core.numbers.formats import NumberFormat
 from separatrix.stacks.architecture import Architecture
-from separatrix.stacks.architecture.hf.fields import Fields, Unknown
+from separatrix.stacks.architecture.hf.fields import LARGEST, Fields
 from separatrix.stacks.architecture.hf.notes import SECTIONS
 from separatrix.stacks.architecture.hf.sizes import value_of
 from separatrix.stacks.architecture.hf.table import Row
 from separatrix.stacks.architecture.weights import Bits, Experts, Mlp, Weights
 from separatrix.stacks.mechanisms import (
     DSA,
+    GLA,
     KDA,
+    MLSTM,
     RGLRU,
     RWKV4,
     Chosen,
     Compressed,
+    DeltaNet,
     GatedDeltaNet,
     Indexed,
     Latent,
@@ -37,6 +40,7 @@ from separatrix.stacks.mechanisms import (
     Mamba2,
     Mechanism,
     PositionWise,
+    RetNet,
     Reused,
     ReusedWindow,
     ShortConvolution,
@@ -45,32 +49,33 @@ from separatrix.stacks.mechanisms import (
 from separatrix.stacks.mechanisms.softmax import Softmax
 
 
-def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | None:
-    """The weights of a model, or None where its file or its type does not tell them."""
-    words = row.mlps.split()
+def weights(fields: Fields, architecture: Architecture, row: Row) -> Weights | str:
+    """The weights of a model, or why its file or its type does not tell them."""
     try:
-        width = fields.size("hidden_size", "n_embd", "d_model")
-        if not words or architecture.vocabulary is None or isinstance(width, Unknown):
-            return None
-        mlps = _mlps(row, fields, architecture, width)
-        tied = fields.flag("tie_word_embeddings")
-        places = fields.optional_size("n_positions", "max_position_embeddings") or 0
-        counted = _Mixers(fields, words, width)
-        maps = [
-            (counted.of(part), times) for layer, times in architecture.counted() for part in layer
-        ]
-        streams = counted.streams(len(architecture))
-    except ConfigError:
+        return _weights(fields, architecture, row)
+    except ConfigError as why:
         # of a field that nothing else is read from: costs are left out, the card is not
-        return None
-    if mlps is None or any(each is None for each, _ in maps):
-        return None
-    mixing = streams + sum(each * times for each, times in maps if each is not None)
-    head = width * architecture.vocabulary
+        return str(why).removeprefix(f"{fields.where}: ")
+
+
+def _weights(fields: Fields, architecture: Architecture, row: Row) -> Weights:
+    words = row.mlps.split()
+    if not words:
+        raise fields.error(
+            row.uncounted or "what this model type has beside its mixers is not read"
+        )
+    width = fields.needed("hidden_size", "n_embd", "d_model", "embedding_dim")
+    head = width * (architecture.vocabulary or fields.needed("vocab_size"))
+    every, experts = _mlps(row, fields, architecture, width)
+    tied = fields.flag("tie_word_embeddings")
+    places = fields.optional_size("n_positions", "max_position_embeddings") or 0
+    counted = _Mixers(fields, words, width)
+    mixing = counted.streams(len(architecture)) + sum(
+        counted.of(part) * times for layer, times in architecture.counted() for part in layer
+    )
     if "places" in words:
         mixing += width * places
     embedding = 0 if (row.tied if tied is None else tied) else head
-    every, experts = mlps
     return Weights(mixing, every, experts, head, embedding, _bits(fields))
 
 
@@ -94,9 +99,9 @@ class _Mixers:
         usual = "sigmoid" if each or "gated" in words else "head" if "heads" in words else "none"
         return {"sigmoid": inner, "head": heads}.get(usual if own == "none" else own, 0)
 
-    def of(self, part: Mechanism) -> int | None:
-        """Maps from the input, convolutions and the map back; None for a mixer whose maps are not
-        known.
+    def of(self, part: Mechanism) -> int:
+        """Maps from the input, convolutions and the map back. Raises ConfigError for a mixer whose
+        maps are not known.
         """
         width = self.width
         match part:
@@ -159,8 +164,33 @@ class _Mixers:
             case RWKV4():
                 # what lets the MLP's outputs through, and shares of the token before
                 return width * (4 * part.width + width + 5)
+            case GLA() | RetNet() | DeltaNet():
+                return self._of_fla(part)
+            case MLSTM():
+                # two gates of each head, and one of every output
+                inner = part.heads * part.dv
+                return width * (2 * part.heads * (part.head_dim + 1) + 3 * inner)
             case _:
-                return None
+                raise self.fields.error(f"maps of '{part.name}' are not counted")
+
+    def _of_fla(self, part: GLA | RetNet | DeltaNet) -> int:
+        """As flash-linear-attention makes them: heads that share keys and values have fewer maps
+        to them.
+        """
+        width, fields = self.width, self.fields
+        groups = part.heads // (self._size("num_kv_heads") or part.heads)
+        asked, inner = part.heads * part.head_dim, part.heads * part.dv
+        kept = (asked + inner) // groups
+        gated = fields.flag("use_gate" if isinstance(part, DeltaNet) else "use_output_gate")
+        if gated is None:
+            gated = not isinstance(part, DeltaNet)
+        found = width * (asked + kept + inner * (2 if gated else 1))
+        if isinstance(part, GLA):
+            # decays are made of 16 numbers
+            found += 16 * (width + asked // groups)
+        if isinstance(part, DeltaNet) and fields.flag("use_beta") is not False:
+            found += width * part.heads
+        return found + (part.conv * (asked + kept) if fields.flag("use_short_conv") else 0)
 
     def _gate_of_full_rank(self) -> bool | None:
         section = self.fields.section("linear_attn_config")
@@ -176,14 +206,12 @@ class _Mixers:
         around = width * (inner + self._gates("none", part.heads, inner))
         return queries + width * part.kv_numbers + made + around
 
-    def _shared(self, part: Window | Compressed) -> int | None:
+    def _shared(self, part: Window | Compressed) -> int:
         """Keys that are values too, of a window and of entries (DeepSeek-V4): queries come from a
         latent, and outputs go through one.
         """
-        width, latent = self.width, self._size("q_lora_rank")
-        groups, rank = self._size("o_groups"), self._size("o_lora_rank")
-        if latent is None or groups is None or rank is None:
-            return None
+        width = self.width
+        latent, groups, rank = map(self.fields.needed, ("q_lora_rank", "o_groups", "o_lora_rank"))
         inner = part.heads * part.head_dim
         found = latent * (width + inner) + width * part.head_dim
         found += rank * (inner + groups * width)
@@ -278,9 +306,10 @@ def _grouped(bits: Any, group: Any, scale: int = 16) -> Fraction | None:
 
 def _mlps(
     row: Row, fields: Fields, architecture: Architecture, width: int
-) -> tuple[int, tuple[Experts, ...]] | None:
+) -> tuple[int, tuple[Experts, ...]]:
     """Weights behind the mixers that every token takes, over all layers, and the experts.
-    `row.mlps`: how many maps an MLP has, and what else its class does.
+    `row.mlps`: how many maps an MLP has, and what else its class does. Raises ConfigError where a
+    size is missing.
     """
     maps, *words = row.mlps.split()
     each = int(maps) * width
@@ -290,27 +319,32 @@ def _mlps(
         for layer, times in architecture.counted()
         if not ("apart" in words and any(part.mixes_tokens for part in layer))
     )
-    dense, hidden = found.dense, found.hidden
     if "none" in words:
         return 0, ()
     more = _per_layer(fields, width, len(architecture)) if "inputs" in words else 0
-    if not found.experts or not found.chosen:
-        return None if "moe" in words or dense is None else (each * dense * layers + more, ())
+    apart = _moe_listed(fields) if "apart" in words else 0
+    optional = "moe" not in words or ("zero" in words and found.experts == 0)
+    if not found.experts and not apart and optional:
+        return each * (found.dense or fields.needed(*_DENSE)) * layers + more, ()
+    number, chosen = fields.needed(*_EXPERTS), fields.needed(*_CHOSEN)
+    hidden = found.hidden or fields.needed("moe_intermediate_size")
     # experts of a narrower latent, and the maps there and back
     latent = fields.optional_size(*_LATENT)
     there = 0 if latent is None else 2 * width * latent
-    sparse = _moe_listed(fields) if "apart" in words else _sparse(fields, layers, words)
-    if sparse is None or hidden is None or not sparse <= layers or found.chosen > found.experts:
-        return None
-    if dense is None and (sparse < layers or "both" in words):
-        return None
+    sparse = apart if "apart" in words else _sparse(fields, layers, words)
+    if sparse > layers or chosen > number:
+        raise fields.error(
+            "experts are in more layers, or a token has more of them, than there are"
+        )
+    plain = layers if "both" in words else layers - sparse
+    dense = found.dense or (fields.needed(*_DENSE) if plain else 0)
     beside = each * (hidden if "shared" in words else found.shared)
     gate = width if "gate" in words and found.shared else 0
-    plain = layers if "both" in words else layers - sparse
-    routed = width * found.experts + beside + gate + there
-    every = sparse * routed + plain * each * (dense or 0) + more
+    # there is nothing to choose of one
+    routed = (width * number if number > 1 else 0) + beside + gate + there
+    every = sparse * routed + plain * each * dense + more
     size = int(maps) * (latent or width) * hidden
-    return every, (Experts(sparse, found.experts, found.chosen, size),)
+    return every, (Experts(sparse, number, chosen, size),)
 
 
 def _adjusted(fields: Fields, dense: int) -> int:
@@ -329,11 +363,12 @@ def _per_layer(fields: Fields, width: int, layers: int) -> int:
     return layers * each * (vocabulary + 3 * width)
 
 
-def _moe_listed(fields: Fields) -> int | None:
+def _moe_listed(fields: Fields) -> int:
     """How many layers are experts and nothing else."""
-    listed = fields.value(fields.find("hybrid_override_pattern", "layers_block_type") or "")
-    words = listed if isinstance(listed, str) else json_list(listed)
-    return None if words is None else sum(word in ("E", "moe") for word in words)
+    names = ("hybrid_override_pattern", "layers_block_type", "layer_types")
+    listed = fields.value(fields.find(*names) or "")
+    words = listed if isinstance(listed, str) else json_list(listed) or []
+    return sum(word in ("E", "moe") for word in words)
 
 
 class _Widths(NamedTuple):
@@ -353,24 +388,39 @@ class _Widths(NamedTuple):
     @classmethod
     def of(cls, fields: Fields, words: Sequence[str]) -> _Widths:
         size = fields.optional_size
-        wide = size("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
+        wide = size(*_DENSE)
         dense = wide if (given := size("dense_intermediate_size")) is None else given
         if "half" in words and dense is not None:
             dense //= 2
         if "adjusted" in words and dense is not None:
             dense = _adjusted(fields, dense)
+        width = size("hidden_size", "n_embd", "d_model", "embedding_dim") or 0
         if "four" in words and dense is None:
-            dense = 4 * (size("hidden_size", "n_embd", "d_model") or 0) or None
+            dense = 4 * width or None
+        if "ratio" in words and dense is None:
+            # of flash-linear-attention: two thirds, as an MLP has three maps
+            ratio = size("hidden_ratio")
+            dense = None if ratio is None else -(-(width * ratio * 2 // 3) // 256) * 256
+        if "projected" in words:
+            step = fields.needed("ffn_round_up_to_multiple_of")
+            factor = fields.value("ffn_proj_factor")
+            if type(factor) not in (int, float) or not 0 < factor <= LARGEST:
+                raise fields.wrong("ffn_proj_factor", "be a positive number")
+            dense = -(-Fraction(str(factor)) * width // step) * step
         own = size("moe_intermediate_size")
         hidden = wide if own is None else own
         shared = size(*_SHARED, low=0)
         if shared is None:
             number = size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", low=0)
             shared = (hidden or 0) * (number or 0)
-        experts = size("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+        experts = size(*_EXPERTS, low=0)
+        if "beside" in words and not experts:
+            dense = shared or dense
         return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared)
 
 
+_DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _LATENT = ("moe_latent_size", "routed_expert_hidden_size")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
 _SHARED = (
@@ -379,8 +429,8 @@ _SHARED = (
 )
 
 
-def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
-    """How many layers have experts; None where that is not told."""
+def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int:
+    """How many layers have experts. Raises ConfigError where that is not told."""
     if fields.has("mlp_layer_types"):
         return sum(word != "dense" for word in json_list(fields.value("mlp_layer_types")) or [])
     if fields.has("moe_layers"):
@@ -389,16 +439,18 @@ def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int | None:
     if (listed := json_list(freq)) is not None:
         return sum(own == 1 for own in listed)
     if freq not in (None, 1):
-        return None
+        raise fields.wrong("moe_layer_freq", "be 1, or a list with 1 for every layer with experts")
     told = (
         "expert_layer_period",
         "moe_layer_interval",
         "first_k_dense_replace",
         "num_dense_layers",
     )
+    if "listed" in words and not any(map(fields.has, told)):
+        raise fields.error("no field says which layers have experts ('mlp_layer_types')")
     dense = json_list(fields.value("mlp_only_layers") or [])
-    if dense is None or ("listed" in words and not any(map(fields.has, told))):
-        return None
+    if dense is None:
+        raise fields.wrong("mlp_only_layers", "list layers")
     each = (replace(fields, layer=i) for i in range(layers) if i not in dense)
     return sum(bool(value_of("EXPERTS", layer)) for layer in each)
 
@@ -424,7 +476,7 @@ def mlp(fields: Fields, architecture: Architecture, row: Row) -> Mlp | None:
 def _widths(fields: Fields, words: Sequence[str]) -> list[int]:
     """The width of every kind of MLP that layers have; empty where one is not known."""
     found = _Widths.of(fields, words)
-    if not found.chosen:
+    if not found.chosen or found.experts == 0:
         return [] if found.dense is None else [found.dense]
     if found.hidden is None:
         return []

@@ -427,3 +427,14 @@ def test_sizes_that_a_model_class_defines_by_others() -> None:
 def test_a_decoy_changes_nothing() -> None:
     assert from_config(DEEPSEEK_INDEXED | {"head_dim": 999}) == from_config(DEEPSEEK_INDEXED)
     assert from_config(MIMO | {"attention_chunk_size": 999}) == from_config(MIMO)
+
+
+@each("kind, taken", [("mistral", "4,096"), ("ministral", "4,096"), ("moshi", "3,000")])
+def test_a_window_that_is_left_out_is_no_null_window(kind: str, taken: str) -> None:
+    """`sliding_window` of transformers' MistralConfig is 4,096 where the field is absent, and of
+    MoshiConfig 3,000; null sees every token (tests/peers/test_mutated_files.py runs both).
+    """
+    file = without(MISTRAL, "sliding_window") | {"model_type": kind}
+    assert taken in refusal(file)
+    assert "null" in refusal(file)
+    assert symbols(file | {"sliding_window": None}) == "ffffff"

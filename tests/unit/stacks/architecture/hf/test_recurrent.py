@@ -552,3 +552,15 @@ def test_the_rank_of_the_step_size() -> None:
     assert layer.sizes()["rank"] == 5
     with pytest.raises(ConfigError, match="'time_step_rank' is 0"):
         sizes_of(MAMBA | {"time_step_rank": 0})
+
+
+def test_a_mamba_2_says_its_width_by_heads_alone() -> None:
+    """transformers' Mamba2Config raises unless hidden_size x expand is num_heads x head_dim: where
+    `hidden_size` is left out, heads and their width say all that a state holds.
+    """
+    whole = MAMBA2 | {"hidden_size": 48, "expand": 2, "num_heads": 6, "head_dim": 16}
+    silent = {key: value for key, value in whole.items() if key != "hidden_size"}
+    assert from_config(silent).layers == from_config(whole).layers
+    assert from_config(silent).uncounted.startswith("'hidden_size' is missing")
+    with pytest.raises(ConfigError, match="6 x 16"):
+        from_config(whole | {"hidden_size": 40})
