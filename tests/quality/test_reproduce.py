@@ -29,7 +29,7 @@ TINY = {"steps": 20, "batch": 32, "tested": 64}
 
 
 def small_settings() -> Settings:
-    return Settings(kind="small", models=(Source(preset="recurrentgemma-2b"),))
+    return Settings(kind="small", models=(Source("preset", "recurrentgemma-2b"),))
 
 
 @pytest.fixture(scope="module", name="small")

@@ -29,7 +29,7 @@ KIND = Kind(
 
 def small_settings() -> Settings:
     """Its settings; `KIND` has to be known as the kind "small" first."""
-    return Settings(kind="small", models=(Source(spec="full + linear"), Source(spec="full")))
+    return Settings(kind="small", models=(Source("spec", "full + linear"), Source("spec", "full")))
 
 
 def small_body() -> dict[str, Any]:

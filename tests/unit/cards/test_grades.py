@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from separatrix.cards import card
-from separatrix.cards.table.body import model_summary
-from separatrix.core.evidence.records import Evidence, Verdict
+from separatrix.cards.table.body import model_entry, source
+from separatrix.core.evidence.records import Verdict
 from separatrix.core.numbers.accuracy import highest_accuracy, percent
 from separatrix.core.numbers.counts import Power
 from separatrix.stacks.architecture import Architecture
@@ -49,9 +49,8 @@ def test_where_the_facts_fit_nothing_is_said() -> None:
 
 
 def test_a_report_has_it_as_a_line_with_its_record() -> None:
-    model = Architecture.parse("gdn*2 @ heads=2, head_dim=16")
-    records: dict[str, Evidence] = {}
-    lines = model_summary(model, 100_000, records)["lines"]
+    entry, records = model_entry(source("gdn*2 @ heads=2, head_dim=16"))
+    lines = entry["lines"]
     (added,) = [line for line in lines if line["question"] == "compose 2 steps"]
     behind = [records[one] for one in added["records"]]
     assert [one.theorem for one in behind if isinstance(one, Verdict)] == ["I", "A"]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from separatrix.cards.facts import card_facts
-from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind, Pair, Witness
+from separatrix.cards.table.plan import COLUMNS, KINDS, ROWS, Cell, Kind
 from separatrix.core.errors import EvidenceError, SizeError
 from separatrix.core.evidence.canonical import canonical, json_object
 from separatrix.core.evidence.records import (
@@ -36,40 +36,35 @@ LONGEST_SOURCE = 1 << 20
 """Characters of a spec or a config."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: the name of a preset, a spec, or the content of its config.json.
-
-    A bundle holds the source, so that whoever checks it reads the model again.
+class Source(NamedTuple):
+    """Where a model comes from: the name of a preset, a spec, or the content of its config.json as
+    canonical JSON. A bundle holds the source, so that whoever checks it reads the model again.
     """
 
-    preset: str = ""
-    spec: str = ""
-    config: str = ""
-    """Canonical JSON."""
+    kind: str
+    """Which of the three."""
+    text: str
 
     def plain(self) -> dict[str, str]:
         """The source as a bundle holds it."""
-        fields = {"preset": self.preset, "spec": self.spec, "config": self.config}
-        return {name: text for name, text in fields.items() if text}
+        return {self.kind: self.text}
 
     @classmethod
     def from_plain(cls, data: object) -> Source:
         """Inverse of `plain`. Raises EvidenceError for anything else."""
-        entry: Mapping[str, Any] = json_object(data) or {}
-        if len(entry) != 1 or not set(entry) <= {"preset", "spec", "config"}:
-            raise EvidenceError("a model of a report is a preset, a spec or a config")
-        if not all(isinstance(text, str) and text for text in entry.values()):
-            raise EvidenceError("the source of a model is a text")
-        if max(map(len, entry.values())) > LONGEST_SOURCE:
-            raise EvidenceError(f"the source of a model has at most {LONGEST_SOURCE:,} characters")
-        if "preset" in entry and entry["preset"] not in PRESETS:
-            raise EvidenceError(f"there is no preset {entry['preset'][:40]!r}")
-        return cls(**entry)
+        entry = json_object(data) or {}
+        for kind, text in entry.items():
+            known = kind in _READ and isinstance(text, str) and 0 < len(text) <= LONGEST_SOURCE
+            if known and len(entry) == 1 and (kind != "preset" or text in PRESETS):
+                return cls(kind, text)
+        raise EvidenceError(
+            "a model of a report is a preset of this version, a spec or a config, as a text of at"
+            f" most {LONGEST_SOURCE:,} characters"
+        )
 
     def read(self) -> Architecture:
         """The model. Raises SizeError for too many layers, and what reading it raises."""
-        architecture = self._read()
+        architecture = _READ[self.kind](self.text)
         if len(architecture) > MOST_LAYERS:
             raise SizeError(
                 f"a model of {len(architecture):,} layers; a report tells of at most"
@@ -77,21 +72,23 @@ class Source:
             )
         return architecture
 
-    def _read(self) -> Architecture:
-        if self.config:
-            # the families of models load when one is read
-            from separatrix.stacks.architecture.hf import from_config
-
-            return from_config(parse_json(self.config, "the config of a model"))
-        return Architecture.parse(self.spec) if self.spec else preset(self.preset)
-
     @property
     def name(self) -> str:
         """What a report calls the model."""
-        if self.config:
-            kind = parse_json(self.config, "the config of a model").get("model_type", "no type")
-            return f"config.json ({str(kind)[:60]})"
-        return self.spec or self.preset
+        if self.kind != "config":
+            return self.text
+        kind = parse_json(self.text, "the config of a model").get("model_type", "no type")
+        return f"config.json ({str(kind)[:60]})"
+
+
+def _of_config(text: str) -> Architecture:
+    # the families of models load when one is read
+    from separatrix.stacks.architecture.hf import from_config
+
+    return from_config(parse_json(text, "the config of a model"))
+
+
+_READ = {"preset": preset, "spec": Architecture.parse, "config": _of_config}
 
 
 def source(text: str) -> Source:
@@ -103,29 +100,28 @@ def source(text: str) -> Source:
     known = preset_named(text)
     # a name of the hub may be a folder here as well, which then is what is meant
     if known is not None and ("/" not in text or not Path(text).exists()):
-        return Source(preset=known)
+        return Source("preset", known)
+    data = {}
     if text.startswith("{"):
         data = parse_json(text, "the JSON given")
-    elif not architecture.name and not Path(text).expanduser().exists():
-        return Source(spec=architecture.spec)
-    else:
+    elif architecture.name or Path(text).expanduser().exists():
         data = load_json(Path(text).expanduser())
+    if "model_type" in data:
+        return Source("config", canonical(data))
     # layers written out as JSON say no more than their spec, but for a name that nobody checks
-    return (
-        Source(config=canonical(data)) if "model_type" in data else Source(spec=architecture.spec)
-    )
+    return Source("spec", architecture.spec)
 
 
 DEFAULT_MODELS = tuple(
-    Source(preset=name) for name in ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
+    Source("preset", name) for name in ("qwen3-next-80b", "nemotron-h-8b", "recurrentgemma-2b")
 )
 
 
-def model_summary(
-    architecture: Architecture, context: int, records: dict[str, Evidence]
-) -> dict[str, Any]:
-    """A real model's card in short; the verdicts behind its rows are added to `records`."""
-    facts = card_facts(architecture, context)
+def model_entry(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
+    """A real model's card in short, as the bundle holds it, and the verdicts behind its rows."""
+    architecture = source.read()
+    facts = card_facts(architecture, architecture.context or DEFAULT_CONTEXT)
+    records: dict[str, Evidence] = {}
     lines: list[dict[str, Any]] = []
     for row in facts.table:
         behind = [line.record for line in row.lines]
@@ -136,29 +132,24 @@ def model_summary(
         asks = row.asks.replace("  up to ", "compose up to ")
         said = {"question": asks, "status": row.status, "text": row.said}
         lines.append(said | {"records": list(found)})
-    still = "does not grow"
-    return {
+    entry = {
+        "name": source.name,
         "spec": architecture.spec,
         "vocabulary": architecture.vocabulary,
         "pattern": " ".join("|".join(part.symbol for part in layer) for layer in architecture),
-        "context": context,
+        "context": facts.context,
         "memory": [
-            [row.title, f"{format_bytes(row.bits)}, {row.growth if row.limit is None else still}"]
+            [
+                row.title,
+                f"{format_bytes(row.bits)}, {row.growth if row.limit is None else 'does not grow'}",
+            ]
             for row in facts.memory
         ],
         "lines": lines,
-    }
-
-
-def model_entry(source: Source, records: dict[str, Evidence]) -> dict[str, Any]:
-    """A model as the bundle holds it; the verdicts behind its lines are added to `records`."""
-    architecture = source.read()
-    summary = model_summary(architecture, architecture.context or DEFAULT_CONTEXT, records)
-    return summary | {
-        "name": source.name,
         "assumptions": list(architecture.assumptions),
         "notes": list(architecture.notes),
     }
+    return entry, records
 
 
 R = TypeVar("R", bound=Evidence)
@@ -181,8 +172,6 @@ class Settings:
     models: tuple[Source, ...] = DEFAULT_MODELS
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise EvidenceError(f"a report is {' or '.join(KINDS)}, not {self.kind[:20]!r}")
         if not 0 <= self.seed < 1 << 32:
             raise EvidenceError("the seed of a report is an integer from 0 to 2^32 - 1")
         if len(set(self.models)) != len(self.models) or len(self.models) > MOST_MODELS:
@@ -210,8 +199,8 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
     for cell in every:
         known |= {verdict.digest: verdict for verdict in cell.verdicts()}
     found = {cell: find(cell, settings.seed, known.values()) for cell in every}
-    used = {record.digest: record for mine in found.values() for record in mine.all}
-    models = [_model(source) for source in settings.models]
+    used = {record.digest: record for mine in found.values() for record in mine}
+    models = [_model_entry(source) for source in settings.models]
     for _, behind in models:
         used |= behind
     known |= used
@@ -235,19 +224,15 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
     }
 
 
-@cache
-def _model(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
-    behind: dict[str, Evidence] = {}
-    return model_entry(source, behind), behind
+_model_entry = cache(model_entry)
 
 
-def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
+def _column(key: str, found: Mapping[Cell, list[Evidence]]) -> dict[str, Any]:
     """A column with what its stacks share. Raises EvidenceError for parameters too far apart."""
     column = COLUMNS[key]
-    mine = [measured for cell, measured in found.items() if cell.column == key]
+    mine = [_trainings(records) for cell, records in found.items() if cell.column == key]
     counts = [
-        [measured.budget["parameters"] for measured in same]
-        for same in zip(*(one.measurements for one in mine), strict=True)
+        [measured.budget["parameters"] for measured in same] for same in zip(*mine, strict=True)
     ]
     apart = max((max(same) - min(same)) / max(same) for same in counts)
     if apart > MOST_APART:
@@ -263,9 +248,9 @@ def _column(key: str, found: Mapping[Cell, Found]) -> dict[str, Any]:
         "size_class": column.size_class,
         "training": (
             f"{low:,} to {high:,} parameters (at each n, all stacks within {apart:.1%}), trained"
-            f" alike: at most {mine[0].measurements[0].budget['steps']:,} steps of"
+            f" alike: at most {mine[0][0].budget['steps']:,} steps of"
             f" {column.batch} prompts with {OPTIMISERS[column.optimiser]},"
-            f" {len(mine[0].measurements[0].seeds)} seeds"
+            f" {len(mine[0][0].seeds)} seeds"
         ),
     }
 
@@ -305,63 +290,50 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Found:
-    """The records of a cell by kind, in the order of the plan."""
-
-    verdicts: list[Verdict]
-    constructions: list[Construction]
-    certificates: list[Certificate]
-    measurements: list[Measurement]
-
-    @property
-    def all(self) -> list[Evidence]:
-        return [*self.verdicts, *self.constructions, *self.certificates, *self.measurements]
-
-
-def find(cell: Cell, seed: int, records: Iterable[Evidence]) -> Found:
-    """The records that belong to a cell, by their stack and task. Raises EvidenceError for one
+def find(cell: Cell, seed: int, records: Iterable[Evidence]) -> list[Evidence]:
+    """The records that belong to a cell, by their stack and task: verdicts, the deciding one first,
+    then what was built, what goes wrong, what was trained. Raises EvidenceError for one
     that is missing, there twice, or made otherwise than the report's kind says.
     """
     every = list(records)
     where = f"cell {cell.row} x {cell.column}"
 
-    def only(cls: type[R], pair: Pair | Witness, what: str) -> R:
+    def only(cls: type[R], architecture: str, task: str, *shows: str) -> R:
         found = [
             record
             for record in every
             if isinstance(record, cls)
-            and (record.architecture, record.task) == (pair.architecture, pair.task)
-            and (not isinstance(pair, Witness) or _shows(record, pair))
+            and (record.architecture, record.task) == (architecture, task)
+            and (not isinstance(record, Certificate) or _shown(record) == shows)
         ]
         if len(found) != 1:
             lacking = "there twice" if found else "not in the bundle"
-            raise EvidenceError(f"{where}: the {what} {pair.task} is {lacking}")
+            raise EvidenceError(f"{where}: the {cls.kind} of {task} is {lacking}")
         return found[0]
 
-    verdicts = cell.verdicts()
-    there = {record.digest for record in every}
-    for verdict in verdicts:
-        if verdict.digest not in there:
-            raise EvidenceError(
-                f"{where}: the verdict on {verdict.architecture} and {verdict.task} is not in the"
-                " bundle"
-            )
-    trained = [Pair(cell.stack, cell.task_at(size)) for size in cell.sizes]
-    found = Found(
-        verdicts,
-        [only(Construction, pair, "construction for") for pair in cell.built()],
-        [only(Certificate, wanted, "certificate on") for wanted in cell.witnesses()],
-        [only(Measurement, pair, "measurement at") for pair in trained],
-    )
-    for measured in found.measurements:
+    trained = [only(Measurement, cell.stack, cell.task_at(size)) for size in cell.sizes]
+    for measured in trained:
         _same_training(cell, seed, measured, where)
-    return found
+    return [
+        *cell.verdicts(),
+        *(only(Construction, *pair) for pair in cell.built()),
+        *(only(Certificate, w.architecture, w.task, w.form, w.rounded) for w in cell.witnesses()),
+        *trained,
+    ]
 
 
-def entry(cell: Cell, found: Found) -> dict[str, Any]:
+def _shown(record: Certificate) -> tuple[str, str]:
+    return record.form, (record.cache_format or "").partition(":")[0]
+
+
+def _trainings(found: Iterable[Evidence]) -> list[Measurement]:
+    return [record for record in found if isinstance(record, Measurement)]
+
+
+def entry(cell: Cell, found: Sequence[Evidence]) -> dict[str, Any]:
     """The cell as a bundle holds it."""
-    main = found.verdicts[0]
+    main = cell.verdicts()[0]
+    trained = _trainings(found)
     return {
         "row": cell.row,
         "column": cell.column,
@@ -370,12 +342,19 @@ def entry(cell: Cell, found: Found) -> dict[str, Any]:
         "paper": PAPER.get((cell.row, cell.column), ""),
         "number": decisive(main),
         "headline": main.statement,
-        "story": STORIES.get((cell.row, cell.column, main.status), ""),
-        "trained": [_trained(measured) for measured in found.measurements],
-        "reach": _reach(main, found.measurements),
-        "records": list(dict.fromkeys(record.digest for record in found.all)),
+        "story": _why(main),
+        "trained": [_trained(measured) for measured in trained],
+        "reach": _reach(main, trained),
+        "records": list(dict.fromkeys(record.digest for record in found)),
         "bound": bound_curve(main) if cell.row in COUNTED else None,
     }
+
+
+def _why(main: Verdict) -> str:
+    """Why it is so, and what the theorem says; nothing where the verdict's statement says it."""
+    theorem, task = THEOREMS[main.theorem], parse_task(main.task)
+    why = theorem.told(main, task, Architecture.parse(main.architecture)).why
+    return "" if why in main.statement else f"{why} {theorem.statement}"
 
 
 def _trained(measured: Measurement) -> dict[str, int]:
@@ -405,13 +384,6 @@ def _reach(main: Verdict, measured: Sequence[Measurement]) -> str:
         f" {size}, lies beyond that: what was trained shows what gradient descent finds"
         " at this size, and proves nothing."
     )
-
-
-def _shows(record: Evidence, wanted: Witness) -> bool:
-    if not isinstance(record, Certificate):
-        return False
-    rounded = (record.cache_format or "").partition(":")[0]
-    return (record.form, rounded) == (wanted.form, wanted.rounded)
 
 
 def _same_training(cell: Cell, seed: int, measured: Measurement, where: str) -> None:
@@ -447,71 +419,3 @@ PAPER = {
     ("hybrid", "seqcomp"): "n^Omega(1) with L-1 full layers",
 }
 """(row, column) -> the entry of [Ye26]; none where the paper has none."""
-
-STORIES = {
-    ("full", "eva", "SOLVABLE"): (
-        "One full layer looks the answer up: the last token asks for one address and the right"
-        " token outweighs all others together. The weights are written down, not trained, and"
-        " proved right for every input of the size."
-    ),
-    ("full", "twosum", "SOLVABLE"): (
-        "A head of three dimensions scores every earlier token by how nearly it cancels the last"
-        " one modulo M; a start token takes the weight when nothing does. The weights are written"
-        " down and proved right for every input of the size."
-    ),
-    ("full", "seqcomp", "SOLVABLE"): (
-        "L+1 full layers follow L steps, one layer each after the first has fetched the start. With"
-        " fewer layers there is a wall at finite n, whatever the weights: the verdicts on stacks of"
-        " fewer layers say where."
-    ),
-    ("linear", "eva", "FAILS"): (
-        "The state has a fixed number of bits and n values need n log2 n. From there on two"
-        " functions leave the same state, and the model gives one answer where two are right;"
-        " writing out thoughts changes nothing, since they are computed from that state."
-    ),
-    ("linear", "twosum", "FAILS"): (
-        "The state must tell apart every set of values that could have come before the query."
-        " There are more sets than states."
-    ),
-    ("linear", "seqcomp", "FAILS"): (
-        "The function that is needed last is read first, so the state must hold all of it: N log2 N"
-        " bits. The paper has no entry here; Theorem I gives one."
-    ),
-    ("loglinear", "eva", "FAILS"): (
-        "The cache grows, but only by one state per doubling of the prompt; n values still need n"
-        " log2 n bits."
-    ),
-    ("loglinear", "twosum", "FAILS"): (
-        "The cache grows by one state per doubling; the sets it must tell apart grow much faster."
-    ),
-    ("loglinear", "seqcomp", "FAILS"): (
-        "The function that is needed last is read first; a state per doubling of the prompt does"
-        " not hold it. The paper has no entry here; Theorem I gives one."
-    ),
-    ("sparse", "eva", "SOLVABLE"): (
-        "Blocks are chosen by their pooled keys. Keys of address bits survive the pooling: pooled"
-        " over a block, the address bits keep their high part, so the right block scores highest,"
-        " and inside it the layer looks the answer up. The weights are written down and proved."
-    ),
-    ("sparse", "twosum", "FAILS"): (
-        "Each block sends a short message, and the layer opens the few that look best. Two blocks"
-        " with one message, one with the value that cancels the query and one without: where it is"
-        " not opened, the answer is the same and one of the two is wrong."
-    ),
-    ("sparse", "seqcomp", "OPEN"): (
-        "A sparse layer is a reading layer with a larger h. No theorem here speaks of as many"
-        " reading layers as steps and one more; stacks of fewer sparse layers fail at the sizes"
-        " that the verdicts on them name. The paper has no entry here."
-    ),
-    ("hybrid", "eva", "SOLVABLE"): (
-        "A full head closes the gap that a linear one beside it leaves: the linear head may write"
-        " nothing, and the full one looks the answer up."
-    ),
-    ("hybrid", "twosum", "SOLVABLE"): "One full head beside a linear one does what it does alone.",
-    ("hybrid", "seqcomp", "FAILS"): (
-        "Recurrent layers do not replace a full one: with L-1 full layers L steps fail at a finite"
-        " n, whatever the weights. With L full layers a single recurrent layer before the first one"
-        " saves the extra layer; that is another stack, which the full report builds."
-    ),
-}
-"""(row, column, status) -> why it is so; told only where the theorems give that status."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from separatrix.core.evidence.records import Verdict
 from separatrix.stacks.architecture import Architecture
@@ -51,9 +51,6 @@ class Column:
     """Hidden units of the MLPs of those rows whose mixers have weights of their own: for levels,
     or for places in a block.
     """
-
-    def task_at(self, size: int) -> str:
-        return self.task.format(n=size, four_n=4 * size)
 
     @property
     def size_class(self) -> str:
@@ -149,16 +146,18 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A stack and a task, as texts."""
+class Pair(NamedTuple):
+    """A stack and a task, in the words that records use."""
 
     architecture: str
     task: str
 
+    @classmethod
+    def of(cls, architecture: str, task: str) -> Pair:
+        return cls(Architecture.parse(architecture).spec, parse_task(task).spec)
 
-@dataclass(frozen=True)
-class Witness:
+
+class Witness(NamedTuple):
     """A failure to be found: inputs that a narrow stack confuses, or a trained one's mistake."""
 
     form: Literal["collision", "block_swap", "wrong_answer"]
@@ -168,34 +167,31 @@ class Witness:
     """The format that every carried number is rounded to; none for a wrong answer."""
 
 
-_ROUNDED = "linear @ heads=1, head_dim=2, p3"
-_ROUNDED_LOG = "loglinear @ heads=1, head_dim=1, p4"
-_ROUNDED_SPARSE = "sparse @ heads=1, head_dim=1, block=8, topk=1, p6"
-_TWOSUM_8 = "twosum:n=8,M=32,form=query"
-_TWOSUM_32 = "twosum:n=32,M=64,form=query"
 _SEQCOMP_16 = "seqcomp:L=2,m=16,n_1=1"
-WITNESSES = {
-    ("linear", "eva"): Witness("collision", _ROUNDED, "eva:n=16,V=16", "p3"),
-    ("linear", "twosum"): Witness("collision", _ROUNDED, _TWOSUM_8, "p3"),
-    ("linear", "seqcomp"): Witness("collision", _ROUNDED, _SEQCOMP_16, "p3"),
-    ("loglinear", "eva"): Witness("collision", _ROUNDED_LOG, "eva:n=16,V=16", "p4"),
-    ("loglinear", "twosum"): Witness("collision", _ROUNDED_LOG, _TWOSUM_8, "p4"),
-    ("loglinear", "seqcomp"): Witness("collision", _ROUNDED_LOG, _SEQCOMP_16, "p4"),
-    ("sparse", "twosum"): Witness("block_swap", _ROUNDED_SPARSE, _TWOSUM_32, "p6"),
+_CONFUSED = {"eva": "eva:n=16,V=16", "twosum": "twosum:n=8,M=32,form=query", "seqcomp": _SEQCOMP_16}
+_NARROW = {
+    "linear": ("linear @ heads=1, head_dim=2, p3", "p3"),
+    "loglinear": ("loglinear @ heads=1, head_dim=1, p4", "p4"),
 }
+_SPARSE = ("sparse @ heads=1, head_dim=1, block=8, topk=1, p6", "twosum:n=32,M=64,form=query")
+WITNESSES = {
+    (row, column): Witness("collision", *Pair.of(narrow, task), rounded)
+    for row, (narrow, rounded) in _NARROW.items()
+    for column, task in _CONFUSED.items()
+} | {("sparse", "twosum"): Witness("block_swap", *Pair.of(*_SPARSE), "p6")}
 """Failures that can be shown on two inputs: of stacks so small that a search finds them."""
 
 _EVA = "eva:n=4096,V=4096"
 _TWOSUM = "twosum:n=4096,M=5000,form=query"
 _SEQCOMP = "seqcomp:L=2,n=4096"
 BUILT_BESIDE = {
-    ("full", "eva"): (Pair("full @ heads=1, head_dim=14", _EVA),),
-    ("full", "twosum"): (Pair("full @ heads=1, head_dim=3", _TWOSUM),),
-    ("full", "seqcomp"): (Pair("full*3 @ heads=1, head_dim=32", _SEQCOMP),),
-    ("sparse", "eva"): (Pair("sparse @ heads=1, head_dim=16, block=64, topk=1", _EVA),),
-    ("hybrid", "eva"): (Pair("linear*3 + full @ heads=1, head_dim=32", _EVA),),
-    ("hybrid", "twosum"): (Pair("linear*3 + full @ heads=1, head_dim=32", _TWOSUM),),
-    ("hybrid", "seqcomp"): (Pair("linear + full*2 @ heads=1, head_dim=7", _SEQCOMP_16),),
+    ("full", "eva"): (Pair.of("full @ heads=1, head_dim=14", _EVA),),
+    ("full", "twosum"): (Pair.of("full @ heads=1, head_dim=3", _TWOSUM),),
+    ("full", "seqcomp"): (Pair.of("full*3 @ heads=1, head_dim=32", _SEQCOMP),),
+    ("sparse", "eva"): (Pair.of("sparse @ heads=1, head_dim=16, block=64, topk=1", _EVA),),
+    ("hybrid", "eva"): (Pair.of("linear*3 + full @ heads=1, head_dim=32", _EVA),),
+    ("hybrid", "twosum"): (Pair.of("linear*3 + full @ heads=1, head_dim=32", _TWOSUM),),
+    ("hybrid", "seqcomp"): (Pair.of("linear + full*2 @ heads=1, head_dim=7", _SEQCOMP_16),),
 }
 """Stacks of other sizes with solving weights, for long prompts."""
 FEWER_LAYERS = {("full", "seqcomp"): (1, 2), ("sparse", "seqcomp"): (1, 2)}
@@ -219,49 +215,33 @@ class Cell:
         """The stack that the cell is about."""
         return stack(self.row, self.of)
 
-    def main(self) -> Verdict:
-        """What the theorems say of the cell's stack: at the column's size, or, where they say
-        that it fails at another one, there.
+    def verdicts(self) -> list[Verdict]:
+        """What the theorems say of the cell's stack, at the column's size or, where they say that
+        it fails at another one, there; then of the stacks that the cell tells of as well.
         """
-        return _deciding(self.stack, self.base)
+        place = (self.row, self.column)
+        fewer = (replace(self.of, layers=layers) for layers in FEWER_LAYERS.get(place, ()))
+        stacks = [self.stack, *(stack(self.row, column) for column in fewer)]
+        found = [_deciding(own, self.task_at(self.of.at)) for own in stacks]
+        return found + [_judged(*pair)[0] for pair in self._built_beside]
 
     @property
-    def base(self) -> str:
-        """The task at the size at which stacks are judged first."""
-        return self.task_at(self.of.at)
-
-    def beside(self) -> list[Verdict]:
-        """What the theorems say of the stacks that the cell tells of as well."""
-        place = (self.row, self.column)
-        fewer = [
-            _deciding(_spec(stack(self.row, replace(self.of, layers=layers))), self.base)
-            for layers in FEWER_LAYERS.get(place, ())
-        ]
-        if not self.kind.beside:
-            return fewer
-        built = map(canonical, BUILT_BESIDE.get(place, ()))
-        return [*fewer, *(_judged(pair.architecture, pair.task)[0] for pair in built)]
-
-    def verdicts(self) -> list[Verdict]:
-        """The deciding verdict first, then those on the stacks beside."""
-        return [self.main(), *self.beside()]
+    def _built_beside(self) -> tuple[Pair, ...]:
+        return BUILT_BESIDE.get((self.row, self.column), ()) if self.kind.beside else ()
 
     def built(self) -> tuple[Pair, ...]:
         """The stacks and tasks for which solving weights are written."""
-        main = self.main()
+        main = self.verdicts()[0]
         own = (Pair(main.architecture, main.task),) if main.status == "SOLVABLE" else ()
-        beside = BUILT_BESIDE.get((self.row, self.column), ()) if self.kind.beside else ()
-        return (*own, *map(canonical, beside))
+        return (*own, *self._built_beside)
 
     def witnesses(self) -> tuple[Witness, ...]:
         """The failures to be shown; none where nothing fails."""
-        if self.main().status != "FAILS":
+        if self.verdicts()[0].status != "FAILS":
             return ()
-        found = WITNESSES.get((self.row, self.column))
-        if found is None:
-            # no two inputs are known to be confused: a trained model's wrong answer
-            return (Witness("wrong_answer", self.stack, self.task_at(self.sizes[-1])),)
-        return (replace(found, architecture=_spec(found.architecture), task=_task(found.task)),)
+        # where no two inputs are known to be confused: a trained model's wrong answer
+        wrong = Witness("wrong_answer", self.stack, self.task_at(self.sizes[-1]))
+        return (WITNESSES.get((self.row, self.column), wrong),)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -269,7 +249,7 @@ class Cell:
         return self.kind.trained[self.column]
 
     def task_at(self, size: int) -> str:
-        return _task(self.of.task_at(size))
+        return parse_task(self.of.task.format(n=size, four_n=4 * size)).spec
 
     def training(self) -> dict[str, Any]:
         """The settings of its trainings: alike in a column, but for the hidden units."""
@@ -290,21 +270,6 @@ class Cell:
             "longer": (),
             "plateau": 0,
         }
-
-
-def canonical(pair: Pair) -> Pair:
-    """The pair in the words that records use."""
-    return Pair(_spec(pair.architecture), _task(pair.task))
-
-
-@cache
-def _spec(text: str) -> str:
-    return Architecture.parse(text).spec
-
-
-@cache
-def _task(text: str) -> str:
-    return parse_task(text).spec
 
 
 @cache

@@ -107,7 +107,7 @@ def command(seen: View) -> str:
     words = ["separatrix reproduce"]
     words += ["--quick"] if settings.get("kind") == "quick" else []
     words += [f"--seed {settings['seed']}"] if settings.get("seed") else []
-    usual = [source.preset for source in DEFAULT_MODELS]
+    usual = [source.text for source in DEFAULT_MODELS]
     named = [] if seen.chosen == usual else seen.chosen
     return " ".join([*words, *(f"--config {shlex.quote(name)}" for name in named)])
 
@@ -258,7 +258,8 @@ def _panel(cell: Cell, show: Show) -> str:
 
 def _evidence(cell: Cell) -> Iterator[Part]:
     column = cell.column
-    yield Line(cell.story)
+    if cell.story:
+        yield Line(cell.story)
     yield Line(
         f"The stack is {cell.stack}: {column['size_class']}, as every stack of this column;"
         f" {column['training']}. {cell.training[:1].upper()}{cell.training[1:]}. {cell.reach}"

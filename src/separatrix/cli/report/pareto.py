@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from separatrix.cards.design.search import DesignResult, Neighbour, Point
-from separatrix.cards.design.space import NAMED, Layout
+from separatrix.cards.design.space import NAMED
 from separatrix.cli.report.card import tokens
 from separatrix.cli.report.charts import OPEN, PROVED
 from separatrix.cli.report.notation import theorem_name, where
@@ -138,16 +138,11 @@ def _front(points: Sequence[Point]) -> Table:
     for point in shown:
         memory, work = format_bytes(point.cost.cache_bits), format_count(point.cost.flops)
         rows.append(f"  {memory}   {work} FLOPs/token   {_places(point)}")
-        rows.append((f"      {layout_text(point.layout)}",))
+        rows.append((f"      {point.layout.architecture.spec}",))
         rows += [(f"      {other.change}: {_neighbour(other)}",) for other in point.neighbours]
     if len(points) > len(shown):
         rows.append(f"  and {len(points) - len(shown):,} more; --json has them")
     return Table(rows)
-
-
-def layout_text(layout: Layout) -> str:
-    """The stack as a spec, without the sizes its layers share."""
-    return layout.architecture.spec
 
 
 def _places(point: Point) -> str:
@@ -232,4 +227,4 @@ def _amounts(result: DesignResult) -> dict[int, str]:
 def _budget(result: DesignResult, point: Point) -> str:
     bits = point.cost.cache_bits
     exact = f"{bits // 8}bytes" if bits % 8 == 0 else f"{bits}bits"
-    return f"{_amounts(result)[bits]} (--cache {exact}): {layout_text(point.layout)}"
+    return f"{_amounts(result)[bits]} (--cache {exact}): {point.layout.architecture.spec}"
