@@ -69,6 +69,11 @@ SMALL = {
     "khop": Family("khop:n={},V=2,k=2", "n"),
     "mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
     "carried-mqar": Family("mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4),
+    "induction-recall": Family("recall:n={},K=4,V=2", "n"),
+    "induction-mqar": Family(
+        "mqar:vocab_size=4,input_seq_len={},num_kv_pairs=1", "input_seq_len", 4
+    ),
+    "induction-noisy-recall": Family("noisy-recall:n=2,noise={},K=2,V=2,N=1", "noise", 0),
 }
 """Families with fewer inputs at a size, for constructions whose own have too many."""
 _BATCH = 1 << 12

@@ -108,6 +108,19 @@ def test_cards_know_which_constructions_are_built() -> None:
             "carried-mqar",
         ),
         ("shortconv + full @ positions=none", "cgram:n=26,V=8,c=2", "cgram"),
+        ("full*2 @ heads=2", "cgram:n=26,V=8,c=2", "induction-cgram"),
+        ("full*2 @ head_dim=8", "recall:n=8,K=9,V=8", "induction-recall"),
+        (
+            "gdn + full(rope=true, rope_dim=16)*2 @ head_dim=32, positions=none",
+            "noisy-recall:n=4,noise=4,K=7,V=4",
+            "induction-noisy-recall",
+        ),
+        (
+            "full(rope=true, rope_dim=16, qk_norm=head, gate=sigmoid) + gdn + full(rope=true,"
+            " rope_dim=16, gate=sigmoid) @ heads=2, kv_heads=1, head_dim=32, positions=none",
+            "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4",
+            "induction-mqar",
+        ),
         ("full*2", "qsa:n=12,q=3,V=4,sets=5", "qsa"),
         ("full(conv=3)", "mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "mqar"),
         ("full*3", "seqcomp:L=2,m=4,n_1=2", "seqcomp"),
@@ -239,6 +252,9 @@ SLOW = (
     "carried",
     "carried-recall",
     "carried-mqar",
+    "induction-recall",
+    "induction-mqar",
+    "induction-noisy-recall",
 )
 """Of these tasks there are many tiny sizes with thousands of inputs, or many layers."""
 EACH = pytest.mark.parametrize(

@@ -63,6 +63,10 @@ MOST_CHOICES = 1 << 15
 """Choices of words that one layer multiplies, which its proof goes through, at most."""
 MOST_UNITS = 1 << 12
 """Units of the MLP that multiplies them."""
+MOST_TOLD = 1 << 16
+"""Places that rotations alone tell apart for all of them, or token ids that are told apart: their
+proofs compare each with each.
+"""
 MOST_DIFFERING = 1 << 22
 """Keys, times bits of each, that recall with the question first compares at most."""
 PLACED = ("embedded", "none")
@@ -535,22 +539,25 @@ def word_numbers(moved: Tracked) -> int:
     return sum(length**2 for length in moved.blocks)
 
 
-def _words(task: Task, stack: Architecture) -> Want:
-    """A layer whose heads fetch words from places asked for: by addresses, each head with keys of
-    its own, or by rotations alone, behind a start token that is found where there is no such place.
+def offset_wanted(stack: Architecture, tokens: int, values: int, heads: int = 1) -> Want:
+    """A layer of at least so many heads that read the token at an offset of their own, of so many
+    with the start token, or the start token where there is none: by addresses, each head with keys
+    of its own, or by rotations alone.
     """
-    moved = tracked(task)
-    assert moved is not None
-    keys, values, tokens = bits_for(task.length + 1), word_numbers(moved), task.length + 1
-    addressed = plain_wanted(keys, values, other=lambda part: part.kv == part.heads)
+    keys = bits_for(tokens)
+    addressed = plain_wanted(
+        keys, values, other=lambda part: part.kv == part.heads and part.heads >= heads
+    )
 
     def holds(part: Mechanism) -> Slot | None:
         slot = addressed.holds(part) if stack.positions == "embedded" else None
         if slot is not None or not isinstance(part, Full) or part.altered - TURNED:
             return slot
         head = _head(part)
-        alike = not part.normed or part.qk_norm == "head"
+        alike = part.heads >= heads and (not part.normed or part.qk_norm == "head")
         if head is None or part.rotation is None or head.dv < values or not alike:
+            return None
+        if tokens > MOST_TOLD:
             return None
         margin = Attending(stack, 0, part, head).blank_margin(values, tokens)
         if margin is None or margin <= 0:
@@ -560,11 +567,27 @@ def _words(task: Task, stack: Architecture) -> Want:
         return Slot(start=part.rotation.dims, lead=lead, score=(log(tokens) + 17) / margin)
 
     said = (
-        f"full layer with head_dim >= {keys}, value_dim >= {values}, numbers of at least 32 bits,"
-        " positions=embedded, a set of keys for each head and no conv, rope, sink or cap, or rope"
-        f" that tells {tokens:,} places and a start token apart, a gate and qk_norm=head at most"
+        f"full layer with {f'{heads} heads, ' * (heads > 1)}head_dim >= {keys}, value_dim >="
+        f" {values}, numbers of at least 32 bits, positions=embedded, a set of keys for each head"
+        f" and no conv, rope, sink or cap, or rope that tells {tokens:,} places and a start token"
+        f" apart (at most {MOST_TOLD:,}), a gate and qk_norm=head at most"
     )
     return Want(holds, said)
+
+
+def before_of(task: Task) -> int:
+    """How many tokens before the one that is asked for tell that it is."""
+    return task.c if isinstance(task, CGram) else 1
+
+
+def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
+    if isinstance(task, Recall) and (task.question != "last" or task.form not in PROMISED):
+        raise SizeError(f"{task.spec}: a key that is promised, and asked for last, is found")
+    if task.vocabulary > MOST_TOLD:
+        raise SizeError(f"{task.spec}: at most {MOST_TOLD:,} token ids are told apart")
+    before, bits = before_of(task), bits_for(task.vocabulary)
+    first = offset_wanted(stack, task.length + 1, bits, before)
+    return [first, content_wanted(stack, before * bits, bits)]
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
@@ -583,7 +606,7 @@ def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:
             f"{task.spec}: layers multiply words of at most {MOST_CHOICES:,} choices together, by"
             f" at most {MOST_UNITS:,} units of an MLP; two words of this task take more"
         )
-    want = _words(task, stack)
+    want = offset_wanted(stack, task.length + 1, word_numbers(moved))
     found = [
         (slot, 1 + stack.layers[slot.place[0]][slot.place[1]].sizes()["heads"])
         for slot in such(stack, want)
@@ -648,6 +671,7 @@ def _found(task: Lookup, stack: Architecture, form: str) -> list[Want]:
 
 
 COUNTED = ("counted-parity", "counted-modular")
+INDUCTION = {name: f"induction-{name}" for name in ("recall", "mqar", "noisy-recall", "cgram")}
 MULTIPLIED = tuple(f"multiplied-{task}" for task in ("parity", "modular", "permutation", "group"))
 WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "retrieval": _found,
@@ -681,6 +705,7 @@ WANTED: dict[str, Callable[[Any, Architecture, str], list[Want]]] = {
     "recall": _recall,
     "mqar": _recall,
     "question-first": _question_first,
+    **dict.fromkeys(INDUCTION.values(), _induction),
 }
 """Recipe -> what it writes into: the last layers that serve, one behind the other."""
 SLOTS: dict[str, Callable[[Any, Architecture, str], list[Slot]]] = {
@@ -702,9 +727,11 @@ UNPLACED = frozenset(
         *("match2-bits", "pairs", "counting", "cgram", "brackets"),
         *("parity", "modular", "group", "permutation"),
         *COUNTED,
+        *MULTIPLIED,
+        *INDUCTION.values(),
     )
 )
-"""Recipes that write no embeddings of positions."""
+"""Recipes that write no embeddings of positions, or take layers that need none instead."""
 
 
 def slots(recipe: str, task: Task, stack: Architecture, form: str = "fp32") -> list[Slot]:
@@ -767,15 +794,11 @@ def ways(stack: Architecture) -> list[tuple[Architecture, str]]:
     return [(stack, "fp32"), (in_numbers(stack), min(narrow))]
 
 
-def _alike(names: tuple[str, ...], *recipes: str) -> dict[str, tuple[str, ...]]:
-    return dict.fromkeys(names, recipes)
-
-
 FITS: dict[str, dict[str, tuple[str, ...]]] = {
     "retrieval": {"eva": ("retrieval",), "index": ("index",)},
     "block-retrieval": {"eva": ("sparse-retrieval",), "index": ()},
     "indexed-retrieval": {"eva": ("indexed-retrieval",), "index": ()},
-    "lookup": _alike(("mqar", "noisy-recall", "cgram")),
+    "lookup": {name: (recipe,) for name, recipe in INDUCTION.items()},
     "recall": {"recall": ("recall",), "mqar": ("mqar",)},
     "last-layer": {"recall": ("carried-recall",), "mqar": ("carried-mqar",), "cgram": ("cgram",)},
     "question-first": {"recall": ("question-first",)},
@@ -871,8 +894,8 @@ def _check_leads(found: Sequence[Slot], task: Task, form: str) -> None:
     """Raises SizeError for what only a proof of the weights can tell: `construct` tries it, a card
     promises nothing.
     """
-    steps = isinstance(task, SeqComp) or tracked(task) is not None
-    if steps and form != "fp32" and any(slot.lead for slot in found):
+    turned = any(slot.lead for slot in found) and isinstance(task, SeqComp)
+    if form != "fp32" and (turned or any(slot.score for slot in found)):
         raise SizeError(ROUNDED)
 
 

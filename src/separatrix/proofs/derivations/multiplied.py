@@ -22,14 +22,14 @@ from separatrix.proofs.arithmetic import FP32, Arithmetic
 from separatrix.proofs.derivations.parts.derivation import Derivation, Derived, Layer, derived
 from separatrix.proofs.derivations.parts.hops import Heads, left_of, room_of
 from separatrix.proofs.derivations.parts.live_parts import Live, live_of, live_parts
-from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, logit_leads
+from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
+from separatrix.proofs.derivations.parts.reading import CHUNK, all_of, logit_leads
 from separatrix.proofs.derivations.parts.stream import Embedded
 from separatrix.proofs.derivations.tracked import counted, tracking
 from separatrix.proofs.machine import RESIDUAL, Enclosure, add, hull, stacked
 from separatrix.tasks import Group, Modular, Parity, Permutation, Task
 from separatrix.tasks.base.task import Tokens
 
-OPTIONS = frozenset({"rope", "rope_dim", "rope_scaling", "qk_norm", "gate"})
 MOST_COMBINED = 1 << 16
 """Choices of words of one layer."""
 
@@ -98,7 +98,6 @@ def _multiplied(
 ) -> tuple[Layer, Held]:
     """A layer that multiplies the words at offsets of 0, `back`, twice that, ..."""
     places = len(before.by_place.mid)
-    at = np.arange(places)
     count = len(before.words)
     choices = count ** (len(heads.each) + 1)
     if choices > MOST_COMBINED:
@@ -106,43 +105,23 @@ def _multiplied(
             f"{part.where}: {choices:,} choices of words are too many to go through; use fewer"
             " heads and more layers"
         )
-    readings: list[Reading] = []
-    fetched: list[Enclosure] = []
-    offsets: list[int] = []
     fetches = "the products at these offsets"
-    for head in heads.each:
-        turned = at if head.steps else None
-        last = head.asked(before.by_place.rows(at[-1:]), at[-1:], part.where)
-        keys = head.keys(before.by_place, at, part.where)
-        offsets.append(int(at[-1] - (last.mid @ keys.mid.T).argmax()))
-        wanted = np.maximum(at - offsets[-1], 0)
-        rows = before.by_place
-        reading = Reading.each(part, head, rows, rows, wanted, fetches, places=turned)
-        readings.append(reading)
-        average = reading.read(head.values(before.by_word, part.where))
-        fetched.append(head.given(average, before.by_word.hull(), part.where))
-    order = np.argsort(offsets, kind="stable")
-    due = [min((j + 1) * back, places - 1) for j in range(len(order))]
-    if [offsets[head] for head in order] != due:
-        raise CheckFailed(
-            f"{part.where}: its heads look back {sorted(offsets)} places, where {due} are due"
-        )
+    others = looking_back(part, heads, before.by_place, before.by_word, fetches)
+    due = [min((j + 1) * back, places - 1) for j in range(len(others))]
+    check_offsets(part, others, due)
     found: dict[int, Enclosure] = {}
     mixed: list[Enclosure] = []
     wrote: list[Enclosure] = []
     step = max(1, CHUNK // before.by_word.mid.shape[1])
     for start in range(0, choices, step):
         some = np.arange(start, min(start + step, choices))
-        own, *others = np.unravel_index(some, (count,) * (len(order) + 1))
-        averages = {
-            heads.each[head].index: fetched[head].rows(row)
-            for head, row in zip(order, others, strict=True)
-        }
+        own, *rows = np.unravel_index(some, (count,) * (len(others) + 1))
+        averages = {one.head: one.fetched.rows(row) for one, row in zip(others, rows, strict=True)}
         wrote.append(heads.written(averages))
         mixed.append(add(before.by_word.rows(own), wrote[-1], RESIDUAL))
         after = part.after_mlp(mixed[-1])
         product = before.words[own]
-        for row in others:
+        for row in rows:
             product = table[before.words[row], product]
         for word in np.unique(product).tolist():
             held = after.rows(np.flatnonzero(product == word)).hull()
@@ -157,7 +136,9 @@ def _multiplied(
     by_place = still.like(
         np.where(kept, still.mid, any_word.mid), np.where(kept, still.rad, any_word.rad)
     )
-    layer = all_of(readings).layer(fetches, left, offsets=due, words=len(words))
+    layer = all_of([one.reading for one in others]).layer(
+        fetches, left, offsets=due, words=len(words)
+    )
     return layer, Held(by_place, words, by_word)
 
 

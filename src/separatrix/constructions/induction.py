@@ -1,0 +1,101 @@
+"""Induction heads: what stood behind the last c tokens where they stood before, in two full layers
+(c-grams; with c = 1 recall of keys that are written once, and promised).
+
+B = ceil(log2 V) bits for a token, +-1, lowest first; s = 4. A start token stands before the prompt;
+it holds 0 in all of them, and so does every token for those before it that do not exist.
+
+    space      width   token t
+    code       B       bits of t
+    fetched    c B     written by c heads of layer 1: the codes of the tokens 1, ..., c before
+    before     c B     written by the MLP of layer 1: the same, +-1 or 0 again
+    read       B       written by the attention of layer 2
+    answer     B       written by the MLP of layer 2
+
+beside those that tell the first layer of places (parts/offsets.py). The head of layer 2:
+
+    Q x = s (code, the first c - 1 of before)    K x = s before    V x = code
+
+    score = s^2 (c B - 2 hamming), over the tokens that stand before
+
+A token that differs loses 2 s^2 at least, and one that is missing s^2 B. The task promises that the
+context asked for stands once before, so that what stood behind it wins. Source: Olsson et al.,
+In-context learning and induction heads, arXiv 2209.11895, for the two layers; the weights are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions.parts.built import Recipe
+from separatrix.constructions.parts.offsets import LookBack, places_of, write_places
+from separatrix.constructions.parts.placement import SCALE, empty_model, fits, mlp_after
+from separatrix.constructions.parts.readers import Reader
+from separatrix.constructions.parts.spaces import Spaces, signs, threshold
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import Arithmetic
+from separatrix.stacks.architecture import Architecture, stack
+from separatrix.stacks.mechanisms import Full
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
+from separatrix.theory.written import INDUCTION, before_of, bits_for, slots
+
+
+def induction(task: Task, architecture: Architecture | None, arithmetic: Arithmetic) -> Model:
+    """Two full layers, the first with a head for each token before (default: a stack of these)."""
+    fits(task, arithmetic)
+    before, bits, tokens = before_of(task), bits_for(task.vocabulary), task.length + 1
+    if architecture is None:
+        architecture = stack(
+            [
+                Full(heads=before, head_dim=max(bits_for(tokens), bits)),
+                Full(heads=1, head_dim=before * bits),
+            ]
+        )
+    first, second = slots(INDUCTION[task.name], task, architecture)
+    heads = [LookBack(first, back - 1, back) for back in range(1, before + 1)]
+    parts = places_of([first], tokens)
+    for one in heads:
+        parts |= one.asks(tokens)
+    many = before * bits
+    space = Spaces(**parts, code=bits, fetched=many, before=many, read=bits, answer=bits)
+    placed = "address" in parts
+    model = empty_model(
+        task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
+    )
+    write_places(model, space)
+    model.embed.weight[:-1, space["code"]] = signs(task.vocabulary, bits)
+    start = space["fetched"].start
+    for one in heads:
+        target = slice(start + bits * one.head, start + bits * (one.head + 1))
+        one.write(model, space, space["code"], target)
+    threshold(mlp_after(model, first.place), space["fetched"], space["before"])
+    Reader(second.place, start=second.start).write(
+        model,
+        query=[(space["code"], SCALE), (space.first("before", many - bits), SCALE)],
+        key=[(space["before"], SCALE)],
+        value=[(space["code"], 1.0)],
+        target=space["read"],
+    )
+    threshold(mlp_after(model, second.place), space["read"], space["answer"])
+    first_answer = task.first_value if isinstance(task, MQAR) else 0
+    ids = first_answer + np.arange(task.answers)
+    model.head.weight[:, space["answer"]] = signs(ids, bits)
+    return model
+
+
+def _recipe(task: type[Any]) -> Recipe[Any]:
+    return Recipe(
+        name=INDUCTION[task.name],
+        task=task,
+        weights=induction,
+        theorem="lookup",
+        takes=(
+            "two full layers: the first finds the token before, or c of them by a head each, by"
+            " places or by rotations alone; the second compares c ceil(log2 of the vocabulary) bits"
+        ),
+        rounded=True,
+    )
+
+
+RECIPES = tuple(map(_recipe, (Recall, MQAR, NoisyRecall, CGram)))

@@ -1,0 +1,181 @@
+"""Induction heads: a layer that brings every token those before it, and one that finds where the
+last c tokens stood before and reads what stood behind them.
+
+A score is a sum over g = 1, ..., c of what one token says of another: the query's g-th from its
+end, and the g-th before the place that is scored. Every number of a key is told by one of them, and
+the number of the query that meets it by the one beside it. If for each g a token's own key leads
+over that of any other, and over that of none, then the place behind the same c tokens leads over
+all others by the smallest of these leads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.core.errors import CheckFailed
+from separatrix.models.model import Model
+from separatrix.proofs.arithmetic import FP32, Arithmetic
+from separatrix.proofs.derivations import cgram, lookups
+from separatrix.proofs.derivations.parts.compared import least_of
+from separatrix.proofs.derivations.parts.derivation import (
+    Derivation,
+    Derived,
+    Layer,
+    derived,
+)
+from separatrix.proofs.derivations.parts.flagged import left_in
+from separatrix.proofs.derivations.parts.hops import Heads, left_of, room_of
+from separatrix.proofs.derivations.parts.live_parts import Head, Live, live_of
+from separatrix.proofs.derivations.parts.offsets import OPTIONS, check_offsets, looking_back
+from separatrix.proofs.derivations.parts.queries import Lead
+from separatrix.proofs.derivations.parts.reading import CHUNK, Reading, all_of, numbers, readout
+from separatrix.proofs.derivations.parts.stream import Embedded
+from separatrix.proofs.machine import RESIDUAL, Array, Enclosure, Scores, add, stacked
+from separatrix.tasks import MQAR, CGram, NoisyRecall, Recall, Task
+from separatrix.tasks.base.task import Tokens
+from separatrix.tasks.recall import PROMISED
+
+MOST_COMPARED = 1 << 16
+_BRINGS = "the tokens at these offsets"
+_FINDS = "what stood behind the same tokens"
+
+
+def derive(task: Task, model: Model, arithmetic: Arithmetic = FP32) -> Derived:
+    """The proof of both layers. Raises CheckFailed where the weights do not bear it out."""
+    if isinstance(task, Recall) and (task.question != "last" or task.form not in PROMISED):
+        raise CheckFailed("this construction is about a key that stands among the pairs before it")
+    if task.vocabulary > MOST_COMPARED:
+        raise CheckFailed(f"{task.vocabulary:,} token ids are too many to compare one by one")
+    before = task.c if isinstance(task, CGram) else 1
+    first, second = live_of(model, 2, placed=False, start=True)
+    brought, views = _brought(task, model, first, before, arithmetic)
+    head, where = second.softmax_head(), second.where
+    every = views[0].hull()
+    numbers(head, head.keys(every, None, where), where, every)
+    lead, lowest, terms = _lead(views, head, where)
+    reading = Reading.of(
+        second,
+        head,
+        lead,
+        head.values(every, where),
+        queries=task.vocabulary,
+        keys=task.length + 1,
+        key_numbers=terms,
+        lowest=lambda: lowest,
+    )
+    start = task.first_value if isinstance(task, MQAR) else 0
+    ids = slice(start, start + task.answers)
+    written = head.written(reading.read(head.values(views[0].rows(ids), where)), every, where)
+    mixed = add(every.repeated(task.answers), written, RESIDUAL)
+    after = second.after_mlp(mixed)
+    second.after(every, reading.anywhere(every))
+    found = reading.layer(_FINDS, left_in(second, written, mixed, after))
+    return derived(arithmetic, [brought, found], readout(model, after))
+
+
+def _brought(
+    task: Task, model: Model, part: Live, before: int, arithmetic: Arithmetic
+) -> tuple[Layer, list[Enclosure]]:
+    """The first layer, and tokens behind it, a row for each id and then one for none: by their own
+    id, and by that of the token 1, ..., c before them.
+    """
+    at = Embedded.of(model, task.length + 1, arithmetic)
+    letters, places = slice(0, task.vocabulary), slice(1, None)
+    start = at.start(task.vocabulary)
+    tokens = stacked(at.tokens(letters, places), start)
+    heads = Heads.of(part, OPTIONS)
+    by_place = stacked(start, at.places(places, letters))
+    found = looking_back(part, heads, by_place, tokens, _BRINGS)
+    check_offsets(part, found, [min(back, task.length) for back in range(1, before + 1)])
+    wrote: list[Enclosure] = []
+    mixed: list[Enclosure] = []
+    for lag in range(before + 1):
+        given = {
+            one.head: one.fetched if number == lag else one.fetched.hull().repeated(len(tokens.mid))
+            for number, one in enumerate(found, 1)
+        }
+        wrote.append(heads.written(given))
+        own = tokens if lag == 0 else tokens.hull().repeated(len(tokens.mid))
+        mixed.append(add(own, wrote[-1], RESIDUAL))
+    views = [part.after_mlp(rows) for rows in mixed]
+    left = left_of(part, wrote[1:], views[1:], room_of(part, *mixed[1:]))
+    layer = all_of([one.reading for one in found]).layer(_BRINGS, left, tokens=before)
+    return layer, views
+
+
+def _lead(views: list[Enclosure], head: Head, where: str) -> tuple[Lead, float, int]:
+    """The lead of the place behind the same tokens; at or below every score of such a place; and
+    the numbers of a key in use. Raises CheckFailed where another place may win.
+    """
+    keys = [head.keys(view, None, where) for view in views[1:]]
+    # none asks behind a start token
+    asking = [head.asked(view.rows(slice(0, -1)), None, where) for view in views[:-1]]
+    pairs = [*zip(asking, keys, strict=True)]
+    # each number is taken from those tokens that tell it best
+    loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]
+    teller = np.argmin(loose, axis=0)
+    gaps: list[float] = []
+    lowest = 0.0
+    for number, (q, k) in enumerate(pairs):
+        told = teller == number
+        gap, least = _own(q.mid * told, k.mid)
+        gaps.append(gap)
+        lowest += least
+    scores = Scores(_widest(keys, teller), _widest(asking, teller).used, f"{where}, scores")
+    error = float(scores.errors(_widest(asking, teller)).max())
+    lead = least_of(gaps, error, "what stood behind the same tokens", where)
+    return lead, lowest - error * (1 + 2.0**-40), scores.terms
+
+
+def _own(queries: Array, keys: Array) -> tuple[float, float]:
+    """By how much each query's own key, in its row, leads over all others; and its least score."""
+    gap = least = np.inf
+    step = max(1, CHUNK // len(keys))
+    for start in range(0, len(queries), step):
+        table = queries[start : start + step] @ keys.T
+        row = np.arange(len(table))
+        right = table[row, start + row]
+        table[row, start + row] = -np.inf
+        gap = min(gap, float((right - table.max(1)).min()))
+        least = min(least, float(right.min()))
+    return gap, least
+
+
+def _widest(tables: list[Enclosure], teller: NDArray[np.int64]) -> Enclosure:
+    """One row: of each number the largest size and radius in the table that tells it."""
+    columns = np.arange(len(teller))
+    size, rad = (
+        np.stack(rows)[teller, columns][None]
+        for rows in zip(*((np.abs(x.mid).max(0), x.rad.max(0)) for x in tables), strict=True)
+    )
+    return tables[0].like(size, rad)
+
+
+def noisy_asked(task: NoisyRecall, tokens: Tokens) -> NDArray[np.bool_]:
+    """Prompts of n pairs of different keys and their values amid noise, then one of the keys."""
+    keys, values, noise = tokens[:, :-1:2], tokens[:, 1::2], task.V + task.K
+    pairs = keys < noise
+    apart = np.sort(np.where(pairs, keys, -1 - np.arange(task.slots)), 1)
+    return (
+        ((keys >= task.V) & np.where(pairs, values < task.V, values >= noise)).all(1)
+        & (pairs.sum(1) == task.n)
+        & (apart[:, 1:] != apart[:, :-1]).all(1)
+        & (pairs & (keys == tokens[:, -1:])).any(1)
+    )
+
+
+DERIVATIONS: tuple[Derivation[Any], ...] = (
+    Derivation(
+        name="induction-recall",
+        task=Recall,
+        derive=derive,
+        ids=lookups.recall_ids,
+        asked=lookups.recall_asked,
+    ),
+    Derivation(name="induction-mqar", task=MQAR, derive=derive, asked=lookups.mqar_asked),
+    Derivation(name="induction-noisy-recall", task=NoisyRecall, derive=derive, asked=noisy_asked),
+    Derivation(name="induction-cgram", task=CGram, derive=derive, asked=cgram.asked),
+)

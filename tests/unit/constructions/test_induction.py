@@ -1,0 +1,244 @@
+"""Induction heads in two full layers: every prompt of small sizes, scores by hand, long prompts by
+rotations alone, what the checker refuses, and what the layers need.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support.construction_tools import every, refused
+from support.each import each
+
+from separatrix.checks.verify import verify
+from separatrix.constructions import Built, construct
+from separatrix.core.errors import CheckFailed, SizeError
+from separatrix.mixers.full import FullMixer
+from separatrix.proofs.arithmetic import FP32, arithmetic
+from separatrix.proofs.derivations import DERIVATIONS
+from separatrix.proofs.derivations.parts.generation import given, logits_of
+from separatrix.stacks.architecture import Architecture
+from separatrix.tasks import NO_ANSWER, Recall, Task, parse_task
+from separatrix.tasks.base.task import Tokens
+from separatrix.theory import judge
+from separatrix.theory.written import built_by
+
+ROTATED = "full(rope=true, rope_dim=16)*2 @ heads=2, kv_heads=1, head_dim=32, positions=none"
+BESIDE = (
+    "gdn + full(rope=true, rope_dim=8, qk_norm=head, gate=sigmoid) + window + full(rope=true,"
+    " rope_dim=8, sink=true) @ heads=3, kv_heads=1, head_dim=24, positions=none"
+)
+STACKS = ("", ROTATED, BESIDE, "full*2 @ heads=2, head_dim=16")
+
+
+@cache
+def made(text: str, stack: str = "") -> Built:
+    task = parse_task(text)
+    return construct(task, Architecture.parse(stack) if stack else None, f"induction-{task.name}")
+
+
+def taken(task: Task, tokens: Tokens) -> Tokens:
+    """The prompts that the oracle takes, which are those that the claim is about."""
+    asked = DERIVATIONS[f"induction-{task.name}"].asked
+    assert asked is not None
+    kept = np.array([_accepted(task, row) for row in tokens])
+    assert asked(task, tokens).tolist() == kept.tolist()
+    return tokens[kept]
+
+
+def _accepted(task: Task, row: Tokens) -> bool:
+    try:
+        task.answer(row[None])
+    except SizeError:
+        return False
+    return True
+
+
+def answered(built: Built, tokens: Tokens) -> None:
+    """By looking the context up, token by token: an oracle of its own, and the task's."""
+    c = getattr(built.task, "c", 1)
+    first = getattr(built.task, "first_value", 0)
+    found, finite = given(logits_of(built.model), built.task, tokens)
+    assert finite.all()
+    targets = built.task.answer(tokens)
+    for row, wanted, said in zip(tokens.tolist(), np.atleast_2d(targets.T).T, found, strict=True):
+        places = [len(row) - 1] if len(wanted) == 1 else np.flatnonzero(wanted != NO_ANSWER)
+        right = []
+        for p in map(int, places):
+            behind = [j for j in range(c, p + 1) if row[j - c : j] == row[p - c + 1 : p + 1]]
+            assert len(behind) == 1
+            right.append(row[behind[0]] - first)
+        assert said.tolist() == right == wanted[wanted != NO_ANSWER].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "stack"),
+    list(
+        itertools.product(
+            (
+                "recall:n=2,K=2,V=2",
+                "recall:n=2,K=3,V=3,form=independent",
+                "mqar:vocab_size=5,input_seq_len=4,num_kv_pairs=1",
+                "noisy-recall:n=2,noise=1,K=2,V=2,N=1",
+            ),
+            STACKS,
+        )
+    ),
+)
+def test_every_prompt_is_answered(text: str, stack: str, tmp_path: Path) -> None:
+    built = made(text, stack)
+    ids = DERIVATIONS[built.record.name].ids(built.task)
+    tokens = taken(built.task, every(ids))
+    assert len(tokens)
+    answered(built, tokens)
+    built.save(tmp_path)
+    assert "every answer right" in " ".join(verify(built.record, folder=tmp_path).checks)
+
+
+@each("stack", STACKS)
+def test_every_c_gram_of_two_letters_is_answered(stack: str) -> None:
+    """Of the smallest size, whose vocabulary has 4 letters."""
+    built = made("cgram:n=11,V=4,c=2", stack)
+    answered(built, taken(built.task, np.array([0, 3])[every([2] * 11)]))
+
+
+def test_scores_are_those_derived_by_hand() -> None:
+    """s^2 (c B - 2 hamming) with s = 4, B = 2, c = 2; 0 for what is missing before the first."""
+    built = made("cgram:n=11,V=4,c=2")
+    row = [3, 0, 1, 3, 2, 2, 3, 2, 1, 3, 0]
+    last = [module for module in built.model.modules() if isinstance(module, FullMixer)][1]
+    seen: list[torch.Tensor] = []
+    last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    with torch.inference_mode():
+        built.model.every(torch.tensor([row]))
+        q, k, _ = last._project(seen[0])
+    bits = {0: (-1, -1), 1: (1, -1), 2: (-1, 1), 3: (1, 1)}
+    asked = [*bits[0], *bits[3]]  # the last token, then the one before
+    wanted = [0.0]
+    for place in range(11):
+        key = [x for back in (1, 2) for x in (bits[row[place - back]] if place >= back else (0, 0))]
+        wanted.append(16.0 * sum(a * b for a, b in zip(asked, key, strict=True)))
+    scores = q[0, -1] @ k[0].T
+    assert scores.tolist() == pytest.approx(wanted, abs=1e-3)
+    # 3 0 stands at the places 0 and 1: the place behind has every bit
+    assert wanted[3] == 64.0 == max(wanted)
+
+
+@pytest.mark.slow
+@each(
+    "text, stack",
+    [
+        ("cgram:n=1024,V=64,c=3", "full(rope=true, rope_dim=64)*2 @ heads=3, head_dim=128"),
+        (
+            "mqar:vocab_size=8192,input_seq_len=512,num_kv_pairs=64",
+            "(gdn*3 + full(rope=true, rope_dim=64, rope_base=10000000, qk_norm=head, gate=sigmoid))"
+            " + full(rope=true, rope_dim=64) @ heads=4, kv_heads=2, head_dim=128, positions=none",
+        ),
+        ("noisy-recall:n=512,noise=1536,K=4096,V=64", "full*2 @ heads=1, head_dim=16"),
+        (
+            "recall:n=2000,K=4096,V=512",
+            ROTATED.replace("rope_dim=16", "rope_dim=16, rope_base=500"),
+        ),
+    ],
+)
+def test_long_prompts(text: str, stack: str) -> None:
+    built = made(text, stack)
+    for shift in ("none", *list(built.task.shifts)[:1]):
+        task = replace(built.task, shift=shift)
+        tokens = task.sample(20, np.random.default_rng(5)).tokens
+        found, _ = given(logits_of(built.model), built.task, tokens)
+        targets = built.task.answer(tokens)
+        assert found.ravel().tolist() == targets[targets != NO_ANSWER].tolist()
+
+
+@each(
+    "edits, said",
+    [
+        # a place reads two back
+        ({"position.weight": ((4, 5), 1.0)}, "no less"),
+        # a token's code is another's
+        ({"embed.weight": ((1, 8), 1.0)}, "no less"),
+        # a key of the second layer hears its own token
+        ({"blocks.1.mixers.0.k.weight": ((0, 6), 64.0)}, "no less"),
+        # the bits that the first layer brings are not cleaned
+        ({"blocks.0.mlp.down.weight": ((12, 0), 0.0)}, "no less"),
+        ({"blocks.1.mlp.down.bias": ((18,), 3.0)}, "largest logit"),
+        ({"head.weight": ((0, 18), 9.0)}, "largest logit"),
+    ],
+)
+def test_other_weights_are_refused(
+    edits: dict[str, tuple[tuple[int, ...], float]], said: str, tmp_path: Path
+) -> None:
+    refused(made("recall:n=3,K=4,V=2", ""), tmp_path, edits, said)
+
+
+def test_a_first_layer_that_looks_back_otherwise_is_refused() -> None:
+    """Heads that change places bring the two tokens that are due, in another order."""
+    built = made("cgram:n=11,V=4,c=2", ROTATED)
+    model = copy.deepcopy(built.model)
+    query = model.get_parameter("blocks.0.mixers.0.q.weight")
+    query[:32], query[32:] = query[32:].clone(), query[:32].clone()
+    with pytest.raises(CheckFailed, match="no less"):
+        DERIVATIONS["induction-cgram"].proved(built.task, model, FP32)
+    query[:32] = query[32:]
+    with pytest.raises(CheckFailed, match=r"look back \[1, 1\] places, where \[1, 2\]"):
+        DERIVATIONS["induction-cgram"].proved(built.task, model, FP32)
+
+
+@each("form", ["absent", "last"])
+def test_keys_that_may_be_missing_or_written_again_are_refused(form: str) -> None:
+    built = made("recall:n=3,K=4,V=2", "")
+    other = parse_task(f"recall:n=3,K=4,V=2,form={form}")
+    assert isinstance(other, Recall)
+    with pytest.raises(CheckFailed, match="stands among the pairs"):
+        DERIVATIONS["induction-recall"].proved(other, built.model, FP32)
+    with pytest.raises(SizeError, match="promised"):
+        construct(other, Architecture.parse("full*2"), "induction-recall")
+
+
+@each(
+    "text, stack, said",
+    [
+        ("cgram:n=26,V=8,c=2", "full*2 @ heads=1", "2 heads"),
+        ("cgram:n=26,V=8,c=2", "full @ heads=2", "2 full layers with 2 heads"),
+        # no dimension in which contents compare
+        ("recall:n=8,K=9,V=8", "full(rope=true)*2 @ positions=none", "beside what rotations turn"),
+        ("recall:n=8,K=9,V=8", "full*2 @ positions=none", "0 of its layers"),
+        ("recall:n=8,K=9,V=8", "full*2 @ head_dim=4", "head_dim >= 5"),
+        ("recall:n=8,K=9,V=8", "full(conv=2) + full(softcap=9)", "no norm or cap"),
+        ("mqar:vocab_size=16,input_seq_len=16,num_kv_pairs=4", "gdn + full", "2 full layers"),
+    ],
+)
+def test_stacks_without_room_are_told_what_is_needed(text: str, stack: str, said: str) -> None:
+    task = parse_task(text)
+    with pytest.raises(SizeError, match=said):
+        construct(task, Architecture.parse(stack), f"induction-{task.name}")
+
+
+@each("text", ["noisy-recall:n=4,noise=4,K=7,V=4", "cgram:n=26,V=8,c=2"])
+def test_a_card_promises_it(text: str) -> None:
+    stack = Architecture.parse(ROTATED)
+    task = parse_task(text)
+    verdict = judge(stack, task)[0]
+    assert (verdict.status, verdict.theorem) == ("SOLVABLE", "lookup")
+    assert built_by(verdict) == (f"induction-{task.name}",)
+
+
+@each("name", ["bf16", "fp16", "fp64"])
+def test_other_formats(name: str) -> None:
+    """Each with its own proof, where its rounding leaves a lead."""
+    stack = None if name == "fp64" else Architecture.parse(f"{ROTATED}, format={name}")
+    built = construct(
+        parse_task("recall:n=9,K=16,V=4"), stack, "induction-recall", arithmetic(name)
+    )
+    tokens = built.task.sample(200, np.random.default_rng(1)).tokens
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}[name]
+    with torch.inference_mode():
+        found = copy.deepcopy(built.model).to(dtype)(torch.from_numpy(tokens)).argmax(-1).tolist()
+    assert found == built.task.answer(tokens).tolist()
