@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.paper_sizes import paper_sizes
 
 from separatrix.cards.design.search import design
-from separatrix.cards.design.space import Layout, Space
+from separatrix.cards.design.space import Space
 from separatrix.stacks.architecture import Architecture, Layer
 from separatrix.tasks import Task, parse_task
 from separatrix.theory import judge
@@ -103,7 +103,7 @@ def check(space: Space, tasks: Sequence[Task], context: int, budget: int) -> Non
         expected = front(fitting, context)
         got = {
             (p.cost.cache_bits, p.cost.flops, p.cost.reading): {
-                layout.layers for layout in p.layouts
+                layout.architecture.layers for layout in p.layouts
             }
             for p in points
         }
@@ -366,7 +366,7 @@ def test_places_are_what_they_are_called() -> None:
     space = Space((6,), FULL, (SMALL,), readings=(2,), places=("even", "start", "end"))
     (family,) = space.arrangements()
     spelled = {
-        "".join("f" if part.reading else "." for (part,) in Layout(family, gaps).layers)
-        for gaps in family.placements(space.places)
+        "".join("f" if part.reading else "." for (part,) in layout.architecture)
+        for layout in family.layouts()
     }
     assert spelled == {"..f..f", "ff....", "....ff"}

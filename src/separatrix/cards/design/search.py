@@ -6,129 +6,32 @@ reading layer fewer, the next smaller memory, or readers elsewhere.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from itertools import groupby
-from operator import le
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache
+from itertools import compress, groupby
 
 from separatrix.cards.design.space import (
     TOLD_APART,
     Arrangement,
     Cost,
-    Costs,
     Layout,
     Space,
     check_fits,
 )
 from separatrix.core.errors import SizeError, Undecided
-from separatrix.core.evidence.records import Status, Verdict
+from separatrix.core.evidence.records import Status
 from separatrix.core.numbers.amounts import check_context
-from separatrix.stacks.architecture import Architecture, Layer
+from separatrix.stacks.architecture import Architecture
 from separatrix.tasks import SeqComp, Task
 from separatrix.theory.arguments import Sizes
 from separatrix.theory.base import Theorem, one_token_per_value
 from separatrix.theory.fails.many_layers import MOST_READERS, ManyLayers
 from separatrix.theory.fails.reading_layers import DepthTheorem
-from separatrix.theory.judge import THEOREMS, graded, said_by
-from separatrix.theory.judge import judge as verdicts_on
+from separatrix.theory.judge import THEOREMS, graded, judge, said_by
 from separatrix.theory.solves.room import Construction
 from separatrix.theory.words import counted_as
-
-Answer = TypeVar("Answer")
-
-
-class TaskJudge:
-    """What `judge` says of one task on many layouts. Same answers, fewer questions."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self._memo: dict[Hashable, Any] = {}
-        self._failing: dict[tuple[str, int], list[tuple[int, ...]]] = {}
-        family = task.family()
-        self._least = family.at(family.smallest).prefix_length
-        failing = [t for t in THEOREMS.values() if t.fails_at_once()]
-        self._about_depth: list[DepthTheorem[Any]] = [
-            t for t in failing if isinstance(t, DepthTheorem)
-        ]
-        others = [t for t in failing if not isinstance(t, DepthTheorem)]
-        self._fail_anywhere = [t for t in others if t.anywhere]
-        self._fail_somewhere = [t for t in others if not t.anywhere]
-        self._solve = [
-            t
-            for t in THEOREMS.values()
-            if t.solves_at_once() and (not isinstance(t, Construction) or task.name in t.about)
-        ]
-
-    def arrangement_fails(self, arrangement: Arrangement) -> str | None:
-        """A theorem that says FAILS wherever the reading layers stand, or None."""
-        stack = Layout(arrangement, next(arrangement.placements())).architecture
-        asked = [x for x in self._fail_anywhere if not (x.key == "I" and self._holds_all(stack))]
-        return self._first(asked, "FAILS", stack)
-
-    def _holds_all(self, stack: Architecture) -> bool:
-        """Whether Theorem I is surely silent: what the task tells apart has room after the least
-        prefix of its family, and so at every size between.
-        """
-        count, least = self.task.prefix_classes(), self._least
-        try:
-            return count is not None and not count.exceeds_bits(stack.cache_bits(least))
-        except Undecided:
-            return False
-
-    def placement_fails(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
-        """A theorem that says FAILS with the reading layers there, beside those of
-        `arrangement_fails`; None if none does.
-        """
-        stack = Layout(arrangement, gaps).architecture
-        for theorem in self._about_depth:
-            if not isinstance(self.task, SeqComp) or not theorem.covers(
-                arrangement.reading, self.task
-            ):
-                continue
-            sizes = theorem.sizes(stack, self.task.length)
-            if sizes is not None and self._sizes_fail(theorem, sizes):
-                return theorem.key
-        return self._first(self._fail_somewhere, "FAILS", stack)
-
-    def _sizes_fail(self, theorem: DepthTheorem[Any], sizes: Sizes) -> bool:
-        """Whether it shows failure with these sizes; what fails with some fails with smaller."""
-        assert isinstance(self.task, SeqComp)
-        numbers = tuple(sizes.numbers.values())
-        if (theorem.key, numbers) in self._memo:
-            return self._memo[theorem.key, numbers]
-        # only sizes of as many reading layers compare
-        failing = self._failing.setdefault((theorem.key, len(numbers)), [])
-        fails = any(all(map(le, numbers, larger)) for larger in failing)
-        if not fails and not theorem.surely_silent(sizes, theorem.size(sizes, self.task)):
-            try:
-                fails = theorem.best_at(sizes, self.task) is not None
-            # a comparison that stays open excludes nothing
-            except Undecided:
-                fails = False
-            if fails:
-                failing.append(numbers)
-        self._memo[theorem.key, numbers] = fails
-        return fails
-
-    def solvable(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> str | None:
-        """A construction that solves the task, or None."""
-        return self._first(self._solve, "SOLVABLE", Layout(arrangement, gaps).architecture)
-
-    def _first(
-        self, theorems: Sequence[Theorem], status: Status, stack: Architecture
-    ) -> str | None:
-        for theorem in theorems:
-            verdict = self.verdict(theorem, stack)
-            if verdict is not None and verdict.status == status:
-                return theorem.key
-        return None
-
-    def verdict(self, theorem: Theorem, stack: Architecture) -> Verdict | None:
-        """What `judge` hears of one theorem about one stack."""
-        return said_by(theorem, stack, self.task)
-
 
 MOST_EXPLAINED = 64
 """Points whose neighbours are looked at."""
@@ -207,9 +110,7 @@ class DesignResult:
             text
             for point in proved[:MOST_EXPLAINED]
             for task in self.tasks
-            for verdict in verdicts_on(
-                point.layout.architecture, task, among=Theorem.solves_at_once
-            )[:1]
+            for verdict in judge(point.layout.architecture, task, among=Theorem.solves_at_once)[:1]
             for text in verdict.assumptions
             if text.startswith("positions:")
         ]
@@ -251,11 +152,11 @@ class _Front:
     beyond: tuple[Cost, list[Layout]] | None = None
 
     def take(self, cost: Cost, layouts: list[Layout], within: bool) -> None:
-        if not layouts:
+        if not layouts or not self.wants(cost, within):
             return
         if within:
             self.points.setdefault(cost, []).extend(layouts)
-        elif self.wants(cost, within):
+        else:
             self.beyond = (cost, [*(self.beyond[1] if self.beyond else []), *layouts])
 
     def wants(self, cost: Cost, within: bool) -> bool:
@@ -266,38 +167,44 @@ class _Front:
 
 
 def told_apart(tasks: Sequence[Task], space: Space) -> int:
-    """Up to how many reading layers the theorems may see what stands in every gap."""
-    speaking = [
-        readers
-        for readers in range(TOLD_APART + 1, MOST_READERS + 1)
-        for task in tasks
-        for reader in space.readers
-        if isinstance(task, SeqComp) and may_speak(readers, reader, task)
-    ]
-    return max(speaking, default=TOLD_APART)
-
-
-def may_speak(readers: int, reader: Layer, task: SeqComp) -> bool:
-    """Whether Theorem VI or VII may show failure of the task in stacks of so many such reading
-    layers; False only where they cannot.
+    """Up to how many reading layers theorems may see what stands in every gap: two, or as many as
+    Theorem VI or VII may speak of.
     """
-    h = sum(part.read_bits() for part in reader)
-    sizes = Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers)
-    return any(
-        theorem.covers(readers, task)
-        and not theorem.surely_silent(sizes, theorem.size(sizes, task))
-        for theorem in THEOREMS.values()
-        if isinstance(theorem, ManyLayers)
-    )
+    many = [theorem for theorem in THEOREMS.values() if isinstance(theorem, ManyLayers)]
+    composed = [task for task in tasks if isinstance(task, SeqComp)]
+    for readers in range(MOST_READERS, TOLD_APART, -1):
+        for h in {sum(part.read_bits() for part in reader) for reader in space.readers}:
+            sizes = Sizes((h,) * readers, (0,) * (readers + 1), (0,) * readers)
+            if any(
+                theorem.covers(readers, task)
+                and not theorem.surely_silent(sizes, theorem.size(sizes, task))
+                for theorem in many
+                for task in composed
+            ):
+                return readers
+    return TOLD_APART
 
 
-_Excluded = tuple[TaskJudge, str]
-_Kind = tuple[int, int, int]
+def _says(status: Status, theorem: Theorem, stack: Architecture, task: Task) -> bool:
+    """Whether it says so at this size; from which one on it says FAILS, which takes a search of its
+    own, is not asked.
+    """
+    if not isinstance(theorem, DepthTheorem) or not isinstance(task, SeqComp):
+        verdict = said_by(theorem, stack, task)
+        return verdict is not None and verdict.status == status
+    covers = status == "FAILS" and theorem.covers(len(stack.reading), task)
+    sizes = theorem.sizes(stack, task.length) if covers else None
+    if sizes is None or theorem.surely_silent(sizes, theorem.size(sizes, task)):
+        return False
+    # a comparison that stays open excludes nothing
+    with suppress(Undecided):
+        return theorem.best_at(sizes, task) is not None
+    return False
 
 
-def _kind(arrangement: Arrangement) -> _Kind:
-    """The reading layer, which is one object in all of a space, how many read, and of how many."""
-    return id(arrangement.reader), arrangement.reading, arrangement.depth
+_SMALLER = "the next smaller memory in the other layers"
+_Excluded = tuple[Task, str]
+"""A task, and the theorem that says that it fails."""
 
 
 class _Search:
@@ -305,31 +212,34 @@ class _Search:
         self.tasks = tasks
         self.context = context
         self.budget = budget
-        self.space = replace(space, told_apart=told_apart(tasks, space))
-        self.costs = Costs(context)
-        self.judges = [TaskJudge(task) for task in tasks]
-        self.arrangements = self.space.arrangements()
+        self.space = space
+        self.arrangements = space.arrangements(told_apart(tasks, space))
+        failing = [theorem for theorem in THEOREMS.values() if theorem.fails_at_once()]
+        # those that say FAILS wherever the reading layers stand, and those that look where
+        self.anywhere = [theorem for theorem in failing if theorem.anywhere]
+        self.somewhere = [theorem for theorem in failing if not theorem.anywhere]
+        solving = [theorem for theorem in THEOREMS.values() if theorem.solves_at_once()]
+        self.solving = {
+            task: [t for t in solving if not isinstance(t, Construction) or task.name in t.about]
+            for task in tasks
+        }
         self.open = _Front()
         self.proved = _Front()
         self.judged = 0
-        self.excluded = Counter[tuple[str, str]]()
-        self._by_kind: dict[_Kind, list[Arrangement]] = {}
-        for arrangement in self.arrangements:
-            self._by_kind.setdefault(_kind(arrangement), []).append(arrangement)
-        self._bites = cache(_bites)
+        self.excluded = Counter[_Excluded]()
 
     def run(self, progress: Progress) -> DesignResult:
-        classes = [arrangement.classes(self.space.places) for arrangement in self.arrangements]
+        classes = [arrangement.classes() for arrangement in self.arrangements]
         total = sum(classes)
         done = 0
-        costed = sorted((self.costs.cost(one), at) for at, one in enumerate(self.arrangements))
+        costed = sorted((one.cost(self.context), at) for at, one in enumerate(self.arrangements))
         for cost, same in groupby(costed, key=lambda item: item[0]):
             within = cost.cache_bits <= self.budget
             # sorted by cache: if nothing fits any more and no front wants more, that stays so
             if not (within or self.proved.wants(cost, within) or self.open.wants(cost, within)):
                 break
             for _, at in same:
-                self._judge(self.arrangements[at], cost, within, classes[at])
+                self._judge(self.arrangements[at], cost, within)
                 done += classes[at]
                 progress(done, total)
         progress(total, total)
@@ -343,50 +253,39 @@ class _Search:
             layouts=total,
             within=sum(classes[at] for cost, at in costed if cost.cache_bits <= self.budget),
             judged=self.judged,
-            excluded=dict(self.excluded),
+            excluded={(theorem, task.spec): n for (task, theorem), n in self.excluded.items()},
             beyond=self.open.beyond and _point(*self.open.beyond),
             beyond_proved=self.proved.beyond and _point(*self.proved.beyond),
         )
 
-    def _judge(self, arrangement: Arrangement, cost: Cost, within: bool, classes: int) -> None:
-        want_proved = self.proved.wants(cost, within)
+    def _judge(self, arrangement: Arrangement, cost: Cost, within: bool) -> None:
         want_open = self.open.wants(cost, within)
-        if not (want_proved or want_open):
+        if not (want_open or self.proved.wants(cost, within)):
             return
-        self.judged += classes
-        found = self._fails_anywhere(arrangement)
-        if found is not None:
-            self._exclude(found, classes, within)
-            return
-        gaps = list(arrangement.placements(self.space.places))
-        solved = [
-            gap for gap in gaps if all(judge.solvable(arrangement, gap) for judge in self.judges)
-        ]
-        if want_proved:
-            self.proved.take(cost, [Layout(arrangement, gap) for gap in solved], within)
-        if want_open:
-            # what a construction solves no theorem excludes, so none need be asked
-            known = set(solved)
-            others = {gap: self._fails_there(arrangement, gap) for gap in gaps if gap not in known}
-            for found in filter(None, others.values()):
-                self._exclude(found, 1, within)
-            kept = [Layout(arrangement, gap) for gap in gaps if others.get(gap) is None]
-            self.open.take(cost, kept, within)
-
-    def _exclude(self, found: _Excluded, layouts: int, within: bool) -> None:
-        judge, theorem = found
+        layouts = arrangement.layouts()
+        self.judged += len(layouts)
+        found = self._fails(self.anywhere, layouts[0])
+        fails = [found] * len(layouts)
+        if found is None:
+            solved = [all(self._solves(one, task) for task in self.tasks) for one in layouts]
+            self.proved.take(cost, [*compress(layouts, solved)], within)
+            if not want_open:
+                return
+            for at, layout in enumerate(layouts):
+                # what a construction solves no theorem excludes, so none need be asked
+                fails[at] = None if solved[at] else self._fails(self.somewhere, layout)
+            self.open.take(cost, [*compress(layouts, (one is None for one in fails))], within)
         if within:
-            self.excluded[theorem, judge.task.spec] += layouts
+            self.excluded.update(filter(None, fails))
 
-    def _fails_anywhere(self, arrangement: Arrangement) -> _Excluded | None:
-        """The first task and theorem that exclude an arrangement wherever its readers stand."""
-        asked = ((judge, judge.arrangement_fails(arrangement)) for judge in self.judges)
-        return next(((judge, key) for judge, key in asked if key is not None), None)
+    def _fails(self, theorems: Sequence[Theorem], layout: Layout) -> _Excluded | None:
+        """The first task, and the first of the theorems, that exclude it."""
+        every = ((task, theorem) for task in self.tasks for theorem in theorems)
+        stack = layout.architecture
+        return next(((task, t.key) for task, t in every if _says("FAILS", t, stack, task)), None)
 
-    def _fails_there(self, arrangement: Arrangement, gaps: tuple[int, ...]) -> _Excluded | None:
-        """Those that exclude it for where they stand."""
-        asked = ((judge, judge.placement_fails(arrangement, gaps)) for judge in self.judges)
-        return next(((judge, key) for judge, key in asked if key is not None), None)
+    def _solves(self, layout: Layout, task: Task) -> bool:
+        return any(_says("SOLVABLE", t, layout.architecture, task) for t in self.solving[task])
 
     def _explained(self, front: _Front, *, proved: bool) -> tuple[Point, ...]:
         points = [_point(cost, layouts) for cost, layouts in front.points.items()]
@@ -396,79 +295,66 @@ class _Search:
 
     def neighbours(self, point: Point, *, proved: bool) -> tuple[Neighbour, ...]:
         """What stands beside a point; with `proved`, layouts without a construction count too."""
-        arrangement = point.layout.arrangement
-        reading = {part.group for part in arrangement.reader or () if part.reading}
-        beside = {
-            f"one {'full' if reading == {'full'} else 'reading'} layer fewer": self._fewer(
-                arrangement
-            ),
-            "the next smaller memory in the other layers": self._smaller(arrangement),
-        }
-        found = [self._whole(text, one, proved) for text, one in beside.items() if one is not None]
-        return tuple(filter(None, (*found, self._elsewhere(point, proved))))
-
-    def _fewer(self, arrangement: Arrangement) -> Arrangement | None:
-        if not arrangement.reading:
-            return None
-        # without reading layers an arrangement has no reader
-        reader = arrangement.reader if arrangement.reading > 1 else None
-        others = self._by_kind.get((id(reader), arrangement.reading - 1, arrangement.depth), ())
+        mine = point.layout.arrangement
+        reading = {part.group for part in mine.reader or () if part.reading}
+        kind = "full" if reading == {"full"} else "reading"
         # the same cycle of bounded layers, which takes the free place
-        own = [other for other in others if other.fill[: len(arrangement.fill)] == arrangement.fill]
-        return min(own, key=self._cost, default=None)
-
-    def _smaller(self, arrangement: Arrangement) -> Arrangement | None:
-        mine = self._cost(arrangement)
+        fewer = [one for one in self._like(mine, 1) if one.fill[: len(mine.fill)] == mine.fill]
         smaller = [
-            other for other in self._by_kind[_kind(arrangement)] if self._cost(other)[0] < mine[0]
+            one for one in self._like(mine) if self._cost(one).cache_bits < point.cost.cache_bits
         ]
-        return max(smaller, key=self._cost, default=None)
+        beside = {
+            f"one {kind} layer fewer": min(fewer, key=self._cost, default=None),
+            _SMALLER: max(smaller, key=self._cost, default=None),
+        }
+        own = {one.gaps for one in point.layouts if one.arrangement == mine}
+        elsewhere = [one for one in mine.layouts() if one.gaps not in own]
+        moved = f"the reading layers elsewhere ({counted_as(len(elsewhere), 'other placement')})"
+        found = [self._beside(text, one.layouts(), proved) for text, one in beside.items() if one]
+        found.append(self._beside(moved, elsewhere, proved, some=True))
+        return tuple(filter(None, found))
 
-    def _cost(self, arrangement: Arrangement) -> tuple[int, int]:
-        cost = self.costs.cost(arrangement)
-        return cost.cache_bits, cost.flops
+    def _like(self, mine: Arrangement, fewer: int = 0) -> Iterator[Arrangement]:
+        """Those of as many layers, so many fewer of them reading ones of the same kind."""
+        reading = mine.reading - fewer
+        # without reading layers an arrangement has no reader
+        reader = mine.reader if reading else None
+        for one in self.arrangements:
+            if (one.reading, one.depth) == (reading, mine.depth) and one.reader == reader:
+                yield one
 
-    def _whole(self, change: str, arrangement: Arrangement, proved: bool) -> Neighbour | None:
-        placements = list(arrangement.placements(self.space.places))
-        anywhere = self._fails_anywhere(arrangement)
-        if anywhere is not None:
-            return self._fails(change, Layout(arrangement, placements[0]), anywhere)
-        excluded = {gaps: self._fails_there(arrangement, gaps) for gaps in placements}
-        kept = [Layout(arrangement, gaps) for gaps, found in excluded.items() if found is None]
-        decided = next(filter(None, excluded.values()), None)
-        if decided is not None and not kept:
-            return self._fails(change, Layout(arrangement, placements[0]), decided)
-        return self._unsolved(change, kept) if proved else None
+    def _cost(self, arrangement: Arrangement) -> Cost:
+        return arrangement.cost(self.context)
 
-    def _elsewhere(self, point: Point, proved: bool) -> Neighbour | None:
-        arrangement = point.layout.arrangement
-        own = {one.gaps for one in point.layouts if one.arrangement == arrangement}
-        others = [gaps for gaps in arrangement.placements(self.space.places) if gaps not in own]
-        change = f"the reading layers elsewhere ({counted_as(len(others), 'other placement')})"
-        for gaps in others:
-            found = self._fails_there(arrangement, gaps)
-            if found is not None:
-                return self._fails(change, Layout(arrangement, gaps), found)
-        layouts = [Layout(arrangement, gaps) for gaps in others]
-        return self._unsolved(change, layouts) if proved and others else None
-
-    def _unsolved(self, change: str, layouts: list[Layout]) -> Neighbour | None:
-        for judge in self.judges:
-            if not any(judge.solvable(layout.arrangement, layout.gaps) for layout in layouts):
-                cost = self.costs.cost(layouts[0].arrangement)
-                return Neighbour(change, layouts[0], cost, "OPEN", judge.task.spec, "none", None)
+    def _beside(
+        self, change: str, layouts: Sequence[Layout], proved: bool, *, some: bool = False
+    ) -> Neighbour | None:
+        """What decides these layouts: a theorem that excludes all of them, or `some`; else a task
+        that is not known to be solved by any.
+        """
+        if not layouts:
+            return None
+        anywhere = None if some else self._fails(self.anywhere, layouts[0])
+        said = [(one, anywhere or self._fails(self.somewhere, one)) for one in layouts]
+        failing = [(one, found) for one, found in said if found is not None]
+        if failing and (some or len(failing) == len(layouts)):
+            layout, (task, key) = failing[0]
+            bites = _bites(key, layout.architecture, task)
+            cost = self._cost(layout.arrangement)
+            return Neighbour(change, layout, cost, "FAILS", task.spec, key, *bites)
+        left = [one for one, found in said if found is None]
+        for task in self.tasks if proved else ():
+            if not any(self._solves(one, task) for one in left):
+                cost = self._cost(left[0].arrangement)
+                return Neighbour(change, left[0], cost, "OPEN", task.spec, "none", None)
         return None
 
-    def _fails(self, change: str, layout: Layout, found: _Excluded) -> Neighbour:
-        judge, key = found
-        cost, bites = self.costs.cost(layout.arrangement), self._bites(judge, key, layout)
-        return Neighbour(change, layout, cost, "FAILS", judge.task.spec, key, *bites)
 
-
-def _bites(judge: TaskJudge, key: str, layout: Layout) -> tuple[int | None, int | None]:
+@lru_cache(maxsize=MOST_EXPLAINED)
+def _bites(key: str, stack: Architecture, task: Task) -> tuple[int | None, int | None]:
     """The n from which a theorem bites, and how badly the task fails."""
-    verdict = judge.verdict(THEOREMS[key], layout.architecture)
-    grade = graded(layout.architecture, judge.task)
+    verdict = said_by(THEOREMS[key], stack, task)
+    grade = graded(stack, task)
     return verdict and verdict.n, grade and grade.numbers["ceiling_millionths"]
 
 
@@ -482,27 +368,10 @@ def _naturalness(layout: Layout) -> tuple[int, int]:
     return order.get(layout.place, 3), layout.arrangement.depth
 
 
-def ladder(result: DesignResult) -> tuple[Point, ...]:
-    """One point for every number of reading layers with which some layout is proved sufficient;
-    least cache first, then fewest operations.
-    """
-    costs = Costs(result.context)
-    judges = [TaskJudge(task) for task in result.tasks]
-    arrangements = result.space.arrangements()
-    costed = [(costs.cost(one), at) for at, one in enumerate(arrangements)]
-    costed.sort(key=lambda item: (item[0].reading, item))
-    rungs = (
-        _cheapest(((cost, arrangements[at]) for cost, at in same), judges, result)
-        for _, same in groupby(costed, key=lambda item: item[0].reading)
-    )
-    return tuple(rung for rung in rungs if rung is not None)
-
-
-def _cheapest(
-    arrangements: Iterable[tuple[Cost, Arrangement]], judges: list[TaskJudge], result: DesignResult
-) -> Point | None:
-    for cost, arrangement in arrangements:
-        for gaps in arrangement.placements(result.space.places):
-            if all(judge.solvable(arrangement, gaps) for judge in judges):
-                return Point(cost, (Layout(arrangement, gaps),))
-    return None
+def ladder(result: DesignResult) -> Iterator[Point]:
+    """The smallest cache proved sufficient with every number of reading layers that has one."""
+    for readers in sorted({one.reading for one in result.space.arrangements()}):
+        space = replace(result.space, readings=(readers,))
+        # without a budget the search ends at the first
+        found = design(result.tasks, context=result.context, cache_bits=0, space=space)
+        yield from found.proved[:1] or filter(None, [found.beyond_proved])

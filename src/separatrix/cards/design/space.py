@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from itertools import combinations, islice, pairwise, product
+from functools import cached_property, lru_cache
+from itertools import combinations, cycle, islice, pairwise, product
 from math import comb
 from typing import Any, Literal
 
-from separatrix.core.errors import SeparatrixError, SizeError, SpecError, UnknownNameError
+from separatrix.core.errors import SizeError, SpecError, UnknownNameError
 from separatrix.core.numbers.amounts import LONGEST_CONTEXT, check_context
 from separatrix.core.numbers.first_size import first_size
 from separatrix.stacks.architecture import MECHANISMS, Architecture, Layer, Mechanism, mechanism
@@ -41,24 +43,31 @@ class Arrangement:
     reading: int
     fill: tuple[Layer, ...]
     bounded: int
+    places: tuple[Place, ...] = ("any",)
     told_apart: int = TOLD_APART
 
     @property
     def depth(self) -> int:
         return self.reading + self.bounded
 
-    def filled(self) -> Iterator[Layer]:
-        """The bounded layers, first one first."""
-        return (self.fill[i % len(self.fill)] for i in range(self.bounded))
+    def cost(self, context: int) -> Cost:
+        """What each of its stacks costs, of which none is written out."""
+        times, rest = divmod(self.bounded, len(self.fill) or 1)
+        counted = [(layer, times + (i < rest)) for i, layer in enumerate(self.fill)]
+        if self.reader is not None:
+            counted.append((self.reader, self.reading))
+        bits = sum(times * _cache_bits(layer, context) for layer, times in counted)
+        flops = sum(times * _flops(layer, context) for layer, times in counted)
+        return Cost(bits, flops, self.reading)
 
-    def placements(self, places: Sequence[Place] = ("any",)) -> Iterator[tuple[int, ...]]:
-        """Numbers of bounded layers in the reading + 1 gaps: one placement for every class that
-        the theorems can tell apart.
-        """
-        if self.reading == 0:
-            yield (self.bounded,)
-        elif "any" not in places:
-            yield from dict.fromkeys(self.named(place) for place in places)
+    def layouts(self) -> list[Layout]:
+        """One for every class of placements that the theorems can tell apart."""
+        return [Layout(self, gaps) for gaps in self._gaps()]
+
+    def _gaps(self) -> Iterator[tuple[int, ...]]:
+        """Numbers of bounded layers in the reading + 1 gaps."""
+        if not self.reading or "any" not in self.places:
+            yield from dict.fromkeys(map(self.named, self.places))
         elif self.reading <= self.told_apart:
             for marks in combinations(range(self.depth), self.reading):
                 ends = (-1, *marks, self.depth)
@@ -71,17 +80,13 @@ class Arrangement:
                 own = min(sum(even[:2]), len(self.fill)) == before
                 yield even if own else (before, *(0,) * (self.reading - 1), self.bounded - before)
 
-    def classes(self, places: Sequence[Place] = ("any",)) -> int:
-        """How many placements `placements` yields; with "any" they are not counted one by one."""
-        if self.reading == 0:
-            return 1
-        if "any" not in places:
-            return len({self.named(place) for place in places})
-        return (
-            comb(self.depth, self.reading)
-            if self.reading <= self.told_apart
-            else min(len(self.fill), self.bounded) + 1
-        )
+    def classes(self) -> int:
+        """How many layouts there are, without making them."""
+        if not self.reading or "any" not in self.places:
+            return len({*map(self.named, self.places)})
+        if self.reading <= self.told_apart:
+            return comb(self.depth, self.reading)
+        return min(len(self.fill), self.bounded) + 1
 
     def named(self, place: Place) -> tuple[int, ...]:
         """The gaps of evenly spaced reading layers (each after its share of the bounded ones),
@@ -89,7 +94,7 @@ class Arrangement:
         """
         k = self.reading
         rest = self.bounded
-        if place == "start":
+        if place == "start" or not k:
             return (*(0,) * k, rest)
         if place == "end":
             return (rest, *(0,) * k)
@@ -104,19 +109,15 @@ class Layout:
     arrangement: Arrangement
     gaps: tuple[int, ...]
 
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        bounded = self.arrangement.filled()
+    @cached_property
+    def architecture(self) -> Architecture:
+        bounded = cycle(self.arrangement.fill)
         layers: list[Layer] = []
         for number, gap in enumerate(self.gaps):
             layers += islice(bounded, gap)
             if number < self.arrangement.reading and self.arrangement.reader is not None:
                 layers.append(self.arrangement.reader)
-        return tuple(layers)
-
-    @property
-    def architecture(self) -> Architecture:
-        return Architecture(self.layers)
+        return Architecture(tuple(layers))
 
     @property
     def place(self) -> str:
@@ -141,7 +142,7 @@ class Space:
     """What may be chosen: numbers of layers, kinds of reading layers, cycles of bounded layers,
     numbers of reading layers (None: all), places.
 
-    Raises SizeError for an empty or too large space, SpecError for a reader that does not read or a
+    Raises SizeError for numbers out of range, SpecError for a reader that does not read or a
     filling layer that does.
     """
 
@@ -150,8 +151,6 @@ class Space:
     fills: tuple[tuple[Layer, ...], ...]
     readings: tuple[int, ...] | None = None
     places: tuple[Place, ...] = ("any",)
-    told_apart: int = TOLD_APART
-    """Up to how many reading layers placements in every gap are looked at."""
 
     def __post_init__(self) -> None:
         if not self.depths or any(
@@ -161,12 +160,6 @@ class Space:
                 f"layers: {', '.join(map(str, self.depths)) or 'none given'}; give numbers of"
                 f" layers from 1 to {MOST_LAYERS:,}"
             )
-        if not self.readers and not self.fills:
-            raise SizeError(
-                "neither a reading nor a bounded layer may be used; name at least one mechanism"
-            )
-        if any(not fill for fill in self.fills):
-            raise SizeError("a cycle of bounded layers is empty; it has at least one layer")
         if self.readings is not None and any(type(k) is not int or k < 0 for k in self.readings):
             raise SizeError(
                 f"numbers of reading layers: {', '.join(map(str, self.readings))}; none may be"
@@ -177,44 +170,35 @@ class Space:
                 f"places: {', '.join(self.places) or 'none given'}; choose from {', '.join(PLACES)}"
             )
         for layer in self.readers:
-            if not any(part.reading for part in layer):
+            if not _reads(layer):
                 raise SpecError(
                     f"{Architecture((layer,)).spec} is no reading layer: its cache does not grow"
                     " with every token"
                 )
         for layer in (layer for fill in self.fills for layer in fill):
-            if any(part.reading for part in layer):
+            if _reads(layer):
                 raise SpecError(
                     f"{Architecture((layer,)).spec} is a reading layer; it cannot stand among the"
                     " bounded ones"
                 )
 
-    def arrangements(self) -> list[Arrangement]:
+    def arrangements(self, told_apart: int = TOLD_APART) -> list[Arrangement]:
         """Every arrangement once, however it is written. Raises SizeError for too many, or none."""
-        numbers: dict[Layer, int] = {}
-
-        def own(layers: Sequence[Layer]) -> tuple[int, ...]:
-            return tuple(numbers.setdefault(layer, len(numbers)) for layer in layers)
-
-        # numbers in place of layers: short keys, which are compared many times
-        readers = {own((reader,))[0]: reader for reader in self.readers}
-        fills = {own(cycle): cycle for cycle in (_cycle(fill, whole=True) for fill in self.fills)}
-        found: dict[tuple[int | None, int, tuple[int, ...], int], Arrangement] = {}
+        readers = dict.fromkeys(self.readers)
+        fills = dict.fromkeys(_cycle(fill, whole=True) for fill in self.fills)
+        found: dict[Arrangement, None] = {}
         classes = 0
         for depth in sorted(set(self.depths)):
             for k in sorted(set(range(depth + 1) if self.readings is None else self.readings)):
                 bounded = depth - k
-                if bounded < 0 or (k and not readers) or (bounded and not fills):
+                if bounded < 0:
                     continue
-                for key, reader in readers.items() if k else ((None, None),):
-                    for ids, fill in fills.items() if bounded else (((), ()),):
-                        # of a cycle longer than the rest only its beginning is used
-                        name = (key, k, ids[:bounded], bounded)
-                        if name not in found:
-                            found[name] = Arrangement(
-                                reader, k, fill[:bounded], bounded, self.told_apart
-                            )
-                            classes += found[name].classes(self.places)
+                for reader, fill in product(readers if k else (None,), fills if bounded else ((),)):
+                    # of a cycle longer than the rest only its beginning is used
+                    own = fill[:bounded]
+                    one = Arrangement(reader, k, own, bounded, self.places, told_apart)
+                    classes += 0 if one in found else one.classes()
+                    found[one] = None
                 if len(found) > MOST_ARRANGEMENTS or classes > MOST_CLASSES:
                     raise SizeError(
                         "more than 20 million layouts; name fewer numbers of layers, state sizes,"
@@ -225,7 +209,7 @@ class Space:
                 "no stack has that many layers of these kinds; allow other numbers of layers or"
                 " reading layers, or name more mechanisms"
             )
-        return list(found.values())
+        return list(found)
 
 
 @dataclass(frozen=True, order=True)
@@ -248,51 +232,28 @@ class Cost:
         )
 
 
-class Costs:
-    """Costs of arrangements at a context: the same sums as those of their stacks, of which none is
-    written out; every layer is asked once.
-    """
-
-    def __init__(self, context: int) -> None:
-        self._context = context
-        self._known: dict[int, tuple[Layer, int, int]] = {}
-
-    def cost(self, arrangement: Arrangement) -> Cost:
-        layers = [] if arrangement.reader is None else [(arrangement.reader, arrangement.reading)]
-        if arrangement.bounded:
-            times, rest = divmod(arrangement.bounded, len(arrangement.fill))
-            layers += [(layer, times + (i < rest)) for i, layer in enumerate(arrangement.fill)]
-        bits = flops = 0
-        for layer, times in layers:
-            _, own, work = self._of(layer)
-            bits += times * own
-            flops += times * work
-        return Cost(bits, flops, arrangement.reading)
-
-    def _of(self, layer: Layer) -> tuple[Layer, int, int]:
-        # identity is faster than comparing layers; what is kept here keeps its id
-        if id(layer) not in self._known:
-            bits = sum(part.cache_bits(self._context) for part in layer)
-            flops = sum(part.flops(self._context) for part in layer)
-            self._known[id(layer)] = (layer, bits, flops)
-        return self._known[id(layer)]
+def _reads(layer: Layer) -> bool:
+    return any(part.reading for part in layer)
 
 
-_COMPOSITIONS = ("seqcomp", "seqcomp-forward")
+@lru_cache(maxsize=4096)
+def _cache_bits(layer: Layer, context: int) -> int:
+    return sum(part.cache_bits(context) for part in layer)
 
 
-def used_tokens(task: Task) -> int:
-    """Tokens of the context a task takes where its sizes are given: its prompt, of Eva the facts
-    alone, whose question is the next token.
-    """
-    return task.n if isinstance(task, Eva) else task.length
+@lru_cache(maxsize=4096)
+def _flops(layer: Layer, context: int) -> int:
+    return sum(part.flops(context) for part in layer)
 
 
 def check_fits(task: Task, context: int) -> None:
-    """Raises SizeError for a task that is longer than the context."""
-    if used_tokens(task) > context:
+    """Raises SizeError for a task that is longer than the context. Of Eva the facts count alone,
+    whose question is the next token.
+    """
+    taken = task.n if isinstance(task, Eva) else task.length
+    if taken > context:
         raise SizeError(
-            f"task '{task.spec}' takes {used_tokens(task):,} tokens, the context is {context:,};"
+            f"task '{task.spec}' takes {taken:,} tokens, the context is {context:,};"
             f" give smaller sizes or a longer --context, or leave {_growing(task.name)} out to fill"
             " the context"
         )
@@ -311,7 +272,7 @@ def task_for_context(text: str, context: int) -> Task:
         parse_task(text)
         raise UnknownNameError.of("task", name, TASKS, listing="separatrix list tasks")
     given = read_sizes(text.rstrip(" ,:"), TASKS[name].usage)
-    if name in _COMPOSITIONS and "n" not in given and "form" not in given:
+    if name in ("seqcomp", "seqcomp-forward") and not {"n", "form"} & {*given}:
         steps = given.get("L")
         # a wrong L is refused when the whole text is read
         branches = range(1, min(steps, 100)) if isinstance(steps, int) else ()
@@ -333,45 +294,36 @@ def _growing(name: str) -> str:
 def _largest(text: str, sizes: Sequence[str], context: int) -> Task:
     """The task with the largest value of these sizes that fits in the context."""
 
-    def at(value: int) -> Task:
+    def read(value: int) -> Task:
+        return parse_task(add_sizes(text, [f"{size}={value}" for size in sizes]))
+
+    def at(value: int) -> Task | None:
         """The task at that size, or one below where only even sizes exist."""
-        try:
-            return parse_task(add_sizes(text, [f"{size}={value}" for size in sizes]))
-        except SizeError:
-            return parse_task(add_sizes(text, [f"{size}={value - 1}" for size in sizes]))
+        for size in (value, value - 1):
+            with suppress(SizeError):
+                return read(size)
+        return None
 
     def beyond(value: int) -> bool:
-        try:
-            # as on a capability card, the question fits as well
-            return at(value).length > context
-        except SizeError:
-            return True
+        # as on a capability card, the question fits as well
+        return (task := at(value)) is None or task.length > context
 
     # tasks differ in their smallest size
     tried = (*range(1, 65), *(1 << power for power in range(7, 40)))
-    smallest = next((value for value in tried if not _raises(lambda value=value: at(value))), 1)
-    least = at(smallest)
+    least = next(filter(None, map(at, tried)), None) or read(1)
+    smallest = least.sizes()[sizes[0]]
     first = first_size(beyond, smallest, limit=10 * LONGEST_CONTEXT)
-    if first is None or first == smallest:
+    found = None if first in (None, smallest) else at(first - 1)
+    if found is None:
         raise SizeError(
             f"task '{text}' does not fit in a context of {context:,} tokens: with {sizes[0]} ="
-            f" {least.sizes()[sizes[0]]} it takes {least.length:,}; give a longer --context or"
-            " smaller sizes"
+            f" {smallest} it takes {least.length:,}; give a longer --context or smaller sizes"
         )
-    return at(first - 1)
-
-
-def _raises(read: Callable[[], Task]) -> bool:
-    try:
-        read()
-    except SeparatrixError:
-        return True
-    return False
+    return found
 
 
 FREE_LAYERS = 24
-FREE_HEADS = 16
-FREE_HEAD_DIM = 128
+FREE_SIZES = {"heads": 16, "head_dim": 128, "format": "bf16"}
 FREE = {"state": (64, 128, 256), "window": (512, 2048), "block": (32, 64), "topk": (4, 16)}
 """Sizes that a free choice varies."""
 _REACH = frozenset({"size", "block", "topk", "window", "latent", "shared"})
@@ -402,29 +354,22 @@ class Choices:
     head_dim: int | None = None
     format: str | None = None
     state_format: str | None = None
-    width: int | None = None
-    """The model width that a base's sizes suggest."""
-    attention: Mechanism | None = None
-    """Attention of a base model, whose sizes other attention gets; None without one."""
 
 
 def space_of(choices: Choices, base: Architecture | None = None) -> Space:
     """The space of choices, around a base model if given. Raises what specs and spaces do."""
-    if base is not None:
-        _check_no_free_sizes(choices)
-    like = choices if base is None else _like(base)
+    sizes = _sizes(choices, base)
     mixing = [layer for layer in base or () if any(part.cache_bits(1 << 20) for part in layer)]
-    reading = {layer: any(part.reading for part in layer) for layer in mixing}
-    own_fill = _cycle([layer for layer in mixing if not reading[layer]])
+    own_fill = _cycle([layer for layer in mixing if not _reads(layer)])
     readers = (
-        [_parsed(text, like) for text in choices.reading]
-        or [(layer,) for layer, reads in reading.items() if reads]
-        or [_parsed("full", like)]
+        [_parsed(text, *sizes) for text in choices.reading]
+        or [(layer,) for layer in dict.fromkeys(mixing) if _reads(layer)]
+        or [_parsed("full", *sizes)]
     )
     fills = (
-        [_parsed(text, like) for text in choices.bounded]
+        [_parsed(text, *sizes) for text in choices.bounded]
         or ([own_fill] if own_fill else [])
-        or [_parsed(text, like) for text in ("gdn", "window")]
+        or [_parsed(text, *sizes) for text in ("gdn", "window")]
     )
     given = (choices.states, choices.windows, choices.blocks, choices.topks)
     vary = {
@@ -448,63 +393,51 @@ def space_of(choices: Choices, base: Architecture | None = None) -> Space:
     )
 
 
-def _check_no_free_sizes(choices: Choices) -> None:
-    for name in ("heads", "kv_heads", "head_dim", "format", "state_format"):
-        if getattr(choices, name) is not None:
-            raise SpecError(
-                f"{name} comes from the base model; give --{name.replace('_', '-')} without --base,"
-                " or name layers with sizes"
-            )
-
-
-def _like(base: Architecture) -> Choices:
-    """The sizes a mechanism gets that the base does not have: those of the base's own attention
-    for attention, else heads and formats of its widest layer.
+def _sizes(choices: Choices, base: Architecture | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sizes that a spec leaves open, and those that attention has before them: of a base the
+    heads and formats of its widest layer, and what its own attention has.
     """
+    names = ("heads", "kv_heads", "head_dim", "format", "state_format")
+    given = {name: size for name in names if (size := getattr(choices, name)) is not None}
+    if base is None:
+        return FREE_SIZES | given, {}
+    for name in given:
+        raise SpecError(
+            f"{name} comes from the base model; give --{name.replace('_', '-')} without --base,"
+            " or name layers with sizes"
+        )
     parts = [part for layer, _ in base.counted() for part in layer]
     widest = max(parts, key=lambda part: part.inner_width)
-    attention = [part for part in parts if part.head_shape.kv is not None]
-    states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
     heads, head_dim, _ = widest.head_shape
-    return Choices(
-        heads=heads,
-        head_dim=head_dim,
-        format=widest.format,
-        state_format=next(iter(states), None),
-        width=widest.inner_width or None,
-        # one that reads all of the past tells more than a window
-        attention=max(attention, key=lambda part: (part.reading, part.inner_width), default=None),
-    )
+    sizes: dict[str, Any] = {"heads": heads, "head_dim": head_dim, "format": widest.format}
+    if widest.inner_width:
+        sizes["width"] = widest.inner_width
+    states = [part.sizes()["state_format"] for part in parts if "state_format" in part.sizes()]
+    if states:
+        sizes["state_format"] = states[0]
+    attention = [part for part in parts if part.head_shape.kv is not None]
+    if not attention:
+        return sizes, {}
+    # one that reads all of the past tells more than a window
+    like = max(attention, key=lambda part: (part.reading, part.inner_width)).sizes()
+    # how far it sees is what sets mechanisms apart; all else is the base's
+    return sizes, {name: size for name, size in like.items() if name not in _REACH}
 
 
-def _parsed(text: str, sizes: Choices) -> tuple[Layer, ...]:
-    """The layers of a spec; sizes that it leaves open come from `sizes`."""
+def _parsed(text: str, sizes: dict[str, Any], attention: dict[str, Any]) -> tuple[Layer, ...]:
+    """The layers of a spec, with these sizes where it leaves them open."""
     stack = Architecture.parse(text)
     # the text gives sizes to all its layers
     if "@" in text:
         return stack.layers
-    return tuple(
-        tuple(mechanism(name, **(_sizes_like(name, sizes) | given)) for name, given in layer)
-        for layer in parse_sizes(text)
-    )
 
+    def made(name: str, given: dict[str, Any]) -> Mechanism:
+        own = {f.name for f in fields(MECHANISMS[name])}
+        wanted = sizes | attention if "kv_heads" in own else sizes
+        known = {size: value for size, value in wanted.items() if size in own and value is not None}
+        return mechanism(name, **(known | given))
 
-def _sizes_like(name: str, sizes: Choices) -> dict[str, Any]:
-    wanted: dict[str, Any] = {
-        "heads": FREE_HEADS if sizes.heads is None else sizes.heads,
-        "kv_heads": sizes.kv_heads,
-        "head_dim": FREE_HEAD_DIM if sizes.head_dim is None else sizes.head_dim,
-        "format": sizes.format or "bf16",
-        "state_format": sizes.state_format,
-        "width": sizes.width,
-    }
-    cls = MECHANISMS[name]
-    own = {f.name for f in fields(cls)}
-    like = sizes.attention
-    if like is not None and "kv_heads" in own:
-        # how far it sees is what sets mechanisms apart; all else is the base's
-        wanted |= {size: value for size, value in like.sizes().items() if size not in _REACH}
-    return {size: value for size, value in wanted.items() if value is not None and size in own}
+    return tuple(tuple(made(*part) for part in layer) for layer in parse_sizes(text))
 
 
 def _cycle(layers: Sequence[Layer], *, whole: bool = False) -> tuple[Layer, ...]:
@@ -523,20 +456,20 @@ def _varied(
     value, half and double, all layers alike.
     """
     own = {kind for layer in stack for part in layer for kind in part.varied_sizes()}
-    scales = {kind: wanted[kind] or ("half", "same", "double") for kind in wanted if kind in own}
+    scales = {
+        kind: sizes or ("half", "same", "double") for kind, sizes in wanted.items() if kind in own
+    }
+
+    def resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
+        changes: dict[str, Any] = {}
+        for kind, name in part.varied_sizes().items():
+            old, size = getattr(part, name), chosen[kind]
+            scaled = {"half": max(1, old // 2), "same": old, "double": 2 * old}
+            changes[name] = scaled.get(size, size)
+        return part.resized(**changes) if changes else part
+
     found: list[tuple[Layer, ...]] = []
     for picked in product(*scales.values()):
         chosen = dict(zip(scales, picked, strict=True))
-        found.append(tuple(tuple(_resized(part, chosen) for part in layer) for layer in stack))
+        found.append(tuple(tuple(resized(part, chosen) for part in layer) for layer in stack))
     return list(dict.fromkeys(found))
-
-
-def _resized(part: Mechanism, chosen: dict[str, Any]) -> Mechanism:
-    changes: dict[str, Any] = {}
-    for kind, name in part.varied_sizes().items():
-        old = getattr(part, name)
-        wanted = chosen[kind]
-        changes[name] = {"half": max(1, old // 2), "same": old, "double": 2 * old}.get(
-            wanted, wanted
-        )
-    return part.resized(**changes) if changes else part

@@ -96,7 +96,7 @@ def tried(result: DesignResult) -> Tried:
         return found
     # what costs more than the front was not judged
     first = islice(result.space.arrangements(), _FIRST)
-    even = (Layout(one, next(one.placements(("even",)))).architecture for one in first)
+    even = (Layout(one, one.named("even")).architecture for one in first)
     left = (one for one in even if not any(failure(one, task) for task in result.tasks))
     return _command((*stacks, *left), tasks)
 
