@@ -168,3 +168,42 @@ def test_the_weights_are_those_of_transformers(name: str) -> None:
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config)
     assert found.total == _built(model)
+
+
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
+    "their width": ("moe_intermediate_size",),
+    "what all take": (
+        *("n_shared_experts", "num_shared_experts", "moe_num_shared_experts"),
+        "shared_expert_intermediate_size",
+    ),
+    "where they stand": ("mlp_layer_types", "first_k_dense_replace", "num_dense_layers"),
+    "key heads": ("num_key_value_heads",),
+}
+
+
+@pytest.mark.parametrize("silent", LEFT_OUT)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v4", "ernie4_5_moe", "exaone_moe"),
+        *("flex_olmo", "glm4_moe", "glm4_moe_lite", "granite_swa", "granitemoe", "hy_v3"),
+        *("kimi_linear", "lfm2_moe", "mellum", "mixtral", "qwen2_moe", "qwen3_moe"),
+        *("qwen3_next", "seed_oss", "solar_open"),
+    ],
+)
+def test_what_a_file_leaves_out_is_not_guessed(kind: str, silent: str) -> None:
+    """A class takes sizes of its own there: they are asked for, or counted as the class does."""
+    stated = json.loads(tiny(kind).to_json_string(use_diff=False))
+    file = {key: value for key, value in stated.items() if key not in LEFT_OUT[silent]}
+    try:
+        found = from_config(file)
+    except (ConfigError, UnknownSizes):
+        return
+    if found.weights is None:
+        assert found.uncounted
+        return
+    config = transformers.CONFIG_MAPPING[kind].from_dict(file)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    assert found.weights.total == _built(model)

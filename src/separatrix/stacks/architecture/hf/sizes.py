@@ -171,7 +171,10 @@ def _stated(fields: Fields, node: ast.expr) -> Value:
 
 
 def _says(fields: Fields, node: ast.expr, word: ast.expr) -> Value:
-    return fields.value(ast.unparse(node)) == ast.literal_eval(word)
+    said = fields.value(ast.unparse(node))
+    if said is not None and not isinstance(said, str):
+        raise fields.wrong(ast.unparse(node), f"be a text such as {ast.unparse(word)}")
+    return said == ast.literal_eval(word)
 
 
 def _open(fields: Fields, node: ast.expr, why: ast.expr) -> Value:
@@ -191,9 +194,13 @@ _OF_FIELDS: dict[str, Callable[[Fields, ast.expr], Value]] = {
     "optional": lambda fields, node: fields.optional_size(*_names(node)),
     "flag": lambda fields, node: bool(fields.flag(ast.unparse(node))),
     "unless": lambda fields, node: fields.flag(ast.unparse(node)) is not False,
+    "off": lambda fields, node: fields.flag(ast.unparse(node)) is False,
     "stated": _stated,
     "has": lambda fields, node: any(map(fields.has, _names(node))),
-    "null": lambda fields, node: ast.unparse(node) in fields.data,
+    "null": lambda fields, node: fields.data.get(ast.unparse(node), 0) is None,
+    "named": lambda fields, node: (
+        f"'{ast.unparse(node)}' is {shown(fields.value(ast.unparse(node)))}"
+    ),
     # the format of a state, where a field states it
     "dtype": lambda fields, node: fields.number_format(ast.unparse(node)) or "fp32",
     "half": lambda fields, node: fields.size(ast.unparse(node), low=2) // 2,

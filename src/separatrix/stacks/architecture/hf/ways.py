@@ -17,6 +17,7 @@ from separatrix.stacks.architecture.hf.fields import (
     Draft,
     Fields,
     Layers,
+    Unknown,
     Value,
     mapped,
     shown,
@@ -34,7 +35,7 @@ from separatrix.stacks.architecture.hf.rotary_fields import (
     Usual,
     turned,
 )
-from separatrix.stacks.architecture.hf.sizes import value_of
+from separatrix.stacks.architecture.hf.sizes import parsed, value_of
 from separatrix.stacks.architecture.settings import Settings
 from separatrix.stacks.mechanisms import (
     Chunked,
@@ -88,28 +89,6 @@ def _in_windows_or_dense(spot: Spot) -> bool:
     return spot.local or (dense and unslid)
 
 
-def _still(spot: Spot, why: str) -> bool:
-    spot.fields.note(f"no rotation in attention layers (assumed): {why}")
-    return False
-
-
-def _if_use_mem_rope(spot: Spot) -> bool:
-    said = spot.fields.flag("use_mem_rope")
-    if said is not None:
-        return said
-    return _still(spot, "'use_mem_rope' does not say, and transformers takes it so")
-
-
-def _by_type(spot: Spot) -> bool:
-    """`position_embedding_type`: rope, or anything else for none (Granite 4)."""
-    kind = spot.fields.value("position_embedding_type")
-    if kind is not None and not isinstance(kind, str):
-        raise spot.fields.wrong("position_embedding_type", "be a text such as 'rope'")
-    if kind is not None:
-        return kind == "rope" and rotary(spot)
-    return _still(spot, "'position_embedding_type' does not say, and transformers takes none")
-
-
 def _unless_null(spot: Spot) -> bool:
     """Every layer rotates, unless the file has the fields of a rotation and no base in them (OLMo
     hybrid, whose releases switch it off so).
@@ -118,39 +97,10 @@ def _unless_null(spot: Spot) -> bool:
     return not there or "rope_theta" in spot.own or spot.find("rope_theta") is not None
 
 
-def _alibi(spot: Spot) -> bool | None:
-    name = spot.find("alibi")
-    return None if name is None else spot.fields.flag(name)
-
-
-def fla(spot: Spot) -> bool:
+def _fla(spot: Spot) -> bool:
     """Attention layers of flash-linear-attention: the object `attn`, which may switch it off."""
     name = spot.find("use_rope")
     return name is None or spot.fields.flag(name) is not False
-
-
-def native(spot: Spot) -> bool:
-    """Attention layers of mamba_ssm: `rotary_emb_dim` numbers of a head, or none."""
-    name = spot.find("rotary_emb_dim")
-    if name is not None:
-        return spot.fields.size(name, low=0) != 0
-    return _still(spot, "'attn_cfg.rotary_emb_dim' does not say, and mamba_ssm takes none")
-
-
-def unplaced(spot: Spot) -> bool:
-    """Tokens enter the stack without their places, and no layer adds them."""
-    return False
-
-
-def _hymba(spot: Spot) -> bool | str:
-    """Every layer rotates if `rope` is true; with a base that grows with the prompt where
-    `rope_type` is ntk, which is not read.
-    """
-    kind = spot.fields.value("rope_type")
-    said = spot.fields.flag("rope")
-    if kind is not None and said:
-        return f"'rope_type' is {shown(kind)}"
-    return "'rope' is missing" if said is None else said
 
 
 def _said(spot: Spot) -> bool | str:
@@ -158,7 +108,8 @@ def _said(spot: Spot) -> bool | str:
     kind = spot.fields.value("position_embedding_type")
     if isinstance(kind, str) and kind in _EMBEDDINGS:
         return _EMBEDDINGS[kind]
-    if _alibi(spot):
+    name = spot.find("alibi")
+    if name is not None and spot.fields.flag(name):
         return "alibi"
     if kind not in (None, "rope", "rotary"):
         return f"'position_embedding_type' is {shown(kind)}"
@@ -172,38 +123,38 @@ RULES: dict[str, Rule] = {
     "every_fourth_without": partial(rotary, usual=4),
     "in_windows": lambda spot: spot.local,
     "in_windows_or_dense": _in_windows_or_dense,
-    "in_windows_if_any": lambda spot: (
-        spot.local if spot.fields.has("sliding_window") else rotary(spot)
-    ),
-    "if_use_mem_rope": _if_use_mem_rope,
-    "unless_mla_use_nope": lambda spot: spot.fields.flag("mla_use_nope") is False,
     "unless_null": _unless_null,
-    "embedded": lambda spot: "embedded",
-    "alibi": lambda spot: "alibi",
-    "alibi_if_said": lambda spot: "alibi" if _alibi(spot) else rotary(spot),
-    "alibi_unless_said": lambda spot: "'alibi' is false" if _alibi(spot) is False else "alibi",
-    "none": unplaced,
-    "by_type": _by_type,
-    # every layer rotates half of a head, with a base that the file's ratio multiplies
-    "by_ratio": lambda spot: "'rope_ratio' is not read",
-    "hymba": _hymba,
-    "fla": fla,
-    "native": native,
+    "none": lambda spot: False,
+    "fla": _fla,
     "said": _said,
 }
 """What model classes make of their layers, as the table calls it."""
+
+
+def _ruled(node: ast.expr, spot: Spot) -> bool | str:
+    """What a rule of the table makes of a layer: one of these, or what is said of its fields."""
+    if isinstance(node, ast.IfExp):
+        return _ruled(node.body if value_of(node.test, spot.fields) else node.orelse, spot)
+    if isinstance(node, ast.Name):
+        return RULES[node.id](spot)
+    said = value_of(node, spot.fields)
+    if isinstance(said, Unknown):
+        return said.looked_for[0]
+    return said if isinstance(said, str) else bool(said)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way(Usual):
     """Which layers of a model class rotate, and its defaults."""
 
-    rule: Rule = rotary
+    rule: str = "rotary"
     softcap: int = 0
     bounded: bool = False
     """Whether the class scales queries and keys to one length that no weight changes."""
     bounds: bool = False
     """Whether it does so in layers that rotate, unless `use_qk_norm` is false."""
+    entered: str = "unknown"
+    """Where places come from as tokens enter, where no layer attends."""
     gate: str = "none"
     """The gate of the heads' outputs, unless `attn_output_gate` is false."""
 
@@ -213,14 +164,13 @@ class Way(Usual):
         call = ast.parse(f"way({said.strip()})", mode="eval").body
         assert isinstance(call, ast.Call)
         given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-        rule = RULES[ast.unparse(call.args[0]) if call.args else "rotary"]
-        return cls(rule=rule, **given)
+        return cls(rule=ast.unparse(call.args[0]) if call.args else "rotary", **given)
 
     def seen(self, spot: Spot) -> Turned | str:
         """The rotation of a layer, or where its places come from instead. Raises ConfigError for
         fields of positions that are of the wrong type, length or range.
         """
-        said = self.rule(spot)
+        said = _ruled(parsed(self.rule), spot)
         if isinstance(said, str):
             return said if said in POSITIONS else _unknown(spot, said)
         unturned = BASES in spot.lists and spot.lists[BASES][spot.index] == 0
@@ -233,7 +183,7 @@ class Way(Usual):
             found = turned(spot, self)
         except NotRead as why:
             return _unknown(spot, str(why))
-        if self.rule is _said:
+        if self.rule == "said":
             spot.fields.note(
                 "rotation in attention layers by the usual fields (assumed): this model type is not"
                 " known"
@@ -336,7 +286,7 @@ def _embedding(layers: Layers, way: Way) -> str:
     said = {draft.sizes["positions"] for layer in layers for draft in layer if _attends(draft)}
     if said:
         return next(way for way in (*POSITIONS[:0:-1], "embedded") if way in said)
-    return "none" if way.rule in (fla, unplaced, native) else "unknown"
+    return "none" if way.rule == "none" else way.entered
 
 
 def _lists(file: Fields, layers: int) -> dict[str, list[Any]]:

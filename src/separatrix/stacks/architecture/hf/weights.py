@@ -323,8 +323,12 @@ def _mlps(
         return 0, ()
     more = _per_layer(fields, width, len(architecture)) if "inputs" in words else 0
     apart = _moe_listed(fields) if "apart" in words else 0
-    optional = "moe" not in words or ("zero" in words and found.experts == 0)
-    if not found.experts and not apart and optional:
+    # none, or silent of them altogether
+    optional = ("moe" not in words and not found.chosen and found.own is None) or (
+        found.experts == 0 and not {"zero", "beside"}.isdisjoint(words)
+    )
+    single = "single" in words and found.experts == 1
+    if single or (not found.experts and not apart and optional):
         return each * (found.dense or fields.needed(*_DENSE)) * layers + more, ()
     number, chosen = fields.needed(*_EXPERTS), fields.needed(*_CHOSEN)
     hidden = found.hidden or fields.needed("moe_intermediate_size")
@@ -340,8 +344,7 @@ def _mlps(
     dense = found.dense or (fields.needed(*_DENSE) if plain else 0)
     beside = each * (hidden if "shared" in words else found.shared)
     gate = width if "gate" in words and found.shared else 0
-    # there is nothing to choose of one
-    routed = (width * number if number > 1 else 0) + beside + gate + there
+    routed = width * number + beside + gate + there
     every = sparse * routed + plain * each * dense + more
     size = int(maps) * (latent or width) * hidden
     return every, (Experts(sparse, number, chosen, size),)
@@ -408,12 +411,13 @@ class _Widths(NamedTuple):
                 raise fields.wrong("ffn_proj_factor", "be a positive number")
             dense = -(-Fraction(str(factor)) * width // step) * step
         own = size("moe_intermediate_size")
-        hidden = wide if own is None else own
+        # of a type that is not counted, whichever there is
+        hidden = wide if "wide" in words or (own is None and not words) else own
         shared = size(*_SHARED, low=0)
-        if shared is None:
-            number = size("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", low=0)
-            shared = (hidden or 0) * (number or 0)
         experts = size(*_EXPERTS, low=0)
+        if shared is None:
+            number = (fields.needed if "told" in words and experts else size)(*_BESIDE, low=0)
+            shared = (hidden or 0) * (number or 0)
         if "beside" in words and not experts:
             dense = shared or dense
         return cls(dense, experts, size(*_CHOSEN, low=0), own, hidden, shared)
@@ -421,6 +425,7 @@ class _Widths(NamedTuple):
 
 _DENSE = ("intermediate_size", "n_inner", "ffn_dim", "block_ff_dim", "ffn_hidden_size")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_BESIDE = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 _LATENT = ("moe_latent_size", "routed_expert_hidden_size")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_k")
 _SHARED = (
@@ -443,6 +448,7 @@ def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int:
     told = (
         "expert_layer_period",
         "moe_layer_interval",
+        "moe_layer_start_index",
         "first_k_dense_replace",
         "num_dense_layers",
     )
@@ -451,6 +457,9 @@ def _sparse(fields: Fields, layers: int, words: Sequence[str]) -> int:
     dense = json_list(fields.value("mlp_only_layers") or [])
     if dense is None:
         raise fields.wrong("mlp_only_layers", "list layers")
+    if "listed" not in words:
+        # of other classes
+        fields = fields.replaced(first_k_dense_replace=None, num_dense_layers=None)
     each = (replace(fields, layer=i) for i in range(layers) if i not in dense)
     return sum(bool(value_of("EXPERTS", layer)) for layer in each)
 
