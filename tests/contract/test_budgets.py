@@ -17,7 +17,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "tasks": (15_453, 8_600),
     "theory": (8_590, 6_000),
     "protocols": (921, 921),
-    "cards": (4_239, 3_600),
+    "cards": (4_232, 3_600),
     "mixers": (9_332, 7_200),
     "models": (2_943, 2_000),
     "constructions": (5_415, 4_000),
@@ -25,7 +25,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
     "checks": (3_325, 2_600),
     "training": (7_030, 3_800),
     "findings": (2_088, 1_800),
-    "cli": (9_038, 4_000),
+    "cli": (9_001, 4_000),
 }
 """Room -> (lines at most, what they are to come down to)."""
 COUNTED = {".py", ".md", ".txt", ".j2", ".html", ".js", ".mjs", ".ts", ".css", ".toml"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from separatrix.cards.table.body import Settings, derive, table_cells
-from separatrix.cards.table.plan import COLUMNS, Cell
+from separatrix.cards.table.plan import Cell
 from separatrix.checks.refute import refute
 from separatrix.constructions import construct
 from separatrix.core.errors import EngineError, EvidenceError, SeparatrixError, SizeError
@@ -26,7 +26,6 @@ from separatrix.core.evidence.records import (
     Certificate,
     Construction,
     Evidence,
-    Measurement,
     from_envelope,
 )
 from separatrix.core.progress import told
@@ -62,13 +61,10 @@ def reproduce_table(
         store / "README",
         "Results of finished jobs; `separatrix reproduce` picks them up. Safe to delete.\n",
     )
-    plan = {cell: _plan(cell, settings) for cell in table_cells(settings)}
-    results = run_jobs(
-        [job for jobs in plan.values() for job in jobs], store, workers=workers, show=show
-    )
+    jobs = [job for cell in table_cells(settings) for job in _plan(cell, settings.seed)]
     records: dict[str, Evidence] = {}
-    for cell, jobs in plan.items():
-        for record in _records(cell, jobs, settings, results):
+    for job, result in run_jobs(jobs, store, workers=workers, show=show).items():
+        for record in _records(job, result):
             records[record.digest] = record
             if isinstance(record, Construction):
                 write_atomic(out / record.weights, (store / record.weights).read_bytes())
@@ -78,72 +74,46 @@ def reproduce_table(
     return envelope["body"]
 
 
-def _plan(cell: Cell, settings: Settings) -> list[Job]:
-    """Every job of a cell."""
-    return [
-        *(
-            Job(do="construct", task=pair.task, architecture=pair.architecture, cost=6.0)
-            for pair in cell.built()
-        ),
-        *(
-            Job(
-                do="refute",
-                task=wanted.task,
-                architecture=wanted.architecture,
-                seed=settings.seed,
-                cost=1.0,
-            )
-            for wanted in cell.witnesses()
-            if wanted.form != "wrong_answer"
-        ),
-        *_trainings(cell, settings),
+def _plan(cell: Cell, seed: int) -> list[Job]:
+    """Every job of a cell; of its trainings one for each size, all seeds together."""
+    made = [
+        Job(do="construct", task=task, architecture=stack, cost=6.0) for stack, task in cell.built()
     ]
-
-
-def _trainings(cell: Cell, settings: Settings) -> list[Job]:
-    """The trainings of a cell: at each size, all seeds together."""
     # of a model that is only known to fail, a wrong answer is looked for after its training
-    wrong = {wanted.task for wanted in cell.witnesses() if wanted.form == "wrong_answer"}
-    return [
-        _training(cell, size, settings, refuted=cell.task_at(size) in wrong) for size in cell.sizes
-    ]
-
-
-def _training(cell: Cell, size: int, settings: Settings, *, refuted: bool) -> Job:
+    wrong: set[str] = set()
+    for form, stack, task, _ in cell.witnesses():
+        if form == "wrong_answer":
+            wrong.add(task)
+        else:
+            made.append(Job(do="refute", task=task, architecture=stack, seed=seed))
     training = cell.training()
-    column = COLUMNS[cell.column]
-    seeds = tuple(range(settings.seed, settings.seed + cell.kind.seeds))
-    step = column.layers * (40 + training["batch"] * size / 16) * 1e-4
-    return Job(
-        do="train",
-        task=cell.task_at(size),
-        architecture=cell.stack,
-        seeds=seeds,
-        refuted=refuted,
-        training=tuple(sorted(training.items())),
-        cost=1.0 + training["steps"] * len(seeds) * step,
-    )
-
-
-def _records(
-    cell: Cell, jobs: Sequence[Job], settings: Settings, results: dict[Job, dict[str, Any]]
-) -> list[Evidence]:
-    """What the jobs of a cell gave. Raises EvidenceError for a search that found nothing."""
-    for job in jobs:
-        if "not_found" in results[job]:
-            raise EvidenceError(
-                f"{job.title}: {results[job]['not_found']}; another --seed may find one"
+    seeds = tuple(range(seed, seed + cell.kind.seeds))
+    for size in cell.sizes:
+        task = cell.task_at(size)
+        step = cell.of.layers * (40 + training["batch"] * size / 16) * 1e-4
+        made.append(
+            Job(
+                do="train",
+                task=task,
+                architecture=cell.stack,
+                seeds=seeds,
+                refuted=task in wrong,
+                training=tuple(sorted(training.items())),
+                cost=1.0 + training["steps"] * len(seeds) * step,
             )
-    return [
-        *(from_envelope(envelope) for job in jobs for envelope in results[job].get("records", ())),
-        *(_measurement(job, results[job]) for job in _trainings(cell, settings)),
-    ]
+        )
+    return made
 
 
-def _measurement(job: Job, result: dict[str, Any]) -> Measurement:
-    return measurement(
-        runs_of(job)[0], [Outcome.from_json(outcome) for outcome in result["outcomes"]]
-    )
+def _records(job: Job, result: dict[str, Any]) -> list[Evidence]:
+    """What a job gave. Raises EvidenceError for a search that found nothing."""
+    if "not_found" in result:
+        raise EvidenceError(f"{job.title}: {result['not_found']}; another --seed may find one")
+    found = [from_envelope(envelope) for envelope in result.get("records", ())]
+    if job.do == "train":
+        outcomes = [Outcome.from_json(outcome) for outcome in result["outcomes"]]
+        found.append(measurement(runs_of(job)[0], outcomes))
+    return found
 
 
 SEARCH_SECONDS = 120.0
@@ -158,7 +128,7 @@ class Job:
 
     do: Literal["construct", "refute", "train"]
     task: str
-    architecture: str | None = None
+    architecture: str
     seed: int = 0
     seeds: tuple[int, ...] = ()
     """Of the models that are trained."""
@@ -179,7 +149,7 @@ class Job:
 
     @property
     def title(self) -> str:
-        return " ".join(filter(None, (self.do, self.architecture, self.task)))
+        return f"{self.do} {self.architecture} {self.task}"
 
 
 def stored(job: Job, store: Path) -> dict[str, Any] | None:
@@ -213,14 +183,12 @@ Work = tuple[dict[str, Any], list[str]]
 
 
 def _construct(job: Job, store: Path) -> Work:
-    stack = None if job.architecture is None else Architecture.parse(job.architecture)
-    built = construct(parse_task(job.task), stack)
+    built = construct(parse_task(job.task), Architecture.parse(job.architecture))
     built.save_weights(store)
     return {"records": [built.record.envelope()]}, [built.record.weights]
 
 
 def _refute(job: Job, store: Path) -> Work:
-    assert job.architecture is not None
     stack, task = Architecture.parse(job.architecture), parse_task(job.task)
     return _found(refute(stack, task, budget=SEARCH_SECONDS, seed=job.seed)), []
 
@@ -246,7 +214,6 @@ def _found(found: Any) -> dict[str, Any]:
 
 def runs_of(job: Job) -> tuple[Run, ...]:
     """The runs of a job that trains, a seed each."""
-    assert job.architecture is not None
     return tuple(
         Run(architecture=job.architecture, task=job.task, seed=seed, **dict(job.training))
         for seed in job.seeds

@@ -4,7 +4,7 @@ cell's own, and what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -117,6 +117,7 @@ DEFAULT_MODELS = tuple(
 )
 
 
+@cache
 def model_entry(source: Source) -> tuple[dict[str, Any], dict[str, Evidence]]:
     """A real model's card in short, as the bundle holds it, and the verdicts behind its rows."""
     architecture = source.read()
@@ -194,17 +195,13 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
     `records` maps digests to what trainings, searches and constructions gave; verdicts are derived
     here. Raises EvidenceError for a record that is missing, or that belongs nowhere.
     """
-    known = dict(records)
     every = table_cells(settings)
-    for cell in every:
-        known |= {verdict.digest: verdict for verdict in cell.verdicts()}
-    found = {cell: find(cell, settings.seed, known.values()) for cell in every}
+    found = {cell: find(cell, settings.seed, records.values()) for cell in every}
     used = {record.digest: record for mine in found.values() for record in mine}
-    models = [_model_entry(source) for source in settings.models]
+    models = [model_entry(source) for source in settings.models]
     for _, behind in models:
         used |= behind
-    known |= used
-    unused = sorted(set(known) - set(used))
+    unused = sorted(set(records) - set(used))
     if unused:
         raise EvidenceError(
             f"record {unused[0][:12]} belongs to no cell and no model of this report"
@@ -222,9 +219,6 @@ def derive(settings: Settings, records: Mapping[str, Evidence]) -> dict[str, Any
         "models": [entry for entry, _ in models],
         "records": {digest: used[digest].envelope() for digest in sorted(used)},
     }
-
-
-_model_entry = cache(model_entry)
 
 
 def _column(key: str, found: Mapping[Cell, list[Evidence]]) -> dict[str, Any]:
@@ -290,18 +284,17 @@ def bound_curve(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def find(cell: Cell, seed: int, records: Iterable[Evidence]) -> list[Evidence]:
-    """The records that belong to a cell, by their stack and task: verdicts, the deciding one first,
-    then what was built, what goes wrong, what was trained. Raises EvidenceError for one
+def find(cell: Cell, seed: int, records: Collection[Evidence]) -> list[Evidence]:
+    """What belongs to a cell: its verdicts, the deciding one first, and of the records, by their
+    stack and task, what was built, what goes wrong, what was trained. Raises EvidenceError for one
     that is missing, there twice, or made otherwise than the report's kind says.
     """
-    every = list(records)
     where = f"cell {cell.row} x {cell.column}"
 
     def only(cls: type[R], architecture: str, task: str, *shows: str) -> R:
         found = [
             record
-            for record in every
+            for record in records
             if isinstance(record, cls)
             and (record.architecture, record.task) == (architecture, task)
             and (not isinstance(record, Certificate) or _shown(record) == shows)
