@@ -6,7 +6,9 @@ it holds 0 in all of them, and so does every token for those before it that do n
 
     space      width   token t
     code       B       bits of t
-    fetched    c B     written by c heads of layer 1: the codes of the tokens 1, ..., c before
+    none       1       0, and 1 at the start token; with c = 1 alone
+    fetched    c B     written by c heads of layer 1: the codes of the tokens 1, ..., c before, and
+                       with c = 1 `none`
     before     c B     written by the MLP of layer 1: the same, +-1 or 0 again
     read       B       written by the attention of layer 2
     answer     B       written by the MLP of layer 2
@@ -17,7 +19,8 @@ beside those that tell the first layer of places (parts/offsets.py). The head of
 
     score = s^2 (c B - 2 hamming), over the tokens that stand before
 
-A token that differs loses 2 s^2 at least, and one that is missing s^2 B. The task promises that the
+A token that differs loses 2 s^2 at least, and one that is missing s^2 B; `none`, which nobody asks
+for, keeps a norm of keys from making much of what is left of 0 there. The task promises that the
 context asked for stands once before, so that what stood behind it wins. Source: Olsson et al.,
 In-context learning and induction heads, arXiv 2209.11895, for the two layers; the weights are ours.
 """
@@ -48,8 +51,8 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     if architecture is None:
         architecture = stack(
             [
-                Full(heads=before, head_dim=max(bits_for(tokens), bits)),
-                Full(heads=1, head_dim=before * bits),
+                Full(heads=before, head_dim=max(bits_for(tokens), bits + (before == 1))),
+                Full(heads=1, head_dim=before * bits + (before == 1)),
             ]
         )
     first, second = slots(INDUCTION[task.name], task, architecture)
@@ -57,22 +60,27 @@ def induction(task: Task, architecture: Architecture | None, arithmetic: Arithme
     parts = places_of([first], tokens)
     for one in heads:
         parts |= one.asks(tokens)
-    many = before * bits
-    space = Spaces(**parts, code=bits, fetched=many, before=many, read=bits, answer=bits)
+    alone = int(before == 1)
+    many = before * bits + alone
+    space = Spaces(
+        **parts, code=bits, none=alone, fetched=many, before=many, read=bits, answer=bits
+    )
     placed = "address" in parts
     model = empty_model(
         task, architecture, width=space.width, hidden=2 * many, bos=True, placed=placed
     )
     write_places(model, space)
     model.embed.weight[:-1, space["code"]] = signs(task.vocabulary, bits)
+    model.embed.weight[-1, space["none"]] = 1.0
+    read = slice(space["code"].start, space["none"].stop)
     start = space["fetched"].start
     for one in heads:
-        target = slice(start + bits * one.head, start + bits * (one.head + 1))
-        one.write(model, space, space["code"], target)
+        target = slice(start + bits * one.head, start + bits * (one.head + 1) + alone)
+        one.write(model, space, read, target)
     threshold(mlp_after(model, first.place), space["fetched"], space["before"])
     Reader(second.place, start=second.start).write(
         model,
-        query=[(space["code"], SCALE), (space.first("before", many - bits), SCALE)],
+        query=[(space["code"], SCALE), (space.first("before", many - bits - alone), SCALE)],
         key=[(space["before"], SCALE)],
         value=[(space["code"], 1.0)],
         target=space["read"],

@@ -197,11 +197,13 @@ def place_wanted(
     )
 
 
-def content_wanted(stack: Architecture, keys: int, values: int = 1) -> Want:
-    """A full head that compares so many numbers and hands on so many values."""
+def content_wanted(stack: Architecture, keys: int, values: int = 1, *, norms: bool = False) -> Want:
+    """A full head that compares so many numbers and hands on so many values; `norms`: all keys are
+    equally long.
+    """
 
     def holds(part: Mechanism) -> Slot | None:
-        if not isinstance(part, Full | Fox) or part.altered - _COMPARED:
+        if not isinstance(part, Full | Fox) or part.altered - (AROUND if norms else _COMPARED):
             return None
         head = _head(part)
         turned = 0 if part.rotation is None else part.rotation.dims
@@ -211,7 +213,8 @@ def content_wanted(stack: Architecture, keys: int, values: int = 1) -> Want:
     return Want(
         holds,
         f"full layer with head_dim >= {keys} beside what rotations turn, value_dim >= {values},"
-        " numbers of at least 32 bits, positions embedded or none, and no norm or cap",
+        " numbers of at least 32 bits, positions embedded or none, and no"
+        f" {'softcap' if norms else 'norm or cap'}",
     )
 
 
@@ -586,8 +589,10 @@ def _induction(task: Task, stack: Architecture, form: str) -> list[Want]:
     if task.vocabulary > MOST_TOLD:
         raise SizeError(f"{task.spec}: at most {MOST_TOLD:,} token ids are told apart")
     before, bits = before_of(task), bits_for(task.vocabulary)
-    first = offset_wanted(stack, task.length + 1, bits, before)
-    return [first, content_wanted(stack, before * bits, bits)]
+    # a number more says that there is none, so that a norm finds something in every key
+    told = before * bits + (before == 1)
+    first = offset_wanted(stack, task.length + 1, bits + (before == 1), before)
+    return [first, content_wanted(stack, told, bits, norms=before == 1)]
 
 
 def fan_ins(task: Task, stack: Architecture) -> list[tuple[Slot, int]]:

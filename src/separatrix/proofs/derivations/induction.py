@@ -117,31 +117,40 @@ def _lead(views: list[Enclosure], head: Head, where: str) -> tuple[Lead, float, 
     # each number is taken from those tokens that tell it best
     loose = [q.rad.max(0) * k.size.max(0) + q.size.max(0) * k.rad.max(0) for q, k in pairs]
     teller = np.argmin(loose, axis=0)
-    gaps: list[float] = []
-    lowest = 0.0
-    for number, (q, k) in enumerate(pairs):
-        told = teller == number
-        gap, least = _own(q.mid * told, k.mid)
-        gaps.append(gap)
-        lowest += least
-    scores = Scores(_widest(keys, teller), _widest(asking, teller).used, f"{where}, scores")
-    error = float(scores.errors(_widest(asking, teller)).max())
-    lead = least_of(gaps, error, "what stood behind the same tokens", where)
-    return lead, lowest - error * (1 + 2.0**-40), scores.terms
+    told = [_own(q.mid * (teller == number), k.mid) for number, (q, k) in enumerate(pairs)]
+    among, over_none, lowest = map(list, zip(*told, strict=True))
+    asked = _widest(asking, teller)
+
+    def error(tables: list[Enclosure]) -> float:
+        scores = Scores(_widest(tables, teller), asked.used, f"{where}, scores")
+        return float(scores.errors(asked).max())
+
+    # what is left where there is no token is told less closely than tokens are
+    right = error([table.rows(slice(0, -1)) for table in keys])
+    name = "what stood behind the same tokens"
+    leads = [
+        least_of(among, right, name, where),
+        least_of(over_none, (right + error(keys)) / 2, name, where),
+    ]
+    terms = int((asked.used & _widest(keys, teller).used).sum())
+    return min(leads, key=lambda one: one.least), sum(lowest) - right * (1 + 2.0**-40), terms
 
 
-def _own(queries: Array, keys: Array) -> tuple[float, float]:
-    """By how much each query's own key, in its row, leads over all others; and its least score."""
-    gap = least = np.inf
+def _own(queries: Array, keys: Array) -> tuple[float, float, float]:
+    """By how much each query's own key, in its row, leads over all others, and over that of none,
+    the last one; and its least score.
+    """
+    gap = none = least = np.inf
     step = max(1, CHUNK // len(keys))
     for start in range(0, len(queries), step):
         table = queries[start : start + step] @ keys.T
         row = np.arange(len(table))
         right = table[row, start + row]
+        none = min(none, float((right - table[:, -1]).min()))
         table[row, start + row] = -np.inf
-        gap = min(gap, float((right - table.max(1)).min()))
+        gap = min(gap, float((right - table[:, :-1].max(1)).min()))
         least = min(least, float(right.min()))
-    return gap, least
+    return gap, none, least
 
 
 def _widest(tables: list[Enclosure], teller: NDArray[np.int64]) -> Enclosure:
